@@ -1,11 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { migrateDatabase } from '../../src/load/migrate.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { zip } from '../support/zip.ts';
-import { cellsOf, csvOf, fixture, importInto, openStore, query, test } from './import-support.ts';
+import { cellsOf, csvOf, fixture, importInto, newFile, openStore, query, test } from './import-support.ts';
 import { replay } from './replay-support.ts';
 
 const FILES = [
@@ -178,3 +180,95 @@ test('a pledge has the symbol of its company, unless several have the name', asy
     { company_name: 'Future Enterprises Limited', symbol: null },
   ]);
 });
+
+/** What two formats say of the same contracts, or companies, on one day. */
+interface Said {
+  readonly key: string;
+  readonly value: number;
+}
+
+const SAID = fc.uniqueArray(
+  fc.record({ key: fc.constantFrom('A', 'B', 'C'), value: fc.constantFrom(1, 2, 3) }),
+  { minLength: 1, selector: ({ key }) => key },
+);
+
+const named = (day: string) => {
+  const [year, month, date] = day.split('-');
+  return `${date}-${['Jan', 'Feb', 'Mar'][Number(month) - 1]}-${year}`;
+};
+
+/** Pairs of formats of one table, the better one first: the lines of a file, and the columns that only it has. */
+const PAIRS = {
+  bhavcopy_fo: {
+    better: (day: string, said: readonly Said[]) => [
+      'TradDt,Sgmt,Src,TckrSymb,SctySrs,XpryDt,StrkPric,OptnTp,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,OpnIntrst,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,NewBrdLotQty',
+      ...said.map(
+        ({ key, value }) =>
+          `${day},FO,NSE,${key},,2025-06-26,,,9,9,9,${value},9,9,75,${value},123456.78,5,75`,
+      ),
+    ],
+    poorer: (day: string, said: readonly Said[]) => [
+      'INSTRUMENT,SYMBOL,EXPIRY_DT,STRIKE_PR,OPTION_TYP,OPEN,HIGH,LOW,CLOSE,SETTLE_PR,CONTRACTS,VAL_INLAKH,OPEN_INT,CHG_IN_OI,TIMESTAMP,',
+      ...said.map(
+        ({ key, value }) =>
+          `FUTSTK,${key},26-Jun-2025,0,XX,9,9,9,${value},9,${value},1.23,75,0,${named(day)},`,
+      ),
+    ],
+    names: ['x.csv', 'fo.csv'],
+    onlyBetter: ['board_lot_quantity', 'trade_count'],
+  },
+  company_pledges: {
+    better: (day: string, said: readonly Said[]) => [
+      JSON.stringify({
+        data: said.map(({ key, value }) => ({
+          broadcastDt: `${named(day)} 16:32:07`,
+          comName: key,
+          shp: '31-Dec-2024',
+          numSharesPledged: `${value}`,
+          totIssuedShares: '9',
+        })),
+      }),
+    ],
+    poorer: (day: string, said: readonly Said[]) => [
+      '"NAME OF COMPANY","TOTAL NO. OF ISSUED SHARES A+B+C","NO. OF SHARES PLEDGED IN THE DEPOSITORY SYSTEM NO. OF SHARES PLEDGED","BROADCAST DATE"',
+      ...said.map(({ key, value }) => `"${key}","9","${value}","${named(day)} 16:32:07"`),
+    ],
+    names: ['x.json', 'x.csv'],
+    onlyBetter: ['shareholding_date'],
+  },
+} as const;
+
+const DAY = fc.integer({ min: 2, max: 27 });
+
+test.for(Object.keys(PAIRS) as (keyof typeof PAIRS)[])(
+  'of two formats of %s the poorer takes nothing away, in whatever order they are imported',
+  { timeout: 120_000 },
+  async (table, { context }) => {
+    const { better, poorer, names, onlyBetter } = PAIRS[table];
+    let runs = 0;
+    await forAllAsync([DAY, SAID, SAID], { seed: 7, numRuns: 4 }, async (date, first, second) => {
+      runs += 1;
+      const [one, other] = ['01', '02'].map(
+        (month) => `20${10 + runs}-${month}-${String(date).padStart(2, '0')}`,
+      ) as [string, string];
+      const filesOf = (day: string) => [
+        newFile(names[0], better(day, first)),
+        newFile(names[1], poorer(day, second)),
+      ];
+      for (const file of filesOf(one))
+        expect(await importInto(context, [file])).toMatchObject({ state: 'completed' });
+      for (const file of filesOf(other).toReversed()) await importInto(context, [file]);
+      const rows = (day: string) =>
+        query<Record<string, unknown>>(
+          context,
+          `select to_jsonb(t) - '{trade_date,broadcast_at,first_loaded_at,last_changed_at,revision,run_id,load_id}'::text[] as row
+             from market.${table} t where trade_date = '${day}' order by 1`,
+        );
+      const stored = await rows(one);
+      expect(await rows(other)).toEqual(stored);
+      const kept = stored.map(({ row }) => row as Record<string, unknown>);
+      for (const column of onlyBetter)
+        expect(kept.filter((row) => row[column] !== null)).toHaveLength(first.length);
+    });
+  },
+);

@@ -179,7 +179,8 @@ export async function importSessions(
   const formats = new Map<string, FormatReport>();
   const differences: FileDifference[] = [];
   const problems: string[] = [];
-  let cancelled = windows.length === 0;
+  // A file whose lines were all passed over has none.
+  let cancelled = windows.length < sessions.length;
   for (const [at, window] of windows.entries()) {
     const session = sessions[at] as FileSession;
     const position = positions[at] as Position;
