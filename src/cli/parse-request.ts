@@ -17,7 +17,7 @@ import {
 } from '../operations/operation.ts';
 import {
   findDataSet,
-  findOperation,
+  findOperations,
   isDeclaredElsewhere,
   lookIn,
   operations,
@@ -98,7 +98,7 @@ function parseOperations(names: readonly string[], all: boolean): Operation[] {
   if (names.length === 0) {
     throw usageError('nothing to do: name operations ("eod operations" lists them) or give --all');
   }
-  return [...new Set(splitNames(names).map(findOperation))];
+  return [...new Set(splitNames(names).flatMap(findOperations))];
 }
 
 /**

@@ -143,11 +143,11 @@ export const settingGroups = {
       'Exchanges to request, with their segments (`BFO`). Each operation is available for some of them; `--exchange` overrides the setting for one backfill.',
     ),
     EOD_OPERATION_EXCHANGES: setting(
-      pairs('Operation=EXCHANGE+EXCHANGE', /^(\w+)=(\w+(?:\+\w+)*)$/, (text) => [
+      pairs('NAME=EXCHANGE+EXCHANGE', /^(\w+)=(\w+(?:\+\w+)*)$/, (text) => [
         ...new Set(text.toUpperCase().split('+')),
       ]).default({}),
-      'Exchanges of single operations, `Operation=EXCHANGE+EXCHANGE,…`, instead of those that it declares. Any exchange may be named.',
-      'GetBhavCopyCM=BSE,GetCircuitBreakers=NSE+BSE',
+      'Exchanges of single operations, by name or table, `NAME=EXCHANGE+EXCHANGE,…`, instead of those that they declare. Any exchange may be named.',
+      'bhavcopy_cm=BSE,circuit_breakers=NSE+BSE',
     ),
     EOD_INSTRUMENTS: setting(
       list.optional(),
@@ -159,9 +159,9 @@ export const settingGroups = {
       'How many instruments to request when `EOD_INSTRUMENTS` is unset: those with the largest turnover in the newest stored bhav copy. Each of them costs two calls per night and operation.',
     ),
     EOD_WINDOW_DAYS: setting(
-      pairs('Operation=days', /^(\w+)=(?=0*[1-9])(\d{1,4})$/, Number).default({}),
-      'Days per request of range operations, `Operation=days,…`; each operation has its own default.',
-      'GetSeriesChange=90,GetConsolidatedPledge=30',
+      pairs('NAME=days', /^(\w+)=(?=0*[1-9])(\d{1,4})$/, Number).default({}),
+      'Days per request of range operations, by name or table, `NAME=days,…`; each has its own default.',
+      'series_changes=90,consolidated_pledge=30',
     ),
     EOD_LOOKBACK_SESSIONS: setting(
       integer(0, 60).default(3),

@@ -433,6 +433,16 @@ export function dataSetsAlsoFilling(
   };
 }
 
+/** What a setting for single operations says of one: under its name, or that of its first table, in any case. */
+export function settingFor<Value>(
+  values: Readonly<Record<string, Value>>,
+  { name, shapes }: Pick<DataSet, 'name' | 'shapes'>,
+): Value | undefined {
+  const under = (wanted: string) =>
+    Object.entries(values).find(([typed]) => typed.toLowerCase() === wanted.toLowerCase())?.[1];
+  return under(name) ?? under(shapes[0].table.name);
+}
+
 /** The settings that say which exchanges are requested. */
 export type ExchangeSettings = Pick<Config, 'EOD_EXCHANGES'> &
   Partial<Pick<Config, 'EOD_OPERATION_EXCHANGES'>>;
@@ -442,7 +452,7 @@ export type ExchangeSettings = Pick<Config, 'EOD_EXCHANGES'> &
  * limited to EOD_EXCHANGES, where a segment is taken as the exchange that runs it.
  */
 export function exchangesOf(operation: Operation, config: ExchangeSettings): readonly string[] {
-  const named = config.EOD_OPERATION_EXCHANGES?.[operation.name];
+  const named = settingFor(config.EOD_OPERATION_EXCHANGES ?? {}, operation);
   if (named !== undefined) return named;
   return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.includes(exchangeOfSegment(exchange)));
 }

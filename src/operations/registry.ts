@@ -204,16 +204,21 @@ export function listedInFull(table: TableDefinition): Shape['fullSet'] {
 export const comparedDay = (table: TableDefinition): string | null =>
   listedInFull(table) === 'exchange' ? null : table.dateColumn;
 
-/** The data set that a user means: by its name, or by that of a table that it fills, in any case. */
-export function namedBy<Item extends DataSet>(items: readonly Item[], text: string): Item | undefined {
+/** The data sets that a user means: by the name of one, or by that of a table which they fill, in any case. */
+function allNamedBy<Item extends DataSet>(items: readonly Item[], text: string): readonly Item[] {
   const typed = text.toLowerCase();
   const named = items.find(({ name }) => name.toLowerCase() === typed);
   // Workers look up operations by name, so tables are not looked at before they have to be.
-  if (named !== undefined) return named;
+  if (named !== undefined) return [named];
   const relation = typed.replace(/^market\./, '');
   const fills = ({ table }: Shape) => table.name === relation;
-  return items.find(({ shapes }) => fills(shapes[0])) ?? items.find(({ shapes }) => shapes.some(fills));
+  const first = items.filter(({ shapes }) => fills(shapes[0]));
+  return first.length > 0 ? first : items.filter(({ shapes }) => shapes.some(fills));
 }
+
+/** The first of them. */
+export const namedBy = <Item extends DataSet>(items: readonly Item[], text: string): Item | undefined =>
+  allNamedBy(items, text)[0];
 
 /** A data set as people know it. */
 interface Titled {
@@ -233,10 +238,10 @@ export function titled(name: string): Titled | null {
   return { title, table: table.name, group };
 }
 
-/** What a data set is called in lists, and can be typed: its table, or its own name where the table means another one. */
+/** What a data set is called in lists, and can be typed: its table, or its own name where the table means others too. */
 export function listedAs(name: string): string {
   const table = titled(name)?.table;
-  return table !== undefined && namedBy(dataSets, table)?.name === name ? table : name;
+  return table !== undefined && allNamedBy(dataSets, table).every((one) => one.name === name) ? table : name;
 }
 
 /** The title of a data set with its table, `Prices, bhavcopy_cm`; its name if it is not in use. */
@@ -249,28 +254,38 @@ export function titleOf(name: string): string {
 export const pairTitle = ({ operation, exchange }: Pair): string =>
   [titleOf(operation), exchange].filter(Boolean).join(' ');
 
-const findByName =
+const findAllByName =
   <Item extends DataSet>(items: readonly Item[]) =>
-  (name: string): Item => {
+  (name: string): readonly [Item, ...Item[]] => {
     const isNamed = (item: { readonly name: string }) => item.name.toLowerCase() === name.toLowerCase();
-    const found = namedBy(items, name);
-    if (found !== undefined) return found;
+    const [first, ...others] = allNamedBy(items, name);
+    if (first !== undefined) return [first, ...others];
     const broken = brokenInUse.find(isNamed);
     if (broken !== undefined) throw usageError(broken.problem);
     const off = namedBy(stored, name) ?? findDeclared(name, folderInUse);
     if (off !== undefined) {
       throw usageError(`${off.name} is not enabled`, 'enable');
     }
+    const unrequested = namedBy(dataSets, name);
+    if (unrequested !== undefined)
+      throw usageError(
+        `${titleOf(unrequested.name)} is never requested: files fill it, or it is computed from other data`,
+      );
     const names = items.flatMap(({ name: own, shapes }) => [own, ...shapes.map(({ table }) => table.name)]);
     throw usageError(`unknown operation "${name}"${didYouMean(name, names)}`, 'list_operations');
   };
 
+const findByName =
+  <Item extends DataSet>(items: readonly Item[], findAll = findAllByName(items)) =>
+  (name: string): Item =>
+    findAll(name)[0];
+
 /**
- * The operation with this name, or with a table of this name, in any case, of those that are requested.
+ * The operation with this name, or those that fill the table of this name, in any case, of those that are requested.
  *
  * @throws PipelineError `usage` that suggests the most similar name, or says that it is not enabled.
  */
-export const findOperation = findByName(operations);
+export const findOperations = findAllByName(operations);
 
 /** The same, and also one that was disabled: its windows and responses are still there. */
 export const operationNamed = findByName<Operation>(stored);

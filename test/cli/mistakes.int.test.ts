@@ -511,11 +511,11 @@ const SETTINGS: readonly Mistake[] = [
   ['EOD_EXCHANGES=, status', 'a setting is wrong: EOD_EXCHANGES names no exchange (it is ",")'],
   [
     'EOD_OPERATION_EXCHANGES=GetSeriesChange status',
-    'a setting is wrong: EOD_OPERATION_EXCHANGES "GetSeriesChange" is not Operation=EXCHANGE+EXCHANGE (it is "GetSeriesChange")',
+    'a setting is wrong: EOD_OPERATION_EXCHANGES "GetSeriesChange" is not NAME=EXCHANGE+EXCHANGE (it is "GetSeriesChange")',
   ],
   [
     'EOD_WINDOW_DAYS=GetBhavCopyCM=0 status',
-    'a setting is wrong: EOD_WINDOW_DAYS "GetBhavCopyCM=0" is not Operation=days (it is "GetBhavCopyCM=0")',
+    'a setting is wrong: EOD_WINDOW_DAYS "GetBhavCopyCM=0" is not NAME=days (it is "GetBhavCopyCM=0")',
   ],
   [
     'EOD_NIGHTLY_RESERVE=130% status',

@@ -106,7 +106,7 @@ describe('what a backfill requests', () => {
     expect(of('GetFinRatioEOD')).toEqual(['BFO']);
     expect(of('GetBhavCopyCM')).toEqual(['NSE']);
     expect(() => loadConfig({ EOD_OPERATION_EXCHANGES: 'GetSeriesChange' })).toThrow(
-      /Operation=EXCHANGE\+EXCHANGE/,
+      /NAME=EXCHANGE\+EXCHANGE/,
     );
   });
 

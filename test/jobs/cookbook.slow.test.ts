@@ -72,7 +72,7 @@ test('each table is analyzed by the run that fills it first, so that joins of vi
 });
 
 test('each query of docs/cookbook.md has a result, and it is the one that the page shows', async () => {
-  expect(requests.length).toBeGreaterThanOrEqual(22);
+  expect(requests.length).toBeGreaterThanOrEqual(18);
   expect(page.match(/```sql/g)).toHaveLength(requests.length);
   expect(requests.filter(({ title }) => responseTo(title).length === 0)).toEqual([]);
   const covered = page.replace(REQUEST, (block, title: string) => {
@@ -86,16 +86,11 @@ test('each query of docs/cookbook.md has a result, and it is the one that the pa
 test('what the page shows of the made-up files follows from them', () => {
   const column = (title: string, name: string) => responseTo(title).map((row) => row[name]);
   // A close of 500 before the split one into five, and one of 143 a year later; Rs 4 of 136 were paid out.
-  const percent = (growth: number, decimals = 2) => ((growth - 1) * 100).toFixed(decimals);
+  const percent = (growth: number) => ((growth - 1) * 100).toFixed(2);
   const [price, total] = [143 / (500 / 5), 143 / ((500 / 5) * ((136 - 4) / 136))];
   const year = 'What did each share return in 2024, adjusted for splits and bonuses?';
   expect(column(year, 'return_percent')).toEqual([percent(price), percent(9 / 20)]);
   expect(column('And with dividends reinvested?', 'total_return_percent')[0]).toBe(percent(total));
-  expect(column('The return of an ex-date: not minus 80 percent', 'return_percent')).toEqual([
-    percent(132 / (650 / 5), 4),
-  ]);
-  // KITE is split 10 for 1 in these weeks and traded as ever, in shares of a tenth.
-  expect(column('On which days was much more delivered than usual?', 'symbol')).toEqual(['HDFCBANK', 'INFY']);
   // MEADOWS has a bond of its symbol.
   const renamed = responseTo('The same share through a change of its symbol');
   expect(renamed.map(({ symbol, close_price: close }) => [symbol, Number(close)])).toEqual([
@@ -123,10 +118,6 @@ test('what the page shows of the made-up files follows from them', () => {
     ['DUSTY', 't'],
     ['MEADOW', 'f'],
   ]);
-  expect(responseTo('What was listed and delisted?').map(({ symbol, change }) => [symbol, change])).toEqual([
-    ['DAWN', 'listed'],
-    ['DUSTY', 'gone'],
-  ]);
 });
 
 test('what it shows of the market is what the bhav copies of the day say', async () => {
@@ -138,11 +129,6 @@ test('what it shows of the market is what the bhav copies of the day say', async
   );
   const breadth = responseTo('How many rose, how many fell?').at(-1);
   expect(breadth).toMatchObject({ exchange: 'NSE', rose: String(rose), fell: String(fell) });
-  const [hits] = await numbers(
-    "select count(*) from market.circuit_breakers where exchange = 'NSE' and trade_date < '2025-09-12'",
-  );
-  const counted = responseTo('What followed a hit on average?').map((row) => Number(row.hits));
-  expect(counted.reduce((sum, one) => sum + one, 0)).toBe(hits);
   const [traded] = await numbers(
     "select count(distinct trade_date) from market.bhavcopy_cm where exchange = 'NSE' and symbol = 'KAVERILAB' and trade_date >= '2025-09-01'",
   );

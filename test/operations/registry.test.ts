@@ -1,9 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
+import { exchangesOf, settingFor } from '../../src/operations/operation.ts';
 import {
   dataSets,
   findDataSet,
+  findOperations,
   listedAs,
   operationNamed,
   operations,
@@ -173,9 +175,37 @@ describe('the registry', () => {
     for (const { name } of dataSets) expect(findDataSet(listedAs(name)).name).toBe(name);
     expect(['GetBhavCopyCM', 'GetFinRatioEOD', 'GetFinancialRatios'].map(listedAs)).toEqual([
       'bhavcopy_cm',
-      'financial_ratios',
+      // The table of three operations.
+      'GetFinRatioEOD',
       'GetFinancialRatios',
     ]);
+  });
+
+  test('a table means all operations that fill it, and one that files fill is never requested', () => {
+    const found = (name: string) => findOperations(name).map((one) => one.name);
+    expect(found('market.Financial_Ratios')).toEqual([
+      'GetFinRatioEOD',
+      'GetFinRatioSnapshot',
+      'GetFinancialRatios',
+    ]);
+    expect(found('getfinratioeod')).toEqual(['GetFinRatioEOD']);
+    expect(found('corporate_actions')).toEqual(['GetCorporateActions']);
+    expect(() => found('deliveries')).toThrow(
+      'Deliveries, deliveries is never requested: files fill it, or it is computed from other data',
+    );
+  });
+
+  test('a setting for an operation is found under its name or its table, in any case', () => {
+    const [eod] = findOperations('GetFinRatioEOD');
+    expect(settingFor({ financial_RATIOS: 1, getfinratioEOD: 2 }, eod)).toBe(2);
+    expect(settingFor({ financial_RATIOS: 1 }, eod)).toBe(1);
+    expect(settingFor({ bhavcopy_cm: 1 }, eod)).toBeUndefined();
+    expect(
+      exchangesOf(findOperations('bhavcopy_cm')[0], {
+        EOD_EXCHANGES: ['NSE', 'BSE'],
+        EOD_OPERATION_EXCHANGES: { BHAVCOPY_CM: ['BSE'] },
+      }),
+    ).toEqual(['BSE']);
   });
 
   test('holds every table once, and every data set has one', () => {

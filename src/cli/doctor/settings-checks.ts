@@ -11,7 +11,7 @@ import { classOf, worthOf } from '../../jobs/queue/call-order.ts';
 import { nightlyTarget } from '../../jobs/runs/nightly-request.ts';
 import { planTargets } from '../../jobs/runs/plan-windows.ts';
 import { severities } from '../../load/market/checks/index.ts';
-import { exchangesOf } from '../../operations/operation.ts';
+import { exchangesOf, type Operation, settingFor } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import { instrumentsOfDay } from '../../operations/spread.ts';
 import { count, plural } from '../output.ts';
@@ -27,19 +27,23 @@ export function settingsChecks(config: Config): readonly Check[] {
 
 /** A check for each setting with names in it of which some have no effect, or are unknown. */
 function unknownNames(config: Config): Check[] {
-  const names = operations.map(({ name }) => name);
-  const inRanges = operations.filter(({ windows }) => windows.per === 'range').map(({ name }) => name);
+  const inRanges = operations.filter(({ windows }) => windows.per === 'range');
   const problems: Check[] = [];
   const allow = (
     name: 'EOD_WINDOW_DAYS' | 'EOD_OPERATION_EXCHANGES',
-    known: string[],
+    known: readonly Operation[],
     why: string,
     remedy: string,
   ) => {
-    const others = Object.keys(config[name]).filter((other) => !known.includes(other));
+    const isKnown = (typed: string) => known.some((one) => settingFor({ [typed]: true }, one) !== undefined);
+    const others = Object.keys(config[name]).filter((typed) => !isKnown(typed));
     if (others.length > 0)
       problems.push(
-        warning('settings', `${name} names ${others.join(', ')}, ${why}`, `${remedy} ${known.join(', ')}`),
+        warning(
+          'settings',
+          `${name} names ${others.join(', ')}, ${why}`,
+          `${remedy} ${known.map((one) => one.name).join(', ')}`,
+        ),
       );
   };
   allow(
@@ -48,7 +52,12 @@ function unknownNames(config: Config): Check[] {
     'which is not requested in ranges of days: it has no effect on that',
     'it applies to',
   );
-  allow('EOD_OPERATION_EXCHANGES', names, 'which is no operation: it has no effect', 'the operations are');
+  allow(
+    'EOD_OPERATION_EXCHANGES',
+    operations,
+    'which is no operation: it has no effect',
+    'the operations are',
+  );
   try {
     severities(config);
   } catch (error) {
@@ -163,7 +172,7 @@ export function callsOfNight(
         covered: new Map(),
         today: session,
         live: true,
-        windowDays: config.EOD_WINDOW_DAYS[operation.name],
+        windowDays: settingFor(config.EOD_WINDOW_DAYS, operation),
       };
     }),
   );

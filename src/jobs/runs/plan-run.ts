@@ -17,7 +17,14 @@ import type { RunRequest, Target } from '../../load/state/request.ts';
 import { readRangeLimits } from '../../load/state/source/range-limits.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { variantsOfRun } from '../../load/state/windows/windows.ts';
-import { isPart, isQuarterly, type Operation, partsOf, partVariant } from '../../operations/operation.ts';
+import {
+  isPart,
+  isQuarterly,
+  type Operation,
+  partsOf,
+  partVariant,
+  settingFor,
+} from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import { daysAhead } from '../../operations/spans.ts';
 import { instrumentsOfDay } from '../../operations/spread.ts';
@@ -309,7 +316,7 @@ export async function planSeenParts(
 /** The longest range of a window in days: from EOD_WINDOW_DAYS or the operation, limited to what the source allows. */
 async function windowDays({ config, db }: Context, operation: Operation): Promise<number | undefined> {
   if (operation.windows.per !== 'range') return undefined;
-  const wanted = config.EOD_WINDOW_DAYS[operation.name] ?? operation.windows.days;
+  const wanted = settingFor(config.EOD_WINDOW_DAYS, operation) ?? operation.windows.days;
   const limits = await readRangeLimits(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
   return Math.min(wanted, limits.get(operation.name) ?? wanted);
 }
