@@ -38,13 +38,16 @@ CREATE OR REPLACE VIEW etl.issues AS
   SELECT 'corporate_action'::text,
          CASE WHEN etl.changes_shares(e.kind) OR e.effect >= 20 THEN 1
            WHEN e.effect < 5 THEN 3 ELSE 2 END,
-         'CorporateEvents'::text, e.exchange, e.exchanges, e.ex_date, e.ex_date, concat_ws(' ', e.symbol, e.kind), e.event_id, 1::bigint, e.effect,
+         'CorporateEvents'::text, e.exchange, ARRAY(SELECT DISTINCT o.exchange FROM unnest(e.lines) AS o(exchange) ORDER BY 1), e.ex_date, e.ex_date, concat_ws(' ', e.symbol, e.kind), e.event_id, 1::bigint, e.effect,
          concat_ws('; ', e.purpose, e.status_reason), e.first_loaded_at
     FROM (SELECT DISTINCT ON (s.share, s.kind, s.item, s.chain, s.nth) s.*,
                  -- What is known on one exchange holds for the other.
                  max(etl.price_effect(s.exchange, s.instrument_id, s.ex_date, s.price_factor, s.kind, s.is_reinvested, s.amount))
-                   OVER (PARTITION BY s.share, s.kind, s.item, s.chain, s.nth) AS effect
+                   OVER event AS effect,
+                 -- Whose prices it is about, whichever exchange lists it.
+                 array_agg(s.exchange) OVER event AS lines
             FROM etl.events_of_shares('needs_review') s
+          WINDOW event AS (PARTITION BY s.share, s.kind, s.item, s.chain, s.nth)
            ORDER BY s.share, s.kind, s.item, s.chain, s.nth, (s.listed_by = s.exchange) IS TRUE DESC, s.exchange DESC, s.symbol) e
   UNION ALL
   SELECT 'finding'::text, f.priority, f.operation, f.exchange, ARRAY[f.exchange], f.date, f.date, f."check",

@@ -127,6 +127,14 @@ test.each(['NSE', 'BSE'])(
   },
 );
 
+test('an event that one exchange lists is an issue of the other, whose prices it is about', async () => {
+  const context = await storeWith(['BSE,TCSLTD,2024-06-04,demerger,,', 'BSE,ONLYBSE,2024-06-04,demerger,,']);
+  const { issues } = await readIssues(context.db.drizzle, { exchanges: ['NSE'] }, 9);
+  expect(issues.map(({ kind, exchanges }) => [kind, exchanges])).toEqual([
+    ['corporate_action', ['BSE', 'NSE']],
+  ]);
+});
+
 test('what lists of events say is not looked for where nobody selects it', async () => {
   const { db } = await openStore();
   const plan = async (columns: string) =>

@@ -28,7 +28,8 @@ describe(issues, 'What needs a person, one row an issue.', {
     '1: rows are missing or doubted, or prices may be wrong by a fifth or more; 3: it says little, or changes a price by less than 5 percent; 2: the others.',
   operation: 'Operation or data set concerned.',
   exchange: 'Exchange.',
-  exchanges: 'The exchanges concerned: both, if both list a corporate action.',
+  exchanges:
+    'The exchanges concerned: both, if the share of a corporate action is on both, whichever lists it.',
   from_date: 'First day concerned; null where the table has no days.',
   to_date: 'Last day concerned; null where the table has no days.',
   subject:
