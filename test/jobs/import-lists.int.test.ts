@@ -142,10 +142,15 @@ test('the daily archive of NSE fills what it can, and says what it leaves out', 
     join(folder, 'fo_secban_31072026.csv'),
     'Securities in Ban For Trade Date 31-JUL-2026: NIL\n',
   );
+  writeFileSync(
+    join(folder, 'block.csv'),
+    'Date,Symbol,Security Name,Client Name,Buy/Sell,Quantity Traded,Trade Price / Wght. Avg. Price\nNO RECORDS,,,,,,\n',
+  );
   const before = readFileSync(archive);
   const report = await importInto(context, [folder]);
-  expect(report.state).toBe('completed');
-  const [file, ban] = report.files;
+  expect(report).toMatchObject({ state: 'completed', left: 0 });
+  const [file, block, ban] = report.files;
+  expect(block).toMatchObject({ state: 'skipped', error: 'has no line that is stored' });
   expect(file?.formats.map(({ format, records, passedOver }) => [format, records, passedOver])).toEqual([
     ['nse-price-bands', 204, 0],
     ['nse-highs-lows', 1, 0],

@@ -252,6 +252,10 @@ async function importAll(
             postponed.push(file);
             return;
           }
+          if (sessions.length === 0) {
+            tally.add({ ...notLoaded(file.path, 'skipped', 'has no line that is stored'), leftOut });
+            return;
+          }
           const outcome = await importSessions(context, runId, file, sessions, tickers ?? new Map());
           if (outcome.cancelled) cancelled = true;
           else tally.add({ ...outcome.report, leftOut }, outcome.differences);

@@ -179,8 +179,7 @@ export async function importSessions(
   const formats = new Map<string, FormatReport>();
   const differences: FileDifference[] = [];
   const problems: string[] = [];
-  // A file whose lines were all passed over has none.
-  let cancelled = windows.length < sessions.length;
+  let cancelled = windows.length === 0;
   for (const [at, window] of windows.entries()) {
     const session = sessions[at] as FileSession;
     const position = positions[at] as Position;
