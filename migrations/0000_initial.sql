@@ -1375,6 +1375,7 @@ CREATE TABLE "market_history"."symbol_changes" (
 ALTER TABLE "etl"."responses" ADD CONSTRAINT "responses_hash_response_bodies_hash_fk" FOREIGN KEY ("hash") REFERENCES "etl"."response_bodies"("hash") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "etl"."windows" ADD CONSTRAINT "windows_run_id_runs_id_fk" FOREIGN KEY ("run_id") REFERENCES "etl"."runs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "alias_owners_instrument_idx" ON "etl"."alias_owners" USING btree ("instrument_id");--> statement-breakpoint
+CREATE INDEX "alias_owners_later_idx" ON "etl"."alias_owners" USING btree ("exchange","symbol","series","valid_from") WHERE "etl"."alias_owners"."kind" = 'series' and "etl"."alias_owners"."valid_from" > '-infinity';--> statement-breakpoint
 CREATE INDEX "observed_aliases_isin_idx" ON "etl"."observed_aliases" USING btree ("exchange","isin") WHERE "etl"."observed_aliases"."isin" <> '';--> statement-breakpoint
 CREATE INDEX "observed_aliases_scrip_code_idx" ON "etl"."observed_aliases" USING btree ("exchange","scrip_code") WHERE "etl"."observed_aliases"."scrip_code" > 0;--> statement-breakpoint
 CREATE INDEX "observed_aliases_scrip_code_text_idx" ON "etl"."observed_aliases" USING btree ("exchange",("scrip_code"::text)) WHERE "etl"."observed_aliases"."scrip_code" > 0;--> statement-breakpoint

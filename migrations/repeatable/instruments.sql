@@ -101,6 +101,18 @@ COMMENT ON COLUMN market.series_aliases.valid_to IS 'Up to this day, excluded; i
 COMMENT ON COLUMN market.series_aliases.instrument_id IS 'The instrument: market.instruments.instrument_id.';
 COMMENT ON COLUMN market.series_aliases.share_id IS 'The share whose events change the price of the line: the instrument itself, or of a second line (T0, BL) the instrument it is a line of.';
 
+-- Few names mean another instrument later. A row of a name's day joins its period in two steps, so that the planner sees
+-- that there is one at most and leaves both out where nobody selects the instrument:
+--   LEFT JOIN etl.later_periods() l ON l.exchange = … AND l.symbol = … AND l.series = …
+--   LEFT JOIN market.series_aliases a ON a.exchange = … AND a.symbol = … AND a.series = …
+--     AND a.valid_from = coalesce(l.starts[width_bucket(day, l.starts)], '-infinity')
+CREATE OR REPLACE FUNCTION etl.later_periods() RETURNS TABLE (exchange text, symbol text, series text, starts date[])
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 100 AS $$
+  SELECT s.exchange, s.symbol, s.series, array_agg(s.valid_from ORDER BY s.valid_from) FROM market.series_aliases s
+   WHERE s.valid_from > '-infinity' GROUP BY 1, 2, 3
+$$;
+COMMENT ON FUNCTION etl.later_periods() IS 'Of each symbol and series that means more than one instrument, the days from which it means another one.';
+
 -- One instrument's rows of the view above. The view computes every name of every instrument before a condition on
 -- instrument_id can choose among them; this looks only at the names that the instrument has had. OFFSET 0 keeps each
 -- look apart, so that the name goes into the view as a condition. SET and ROWS keep the planner from guessing by the

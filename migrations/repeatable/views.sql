@@ -2,8 +2,82 @@
 -- `eod migrate` whenever it changes. A view keeps its columns and their order; new ones go to the end. A function that
 -- returns a table has no SET, so that the planner puts it in place of its call and conditions reach the indexes.
 
--- Events change a previous close on few sessions: the first of a name from each ex-date on. These are looked up once for
--- each name and event, not for each row, and what the previous close includes only for rows of such sessions.
+-- What events change of the previous close of a row of such a session. A call of its own, for few rows.
+CREATE OR REPLACE FUNCTION etl.previous_close_factor(exchange text, symbol text, series text, day date, previous_close_price numeric)
+RETURNS numeric
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT trim_scale(a.ratio_old[known + 1] * a.ratio_new[passed + 1] / (a.ratio_new[known + 1] * a.ratio_old[passed + 1]))
+    FROM (
+      -- The days of the share's events, and the factors of prices before each and after the last.
+      SELECT s.instrument_id, array_agg(f.valid_to ORDER BY f.valid_to) AS ex_dates, array_agg(f.ratio_old ORDER BY f.valid_to) AS ratio_old,
+             array_agg(f.ratio_new ORDER BY f.valid_to) AS ratio_new
+        FROM market.series_aliases s CROSS JOIN LATERAL etl.share_price_factors(s.exchange, s.share_id, 'infinity') f
+       WHERE s.exchange = $1 AND s.symbol = $2 AND s.series = $3 AND $4 >= s.valid_from AND $4 < s.valid_to
+       GROUP BY s.instrument_id) a
+   CROSS JOIN LATERAL (
+     -- How many of the passed events the previous close already includes: those that the session before had passed. If
+     -- that is not stored, or its close is not the previous close of this row, sessions are missing here, and only an
+     -- event of this very day is certainly later.
+     SELECT passed, coalesce((
+              SELECT width_bucket(p.trade_date, a.ex_dates)
+                FROM (SELECT p.trade_date, p.close_price
+                        FROM market.series_aliases s
+                       CROSS JOIN LATERAL (
+                         SELECT p.trade_date, p.close_price FROM market.bhavcopy_cm p
+                          WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series
+                            AND p.trade_date >= s.valid_from AND p.trade_date < least(s.valid_to, $4)
+                          ORDER BY p.trade_date DESC LIMIT 1) p
+                       WHERE s.instrument_id = a.instrument_id
+                       ORDER BY p.trade_date DESC LIMIT 1) p
+               WHERE p.close_price = $5),
+            passed - (a.ex_dates[passed] = $4)::int) AS known
+       FROM (SELECT width_bucket($4, a.ex_dates) AS passed) k) n
+$$;
+COMMENT ON FUNCTION etl.previous_close_factor(text, text, text, date, numeric) IS 'What the printed previous close of a session is multiplied by for the events since the session before.';
+
+-- A call of its own, so that the planner reads sessions in parallel beside it.
+CREATE OR REPLACE FUNCTION etl.first_session(exchange text, symbol text, series text, since date) RETURNS date
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT p.trade_date FROM market.bhavcopy_cm p
+   WHERE p.exchange = $1 AND p.symbol = $2 AND p.series = $3 AND p.trade_date >= $4 ORDER BY p.trade_date LIMIT 1
+$$;
+COMMENT ON FUNCTION etl.first_session(text, text, text, date) IS 'The first session of a name from a day on.';
+
+-- Grouped, so that the planner knows that a name has one row; conditions on names and instruments apply first.
+CREATE OR REPLACE FUNCTION etl.sessions_after_events()
+RETURNS TABLE (exchange text, symbol text, series text, instrument_id text, days date[])
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT s.exchange, s.symbol, s.series, s.instrument_id, array_agg(etl.first_session(s.exchange, s.symbol, s.series, c.ex_date))
+    FROM market.series_aliases s JOIN market.corporate_events c ON c.exchange = s.exchange AND c.instrument_id = s.share_id
+   WHERE (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
+     AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %')
+   GROUP BY s.exchange, s.symbol, s.series, s.instrument_id
+$$;
+COMMENT ON FUNCTION etl.sessions_after_events() IS 'Of each name, the first session from the ex-date of each event on: the only ones whose previous close events change.';
+
+-- Before Postgres 16, a join with a partitioned table is left out only if it is of an aggregate.
+CREATE OR REPLACE FUNCTION etl.delivery(exchange text, symbol text, series text, day date)
+RETURNS TABLE (delivered_quantity bigint, delivered_percent numeric)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1 AS $$
+  SELECT d.delivered_quantity, d.delivered_percent FROM market.deliveries d
+   WHERE d.exchange = $1 AND d.symbol = $2 AND d.series = $3 AND d.trade_date = $4
+$$;
+DO $do$
+BEGIN
+  IF current_setting('server_version_num')::int < 160000 THEN
+    CREATE OR REPLACE FUNCTION etl.delivery(exchange text, symbol text, series text, day date)
+    RETURNS TABLE (delivered_quantity bigint, delivered_percent numeric)
+    LANGUAGE sql STABLE PARALLEL SAFE ROWS 1 AS $$
+      SELECT max(d.delivered_quantity), max(d.delivered_percent) FROM market.deliveries d
+       WHERE d.exchange = $1 AND d.symbol = $2 AND d.series = $3 AND d.trade_date = $4
+    $$;
+  END IF;
+END
+$do$;
+COMMENT ON FUNCTION etl.delivery(text, text, text, date) IS 'What was delivered of a name on a day.';
+
+-- Columns that nobody selects cost nothing: the planner leaves their joins out. Whether a row has a price band is looked
+-- up for each row of a share, and once for all rows of a whole market.
 CREATE OR REPLACE VIEW market.prices AS
   SELECT r.instrument_id, r.exchange, r.symbol, r.series, r.isin, r.instrument_full_name AS name, r.trade_date,
          r.open_price, r.high_price, r.low_price, r.close_price,
@@ -13,62 +87,36 @@ CREATE OR REPLACE VIEW market.prices AS
          r.turnover / nullif(r.traded_quantity, 0) AS vwap,
          r.traded_quantity, r.turnover, r.trade_count,
          d.delivered_quantity, d.delivered_percent,
-         coalesce(
-           (SELECT string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
-             WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date),
-           (SELECT 'none' FROM etl.coverage k
-             WHERE k.operation = 'GetCircuitBreakers' AND k.exchange = r.exchange AND k.day = r.trade_date
-               AND k.instrument = '' AND k.state IN ('loaded', 'empty')
-               -- A record that could not be read may be of any security. These days are found once, not for each row.
-               AND (k.exchange, k.day) NOT IN (
-                 SELECT j.exchange, d.day::date
-                   FROM etl.rejects j CROSS JOIN generate_series(j.from_date::timestamp, j.to_date::timestamp, '1 day') AS d(day)
-                  WHERE j.operation = 'GetCircuitBreakers' AND NOT j.is_stray AND j.resolved_at IS NULL)
-             LIMIT 1)) AS band_hit
+         CASE WHEN EXISTS (
+           SELECT FROM market.circuit_breakers c
+            WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date)
+           THEN (
+             SELECT string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
+              WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date)
+         WHEN EXISTS (
+           SELECT FROM etl.coverage k
+            WHERE k.operation = 'GetCircuitBreakers' AND k.exchange = r.exchange AND k.day = r.trade_date
+              AND k.instrument = '' AND k.state IN ('loaded', 'empty')
+              -- A record that could not be read may be of any security. These days are found once, not for each row.
+              AND (k.exchange, k.day) NOT IN (
+                SELECT j.exchange, d.day::date
+                  FROM etl.rejects j CROSS JOIN generate_series(j.from_date::timestamp, j.to_date::timestamp, '1 day') AS d(day)
+                 WHERE j.operation = 'GetCircuitBreakers' AND NOT j.is_stray AND j.resolved_at IS NULL)) THEN 'none'
+         END AS band_hit
     FROM (
       SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS printed_previous,
-             CASE WHEN b.trade_date = ANY (a.first_sessions) THEN (
-               SELECT trim_scale(a.ratio_old[known + 1] * a.ratio_new[passed + 1] / (a.ratio_new[known + 1] * a.ratio_old[passed + 1]))
-                 FROM (
-                   -- How many of the passed events the previous close already includes: those that the session before had
-                   -- passed. If that is not stored, or its close is not the previous close of this row, sessions are
-                   -- missing here, and only an event of this very day is certainly later.
-                   SELECT passed, coalesce((
-                     SELECT width_bucket(p.trade_date, a.ex_dates)
-                       FROM (SELECT p.trade_date, p.close_price
-                               FROM market.series_aliases s
-                              CROSS JOIN LATERAL (
-                                SELECT p.trade_date, p.close_price FROM market.bhavcopy_cm p
-                                 WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series
-                                   AND p.trade_date >= s.valid_from AND p.trade_date < least(s.valid_to, b.trade_date)
-                                 ORDER BY p.trade_date DESC LIMIT 1) p
-                              WHERE s.instrument_id = a.instrument_id
-                              ORDER BY p.trade_date DESC LIMIT 1) p
-                      WHERE p.close_price = b.previous_close_price),
-                     passed - (a.ex_dates[passed] = b.trade_date)::int) AS known
-                     FROM (SELECT width_bucket(b.trade_date, a.ex_dates) AS passed OFFSET 0) k
-                   OFFSET 0) n) ELSE 1 END AS factor
+             CASE WHEN b.trade_date = ANY (e.days)
+               THEN coalesce(etl.previous_close_factor(b.exchange, b.symbol, b.series, b.trade_date, b.previous_close_price), 1)
+               ELSE 1 END AS factor
         FROM market.bhavcopy_cm b
-        LEFT JOIN (
-          -- For each name, the days of its share's events, the first sessions from each on, and the factors of prices
-          -- before each and after the last.
-          SELECT s.*, p.*
-            FROM market.series_aliases s
-           CROSS JOIN LATERAL (
-             SELECT array_agg(f.valid_to ORDER BY f.valid_to) AS ex_dates, array_agg(f.ratio_old ORDER BY f.valid_to) AS ratio_old,
-                    array_agg(f.ratio_new ORDER BY f.valid_to) AS ratio_new,
-                    array_agg(CASE WHEN f.valid_to < 'infinity' THEN (
-                      SELECT p.trade_date FROM market.bhavcopy_cm p
-                       WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series AND p.trade_date >= f.valid_to
-                       ORDER BY p.trade_date LIMIT 1) END) AS first_sessions
-               FROM etl.share_price_factors(s.exchange, s.share_id, 'infinity') f) p
-        ) a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
-         AND b.trade_date >= a.valid_from AND b.trade_date < a.valid_to
+        LEFT JOIN etl.later_periods() l ON l.exchange = b.exchange AND l.symbol = b.symbol AND l.series = b.series
+        LEFT JOIN market.series_aliases a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
+         AND a.valid_from = coalesce(l.starts[width_bucket(b.trade_date, l.starts)], '-infinity')
+        LEFT JOIN etl.sessions_after_events() e ON e.exchange = b.exchange AND e.symbol = b.symbol AND e.series = b.series
+         AND e.instrument_id = a.instrument_id
     ) r
     -- What is delivered on BSE is reported without groups.
-    LEFT JOIN market.deliveries d
-      ON d.exchange = r.exchange AND d.symbol = r.symbol AND d.trade_date = r.trade_date
-     AND d.series = CASE r.exchange WHEN 'BSE' THEN '' ELSE r.series END;
+    LEFT JOIN LATERAL etl.delivery(r.exchange, r.symbol, CASE r.exchange WHEN 'BSE' THEN '' ELSE r.series END, r.trade_date) d ON true;
 
 COMMENT ON VIEW market.prices IS 'Sessions of all instruments as they were printed, with the return against the adjusted previous close, deliveries and price bands: one row an instrument and session. market.prices_adjusted has prices that compare over years.';
 COMMENT ON COLUMN market.prices.instrument_id IS 'The instrument: market.instruments.instrument_id, the same through renames.';

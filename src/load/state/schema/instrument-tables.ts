@@ -98,6 +98,10 @@ export const aliasOwners = etl.table(
       columns: [table.exchange, table.kind, table.symbol, table.series, table.valid_from],
     }),
     index('alias_owners_instrument_idx').on(table.instrument_id),
+    // Few names have a later period, so that looking for it costs prices of whole markets nothing.
+    index('alias_owners_later_idx')
+      .on(table.exchange, table.symbol, table.series, table.valid_from)
+      .where(sql`${table.kind} = 'series' and ${table.valid_from} > '-infinity'`),
   ],
 );
 describe(
