@@ -121,7 +121,7 @@ BEGIN
   IF number = 0 THEN
     SELECT min(committed_at) INTO first_load FROM etl.loads;
     RAISE NOTICE 'market.% has no row in state 0: %', of_table,
-      coalesce('the first load was at ' || first_load::text, 'nothing has been loaded yet');
+      coalesce('the first load was at ' || to_char(first_load, 'YYYY-MM-DD HH24:MI:SS TZH:TZM'), 'nothing has been loaded yet');
   ELSE
     SELECT * INTO begins FROM etl.past_begins p WHERE p.table_name = of_table AND p.state > number ORDER BY p.state DESC LIMIT 1;
     IF FOUND THEN

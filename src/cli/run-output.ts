@@ -3,8 +3,8 @@ import { groupBy } from '../core/iterables.ts';
 import { emptySessionsText, type Retry, retryText, runStateText } from '../core/wording.ts';
 import type { Forecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
-import { listedAs, pairTitle } from '../operations/registry.ts';
-import { EXIT } from './cli.ts';
+import { listedAs, pairTitle, titleOf } from '../operations/registry.ts';
+import { type Cli, EXIT, logNote } from './cli.ts';
 import {
   type Column,
   columnsOf,
@@ -98,7 +98,7 @@ const warningLines = ({ warnings }: ReportedRun): string[] =>
   paragraph(
     warnings,
     ({ operation, warning, windows }) =>
-      `warning: ${operation}: ${warning}${windows === 1 ? '' : ` (${plural(windows, 'window')})`}`,
+      `warning: ${titleOf(operation)}: ${warning}${windows === 1 ? '' : ` (${plural(windows, 'window')})`}`,
   );
 
 /** Data sets that were requested, and of which no response had a record. */
@@ -267,3 +267,9 @@ function whenText({ hours, finishAt }: Forecast, timeZone: string): string {
 }
 
 const minuteText = (moment: string, timeZone: string) => momentText(moment, timeZone).slice(0, -':00'.length);
+
+/** Says for which years Monday to Friday are assumed to be trading days, because the calendar has no data for them. */
+export function logUnknownYears(cli: Cli, years: readonly string[]): void {
+  if (years.length === 0) return;
+  logNote(cli, `no calendar data for ${years.join(', ')}: Monday to Friday was assumed (EOD_CALENDAR_FILE)`);
+}

@@ -6,6 +6,7 @@ import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { workReplay } from '../jobs/replay/work-replay.ts';
 import { followUpRuns } from '../jobs/runs/finish.ts';
 import { forecastRun } from '../jobs/runs/forecast.ts';
+import { newUnknownYears } from '../jobs/runs/plan-run.ts';
 import { quotaStatus, waitsUntil } from '../jobs/runs/read-status.ts';
 import { startRun } from '../jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
@@ -23,7 +24,7 @@ import { type Cli, type JsonFlag, logNote, logStderr, print, printJson } from '.
 import { openContext } from './open-context.ts';
 import { clockTime, count, noWorkersText, plural } from './output.ts';
 import { progressView } from './progress.ts';
-import { exitCodeOf, failuresText, forecastText, runText } from './run-output.ts';
+import { exitCodeOf, failuresText, forecastText, logUnknownYears, runText } from './run-output.ts';
 
 /** How often the progress of a run is read. */
 const PROGRESS_EVERY_MS = 250;
@@ -44,7 +45,12 @@ interface Requested {
  * Starts a run for a request and works on it to its end. With `--detach` it leaves the work to others; with `--dry-run`
  * it only prints a forecast.
  */
-export async function runRequest(cli: Cli, flags: RunFlags, { config, request }: Requested): Promise<void> {
+export async function runRequest(cli: Cli, flags: RunFlags, { config, ...wanted }: Requested): Promise<void> {
+  const request: Requested['request'] = async (context) => {
+    const requested = await wanted.request(context);
+    if (requested !== null) logUnknownYears(cli, newUnknownYears(context, requested.targets));
+    return requested;
+  };
   if (flags.dryRun === true) {
     const context = await openContext(cli, { config });
     const requested = await request(context);

@@ -159,6 +159,20 @@ test.runIf(isSlowLayer)('--detach leaves the work to workers', async () => {
   expect(gaps).toMatchObject({ code: 0, stdout: 'nothing is missing, 2025-09-08 to 2025-09-12\n' });
 });
 
+test('of an empty database it says that nothing is loaded; years without a calendar are one sentence', async () => {
+  const { url } = await testDatabase();
+  const options = { cwd, env: { DATABASE_URL: url } };
+  expect(await runCli(['gaps'], options)).toMatchObject({
+    code: 0,
+    stdout: 'nothing is loaded yet, so nothing is missing\n',
+  });
+  const year = ['--from', '1776-01-01', '--to', '1776-12-31', '--dry-run'];
+  const { stderr } = await runCli(['backfill', 'bhavcopy_cm', ...year], options);
+  expect(stderr).toBe(
+    'no calendar data for BSE 1776, NSE 1776: Monday to Friday was assumed (EOD_CALENDAR_FILE)\n',
+  );
+});
+
 test('--detach --dry-run makes no sense', async () => {
   const { code, stdout, stderr } = await runCli(['gaps', 'fill', '--detach', '--dry-run'], { cwd });
   expect([code, stdout]).toEqual([2, '']);

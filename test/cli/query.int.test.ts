@@ -140,6 +140,10 @@ test('what is wrong with a statement is shown where it is', async () => {
   }
   for (const sql of ['select from nowhere_near', 'select qqqq from market.bhavcopy_cm', 'select close_price'])
     expect((await run(sql)).stderr, sql).not.toContain('did you mean');
+  for (const name of ['market.bhavcopy_cm_as_of', 'bhavcopy_cm_as_of'])
+    expect((await run(`select ${name}('2024-06-30')`)).stderr).toContain(
+      'did you mean market_history.bhavcopy_cm_as_of?',
+    );
   const { code, stdout } = await run('--json', 'select from nowhere');
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ error: { kind: 'database', exitCode: 1 } });
@@ -185,10 +189,17 @@ test('nothing can be written', async () => {
   ]) {
     const { code, stdout, stderr } = await run('--csv', sql);
     expect({ sql, code }).toEqual({ sql, code: 1 });
-    expect({ sql, stderr }).toEqual({ sql, stderr: expect.stringMatching(/^eod: Postgres: /) });
+    expect({ sql, stderr }).toEqual({
+      sql,
+      stderr: expect.stringMatching(/^eod: (Postgres: |"\w+" begins no statement that reads)/),
+    });
     expect(stdout.split('\n').length, sql).toBeLessThan(3);
     expect(stderr, sql).not.toMatch(/trigger|rule/i);
   }
+  expect((await run('create table x (n int)')).stderr).toBe(
+    'eod: "create" begins no statement that reads\n  line 1: create table x (n int)\n          ^\n' +
+      '  only one statement that reads can be run: select, with, values, table, explain or show\n',
+  );
   const onlyReads = 'nothing was changed\n  only one statement that reads can be run: select,';
   for (const sql of [
     'update mine set n = 2',

@@ -48,7 +48,9 @@ test('a state before the first load says why it is empty, and when that load was
   const client = await store.pool.connect();
   const notices = new Set<string | undefined>();
   client.on('notice', ({ message }) => void notices.add(message));
-  const { rows } = await client.query('select min(committed_at)::text as at from etl.loads');
+  const { rows } = await client.query(
+    "select to_char(min(committed_at), 'YYYY-MM-DD HH24:MI:SS TZH:TZM') as at from etl.loads",
+  );
   for (const sql of [
     "market_history.bhavcopy_cm_as_of('2024-06-30')",
     'market_history.bhavcopy_cm_changes(0, 1)',

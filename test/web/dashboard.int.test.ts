@@ -30,6 +30,9 @@ test('there are five pages in the navigation, and none at another address', asyn
   expect(await (await fetch(`${url}/runs`)).text()).toContain('href="/queues"');
   for (const path of ['/quality', '/freshness', '/rows', '/dictionary'])
     expect((await fetch(`${url}${path}`)).status, path).toBe(404);
+  // A data set is found by its table as well.
+  for (const path of ['/data/bhavcopy_cm', '/coverage/bhavcopy_cm/NSE'])
+    expect((await fetch(`${url}${path}`)).status, path).toBe(200);
 });
 
 test('Status says what is missing and why: data sets by title, in groups', async () => {

@@ -83,9 +83,12 @@ export async function showEvent(cli: Cli, id: string, flags: JsonFlag): Promise<
 
 export async function noSuchEvent({ db }: Pick<Context, 'db'>, id: string): Promise<PipelineError> {
   const { events } = await readEvents(db.pool, {}, 100_000);
-  const guess = didYouMean(
-    id,
-    events.map((one) => one.id),
-  );
+  const isSymbol = events.some(({ symbol }) => symbol === id.toUpperCase());
+  const guess = isSymbol
+    ? `, but there are events of this symbol ("eod events ${id}")`
+    : didYouMean(
+        id,
+        events.map((one) => one.id),
+      );
   return usageError(`there is no event "${id}"${guess} ("eod events" lists them)`);
 }

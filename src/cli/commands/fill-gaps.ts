@@ -3,8 +3,9 @@ import { type Gap, gapRequest, readGaps } from '../../jobs/runs/read-gaps.ts';
 import { type Cli, loadSettings, logNote, print, printJson } from '../cli.ts';
 import { plural } from '../output.ts';
 import { gapScope, parsedLate } from '../parse-request.ts';
+import { logUnknownYears } from '../run-output.ts';
 import { runRequest } from '../work-on-run.ts';
-import { type FillFlags, logAssumptions, noTradingDayText } from './gaps.ts';
+import { type FillFlags, noTradingDayText } from './gaps.ts';
 
 export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFlags): Promise<void> {
   const config = await loadSettings(cli);
@@ -18,9 +19,8 @@ export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFl
       const far = found.gaps.filter(isFar).reduce((sum, { sessions }) => sum + sessions, 0);
       if (far > 0) logNote(cli, farText(far));
       const gaps = found.gaps.filter((gap) => !isFar(gap));
-      // Where there is a run, its plan logs these assumptions.
       if (gaps.length > 0) return gapRequest(gaps);
-      logAssumptions(cli, found);
+      logUnknownYears(cli, found.unknownYears);
       if (flags.json === true) printJson(cli, null);
       else if (!found.hasTradingDay) print(cli, noTradingDayText(found));
       else print(cli, far === 0 ? 'nothing is missing' : 'nothing is missing that the source still has');

@@ -8,6 +8,7 @@ import {
   listFindings as readFindings,
   SEVERITIES,
 } from '../../load/state/findings.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseChoices, parseOpenRange, type RangeFlags } from '../options.ts';
@@ -66,7 +67,7 @@ function findingText(finding: Finding, rule: string, timeZone: string): string {
   return [
     `finding ${id}: ${check}, ${severity}`,
     ...(rule === '' ? [] : [rule]),
-    [operation, exchange, date, instrument].filter(Boolean).join(' '),
+    [pairTitle({ operation, exchange }), date, instrument].filter(Boolean).join(' '),
     `expected  ${finding.expected ?? 'nothing'}`,
     `found     ${finding.found ?? 'nothing'}`,
     `found at ${at(finding.foundAt)}${runId === null ? '' : `, after run ${runId}`}`,

@@ -1,11 +1,11 @@
 import { systemClock } from '../../core/clock.ts';
 import { type Gap, type Gaps, readGaps } from '../../jobs/runs/read-gaps.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
-import { type Cli, EXIT, type JsonFlag, loadSettings, logNote, print, printJson } from '../cli.ts';
+import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { type Column, columnsOf, plural, table } from '../output.ts';
 import { type GapFlags, gapScope, parsedLate } from '../parse-request.ts';
-import { dataSetColumns } from '../run-output.ts';
+import { dataSetColumns, logUnknownYears } from '../run-output.ts';
 
 const COLUMNS: readonly Column<Gap>[] = [
   ...dataSetColumns<Gap>(),
@@ -25,7 +25,7 @@ export async function listGaps(
   const { pending, ...found } = await readGaps(await openContext(cli, { config }), scope());
   if (flags.json === true) printJson(cli, flags.all === true ? { ...found, pending } : found);
   else print(cli, gapsText(found, flags.all === true ? pending : []));
-  logAssumptions(cli, found);
+  logUnknownYears(cli, found.unknownYears);
   cli.exitCode = found.total > 0 ? EXIT.failed : EXIT.done;
 }
 
@@ -41,18 +41,13 @@ function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string
   return [
     ...(listed.length === 0 ? [] : [table(COLUMNS, listed), '']),
     total === 0
-      ? `nothing is missing${range}`
+      ? from === null
+        ? 'nothing is loaded yet, so nothing is missing'
+        : `nothing is missing${range}`
       : `${plural(total, 'session')} missing in ${plural(gaps.length, 'range')}${range}`,
     ...found.observed.map(
       ({ exchange, day }) =>
         `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,
     ),
   ].join('\n');
-}
-
-/** Says which days are assumed to be sessions because the calendar has no data for them. */
-export function logAssumptions(cli: Cli, { unknownYears }: Pick<Gaps, 'unknownYears'>): void {
-  if (unknownYears.length === 0) return;
-  const years = unknownYears.join(', ');
-  logNote(cli, `no calendar data for ${years}: Monday to Friday was assumed (EOD_CALENDAR_FILE)`);
 }

@@ -32,16 +32,17 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
   const total = counts.reduce((sum, one) => sum + one.issues, 0);
   const isFiltered = kind !== undefined || flags.exchange !== undefined;
   if (total === 0) return print(cli, await noneText({ db }, isFiltered));
-  const list = counts.map((one) => plural(one.issues, ISSUE_NOUNS[one.kind])).join(', ');
+  const list = counts.map((one) => plural(one.items, ISSUE_NOUNS[one.kind])).join(', ');
   const more = total > issues.length ? `; the first ${count(issues.length)} listed, --limit shows more` : '';
-  const hasAction = issues.some((one) => one.kind === 'corporate_action');
+  const actions = issues.filter((one) => one.kind === 'corporate_action').length;
   print(
     cli,
     [
       ...issues.map(issueText),
       '',
       wrap(`${plural(total, 'issue')}: ${list}${more}`),
-      ...(hasAction ? ['A:B multiplies earlier prices by A ÷ B; --ignore leaves them as they are'] : []),
+      ...(actions > 0 ? ['A:B multiplies earlier prices by A ÷ B; --ignore leaves them as they are'] : []),
+      ...(actions > 1 ? ['"eod events ignore --below 5" ignores what moves prices by less than 5 %'] : []),
     ].join('\n'),
   );
 }

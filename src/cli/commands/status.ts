@@ -202,6 +202,9 @@ function firstSteps(hasSource: boolean): string {
     '  eod up',
     '  then loads every night',
     '',
+    '  eod import FOLDER',
+    '  loads files of the exchanges, without a key',
+    '',
     '"eod demo" shows all of it without a key; "eod --demo status" shows what it',
     'has loaded',
   ].join('\n');

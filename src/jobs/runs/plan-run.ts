@@ -58,7 +58,12 @@ export interface RunPlan {
  */
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
   await syncSessions(context);
-  warnOfUnknownYears(context, request.targets);
+  const years = newUnknownYears(context, request.targets);
+  if (years.length > 0)
+    context.log.warn(
+      { years },
+      'no calendar data for these years: Monday to Friday is assumed (EOD_CALENDAR_FILE)',
+    );
   return planKnown(context, request, request.targets);
 }
 
@@ -101,10 +106,14 @@ function hasPending(input: PlanInput): boolean {
   return false;
 }
 
-/** Unknown years that were logged, by calendar, so that a scheduler logs them only once. */
+/** Unknown years that were reported, by calendar, so that a scheduler logs them only once. */
 const warned = new WeakMap<Calendar, Set<string>>();
 
-function warnOfUnknownYears({ calendar, log }: Context, targets: readonly Target[]): void {
+/** The years, in words, that the calendar has no data for and that no call with it has returned before. */
+export function newUnknownYears(
+  { calendar }: Pick<Context, 'calendar'>,
+  targets: readonly Target[],
+): string[] {
   const before = warned.get(calendar) ?? new Set();
   warned.set(calendar, before);
   const years = targets
@@ -113,11 +122,7 @@ function warnOfUnknownYears({ calendar, log }: Context, targets: readonly Target
       const key = `${exchange} ${year}`;
       return !before.has(key) && before.add(key);
     });
-  if (years.length === 0) return;
-  log.warn(
-    { years: yearRanges(years) },
-    'no calendar data for these years: Monday to Friday is assumed (EOD_CALENDAR_FILE)',
-  );
+  return yearRanges(years);
 }
 
 type PlanRequest = Pick<RunRequest, 'kind' | 'instruments' | 'options' | 'live'>;

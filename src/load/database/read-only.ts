@@ -39,6 +39,7 @@ const SYNTAX_ERROR = '42601';
 const READ_ONLY = '25006';
 const UNDEFINED_TABLE = '42P01';
 const UNDEFINED_COLUMN = '42703';
+const UNDEFINED_FUNCTION = '42883';
 
 /**
  * Runs `work` on a connection in a read-only transaction, which sees one snapshot throughout. The connection is closed
@@ -137,9 +138,10 @@ async function prepare(client: ClientBase, text: string): Promise<boolean> {
   }
 }
 
-/** Adds a hint to an error about an unknown table or column: the known name that is most like it. */
+/** Adds a hint to an error about an unknown table, column or function: the known name that is most like it. */
 async function withNameHint(db: Database, error: unknown, text: string): Promise<unknown> {
   const { code } = error as Partial<DatabaseError>;
+  if (code === UNDEFINED_FUNCTION) return withFunctionHint(db, error);
   const [, name] = /"?([^\s".]+)"? does not exist/.exec(messageOf(error)) ?? [];
   if (name === undefined || (code !== UNDEFINED_TABLE && code !== UNDEFINED_COLUMN)) return error;
   // On another connection, because the transaction has failed. A role that may not use a schema gets no hint.
@@ -158,6 +160,23 @@ async function withNameHint(db: Database, error: unknown, text: string): Promise
       : rows.filter(({ relation }) => namesRelation(text, relation)).flatMap(({ columns }) => columns);
   const guess = guessOf(name, known);
   return guess === null ? error : Object.assign(error as object, { hint: `did you mean ${guess}?` });
+}
+
+/** The same for a function. One of this name and schema has other parameters: of that Postgres' own hint is the best. */
+async function withFunctionHint(db: Database, error: unknown): Promise<unknown> {
+  const [, typed = ''] = /function ([\w.]+)\(/.exec(messageOf(error)) ?? [];
+  const { rows } = await db.pool
+    .query<{ name: string }>(
+      `select distinct n.nspname || '.' || p.proname as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+        where n.nspname in ('market', 'market_history') and has_schema_privilege(n.oid, 'usage') order by 1`,
+    )
+    .catch(() => ({ rows: [] }));
+  const guess = guessOf(
+    typed.slice(typed.indexOf('.') + 1),
+    rows.map(({ name }) => name),
+  );
+  const isHelp = guess !== null && guess !== typed;
+  return isHelp ? Object.assign(error as object, { hint: `did you mean ${guess}?` }) : error;
 }
 
 /** True if a statement names a table or view of ours, or one of its functions of past states. */
@@ -184,8 +203,10 @@ function explained(error: unknown, text: string, prefix: number): unknown {
   const at = position === undefined ? undefined : Number(position) - 1 - prefix;
   const isWrite = code === READ_ONLY || WRITES_VIEW.test(messageOf(error));
   const isOther = code === SYNTAX_ERROR && (at === undefined || text.slice(0, at).trim() === '');
+  const [word] = text.trim().split(/[\s;(]/);
   const lines = [
-    `Postgres: ${messageOf(error)} (${code})`,
+    // Of a statement that writes Postgres says that its syntax is wrong, because it cannot be prepared.
+    isOther && word ? `"${word}" begins no statement that reads` : `Postgres: ${messageOf(error)} (${code})`,
     ...(at === undefined || at < 0 ? [] : pointedAt(text, at)),
     // How Postgres could be made to write is no advice here.
     ...(hint === undefined || isWrite ? [] : [`  ${hint}`]),

@@ -9,7 +9,7 @@ import {
   type DataSet as Declared,
   tablesFilledBy,
 } from '../../operations/operation.ts';
-import { dataSets, titleOf } from '../../operations/registry.ts';
+import { dataSets, namedBy, titleOf } from '../../operations/registry.ts';
 import { Facts, Section, Years } from '../components/basics.tsx';
 import { Table } from '../components/data-table.tsx';
 import { byTitle, DataSet, groupTitle, Name } from '../components/names.tsx';
@@ -117,7 +117,7 @@ export async function dataPage(context: PageContext, requested: Requested): Prom
 /** A data set or a view, with its columns and queries to copy; of a data set also how many rows came when. */
 export async function relationPage(context: PageContext, requested: Requested): Promise<Page> {
   const { name = '' } = requested.params;
-  const dataSet = dataSets.find((one) => one.name === name);
+  const dataSet = namedBy(dataSets, name);
   if (dataSet !== undefined) return dataSetPage(context, requested, dataSet);
   const view = (await readCatalog(context.db.pool)).find((one) => one.isView && one.name === name);
   if (view === undefined) throw usageError(`there is no data set or view ${name}`);

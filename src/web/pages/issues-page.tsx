@@ -173,7 +173,7 @@ function About({ issue }: { readonly issue: Issue }) {
 /** How large an issue is, where the row does not say so already. */
 function effectText({ kind, effect }: Issue): string | null {
   if (effect === null) return null;
-  if (kind === 'corporate_action') return `${percentText(effect)} of the price`;
+  if (kind === 'corporate_action') return `at most ${percentText(effect)} of the price`;
   return kind === 'withdrawal' ? plural(effect, 'row') : null;
 }
 

@@ -104,8 +104,8 @@ function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary
       {older === 0 ? null : (
         <>
           {' '}
-          {plural(older, 'earlier session')} {older === 1 ? 'is' : 'are'} missing as well:{' '}
-          <a href="/coverage">see the coverage</a>.
+          {plural(older, 'earlier session')} {older === 1 ? 'is' : 'are'} missing, of the last {MISSING_OF} of
+          each data set: <a href="/coverage">see the coverage</a>.
         </>
       )}
     </>
