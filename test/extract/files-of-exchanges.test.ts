@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { FORMATS, formatOf } from '../../src/extract/files/formats.ts';
+import { dayInName, FORMATS, formatOf } from '../../src/extract/files/formats.ts';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
 import { loadDeclared, tablesTakenBy } from '../../src/operations/declared.ts';
 import { builtIn, dataSets } from '../../src/operations/registry.ts';
@@ -273,5 +273,18 @@ test('no header is of two formats, and each column of a format is a field', () =
       ),
     );
     expect(sources, name).toEqual(expect.arrayContaining(Object.values(columns).flat()));
+  }
+});
+
+test('the day in a name is found by the pattern that a format states, whatever else it has', () => {
+  for (const [pattern, name, day] of [
+    ['SUMMARY (EQ)_DD-MMM-YYYY.csv', 'copy of summary (eq)_05-Feb-2021 (2).csv', '2021-02-05'],
+    ['x.YYYYMMDD.csv', 'x.20210205.csv', '2021-02-05'],
+    ['YYYY-MM-DD.csv', '2021-02-05.csv', '2021-02-05'],
+    ['DDMMYY-to-DDMMYY.csv', '050221-to-060221.csv', null],
+    ['SUMMARY.csv', 'SUMMARY.csv', null],
+    ['bhDDMMYY.csv', 'bh05022021.csv', null],
+  ] as const) {
+    expect(dayInName(name, { files: [pattern] }), pattern).toBe(day);
   }
 });

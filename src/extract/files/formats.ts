@@ -46,23 +46,17 @@ export function namesOf(header: readonly string[]): (column: string) => string |
   return (column) => byName.get(spelled(column)) ?? byBareName.get(bare(column));
 }
 
-/** How the names of files write a day. */
-const DAY_PARTS = /DD|MMM|MM|YYYY|YY/g;
+/** How names of files write a day, also where marks are escaped; a name such as SUMMARY has two of its letters, too. */
+const DAY = /(?:DD|YYYY|YY)(\\?[-_.])?(?:MMM|MM)\1(?:YYYY|YY|DD)/;
+const PARTS = /DD|MMM|MM|YYYY|YY/g;
 
-const EXAMPLE_DAY: Readonly<Record<string, string>> = {
-  DD: '07',
-  MM: '04',
-  MMM: 'APR',
-  YY: '21',
-  YYYY: '2021',
-};
-
-const PATTERNS: Readonly<Record<string, string>> = {
-  DD: '(?<day>\\d{2})',
-  MM: '(?<month>\\d{2})',
-  MMM: '(?<month>[A-Z]{3})',
-  YY: '(?<year>\\d{2})',
-  YYYY: '(?<year>\\d{4})',
+/** Each part of a day, as it is found in a name, and as it is in an example. */
+const IN_NAMES: Readonly<Record<string, readonly [pattern: string, example: string]>> = {
+  DD: ['(?<day>\\d{2})', '07'],
+  MM: ['(?<month>\\d{2})', '04'],
+  MMM: ['(?<month>[A-Z]{3})', 'APR'],
+  YY: ['(?<year>\\d{2})', '21'],
+  YYYY: ['(?<year>\\d{4})', '2021'],
 };
 
 /**
@@ -72,11 +66,13 @@ const PATTERNS: Readonly<Record<string, string>> = {
 export function dayInName(name: string, { files }: Pick<FileFormat, 'files'>): string | null {
   const inName = name.split(/[\\/]/).at(-1) ?? '';
   const days = files.flatMap((file) => {
-    const pattern = file.replace(/\.\w+$/, '').replace(DAY_PARTS, (part) => PATTERNS[part] ?? '');
+    if (!DAY.test(file)) return [];
+    const pattern = file
+      .replace(/\.\w+$/, '')
+      .replace(/[^\w]/g, '\\$&')
+      .replace(DAY, (day) => day.replace(PARTS, (part) => IN_NAMES[part]?.[0] ?? ''));
     const matches = inName.matchAll(new RegExp(`(?<![A-Z0-9])${pattern}(?![A-Z0-9])`, 'gi'));
-    return [...matches].flatMap(({ groups = {} }) => {
-      const { day, month = '', year = '' } = groups;
-      if (day === undefined) return [];
+    return [...matches].map(({ groups: { day = '', month = '', year = '' } = {} }) => {
       const named = MONTHS.indexOf(month.toLowerCase()) + 1;
       return `${fullYear(year)}-${named === 0 ? month : String(named).padStart(2, '0')}-${day}`;
     });
@@ -86,7 +82,7 @@ export function dayInName(name: string, { files }: Pick<FileFormat, 'files'>): s
 
 /** A name of a file of a format. */
 export const exampleName = ({ files }: FileFormat): string =>
-  (files.at(-1) ?? '').replace(DAY_PARTS, (part) => EXAMPLE_DAY[part] ?? '');
+  (files.at(-1) ?? '').replace(DAY, (day) => day.replace(PARTS, (part) => IN_NAMES[part]?.[1] ?? ''));
 
 /**
  * The format that a header belongs to, of several the one that is recognized by most; undefined if it is of none. A
