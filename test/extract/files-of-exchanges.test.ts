@@ -174,6 +174,11 @@ test('pledges come as JSON and CSV, with the same position among companies of on
   });
   const [session] = read('CF-SAST-Pledged-Data-14-Aug-2026.csv', pledgesAsCsv());
   expect(session?.unknown).toEqual(expect.arrayContaining(['shareholding_date', 'disclosed_on']));
+  // Cells of its header may end with a line end.
+  const broken = pledgesAsCsv().replace(/^[^\n]*/, (header) => header.replaceAll('",', ' \n",'));
+  expect(facts(read('x.csv', broken))).toEqual([
+    `nse-pledges: CompanyPledges NSE 2026-08-13, ${PLEDGES.data.length} rows, 0 rejects`,
+  ]);
   const known = (rows: typeof json) =>
     rows.map((row) =>
       Object.entries(row).filter(([column, value]) => value !== null && !session?.unknown.includes(column)),
@@ -250,7 +255,7 @@ test('index closes, deals, new highs, and securities under ban', () => {
   expect(rowsOf('HL070826.csv', highs)).toMatchObject([
     { trade_date: '2026-08-07', scrip_name: 'Acme Technologies Limited', band: 'H', new_price: '120.00' },
   ]);
-  const ban = 'Securities in Ban For Trade Date 09-JUL-2026: \r\n1,GNFC\r\n2,M&M\r\n';
+  const ban = 'Securities in Ban For Trade Date 09-JUL-2026: \r\n1,GNFC\r\nM&M\r\n';
   expect(rowsOf('fo_secban.csv', ban)).toMatchObject([
     { trade_date: '2026-07-09', symbol: 'GNFC' },
     { trade_date: '2026-07-09', symbol: 'M&M' },

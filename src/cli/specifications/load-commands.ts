@@ -91,11 +91,11 @@ export const loadCommands: readonly Specification[] = [
   {
     name: 'import',
     summary:
-      'Load files of the exchanges: bhav copies of any age, delivery positions, lists of corporate actions and changed symbols. Files that were imported before are skipped.',
+      'Load files of the exchanges: bhav copies, deliveries, derivatives, price bands, deals, lists and more, of any age. Files that were imported before are skipped.',
     args: [
       new Argument(
         '<paths...>',
-        'files, or folders to search for .csv, .dat and .zip files, also with .gz behind',
+        'files, or folders to search for .csv, .dat, .json and .zip files, also with .gz behind',
       ),
     ],
     options: [

@@ -79,7 +79,8 @@ function readTitled(text: string, name: string): ParsedFile {
     const { header } = format;
     const rows = rest.split(/\r\n?|\n/).flatMap((line) => {
       const cells = line.split(',').map((cell) => cell.trim());
-      return cells.every((cell) => cell === '') ? [] : [rowOf(header, cells)];
+      // Some lines lack their number.
+      return cells.every((cell) => cell === '') ? [] : [rowOf(header.slice(-cells.length), cells)];
     });
     return { header, rows, warnings: [], day };
   }

@@ -25,8 +25,8 @@ export interface ImportFile extends FoundFile {
 }
 
 /**
- * Finds the files to import: each named file, and in named folders and below them every file that ends in .csv, .dat or
- * .zip (or one of these and .gz) and is not hidden. They are in the order of their names (`compareNames`).
+ * Finds the files to import: each named file, and in named folders and below them every file that ends in .csv, .dat,
+ * .json or .zip (or one of these and .gz) and is not hidden. They are in the order of their names (`compareNames`).
  *
  * @param cwd the folder from which relative paths start.
  * @throws PipelineError `usage` if a path cannot be read, or if there is no file.
@@ -44,7 +44,7 @@ export async function findFiles(paths: readonly string[], cwd: string): Promise<
     }
     for (const inside of await listFolder({ path, absolutePath })) found.set(inside.path, inside);
   }
-  if (found.size === 0) throw usageError(`there is no .csv, .dat or .zip file in ${paths.join(', ')}`);
+  if (found.size === 0) throw usageError(`there is no .csv, .dat, .json or .zip file in ${paths.join(', ')}`);
   return [...found.values()].sort((a, b) => compareNames(a.path, b.path));
 }
 
