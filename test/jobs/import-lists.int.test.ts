@@ -159,6 +159,8 @@ test('the daily archive of NSE fills what it can, and says what it leaves out', 
   expect(file?.leftOut).toMatchObject([{ form: 'GAIN_LOSS,SECURITY,CLOSE_PRIC,PREV_CL_PR,PERCENT_CG' }]);
   expect(ban).toMatchObject({ state: 'loaded', rows: 0, sessions: [{ exchange: 'NSE', day: '2026-07-31' }] });
   expect(readFileSync(archive).equals(before)).toBe(true);
+  const again = await importInto(context, [folder]);
+  expect(again.files.map(({ state }) => state)).toEqual(['skipped', 'skipped', 'skipped']);
   expect(await query(context, `select count(*)::int from market.circuit_breakers`)).toEqual([{ count: 204 }]);
   expect(await query(context, `select scrip_name, band, new_price from market.new_highs_lows`)).toEqual([
     { scrip_name: 'ACME LTD', band: 'H', new_price: '120.00' },

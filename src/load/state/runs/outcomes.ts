@@ -114,7 +114,7 @@ export async function importedFileHashes(db: NodePgDatabase): Promise<Set<string
     .innerJoin(runs, and(eq(runs.id, windows.run_id), eq(runs.kind, 'import')))
     .where(isNotNull(windows.source_hash))
     .groupBy(windows.source_hash, windows.run_id)
-    .having(sql`bool_and(${windows.state} = 'loaded')`);
+    .having(sql`bool_and(${windows.state} in ('loaded', 'empty'))`);
   return new Set(found.map(({ hash }) => hash));
 }
 
