@@ -79,8 +79,11 @@ const LINE = `exchange = 'BSE' and trade_date = '${DAY}' and symbol = (
     and previous_close_price > 0 order by turnover desc limit 1)`;
 const RAISE_CLOSE = `update market.bhavcopy_cm set close_price = high_price + 1 where ${LINE}`;
 
-const COUNT_DELIVERIES = `insert into etl.coverage (operation, exchange, day, instrument, variant, last_position, last_said, last_records, run_id)
-  select 'Deliveries', exchange, day, '', '', last_position, 'loaded', 7, run_id from etl.coverage
+/** What only files bring is counted as loaded here, though it is not. */
+const countOf = (
+  dataSet: string,
+) => `insert into etl.coverage (operation, exchange, day, instrument, variant, last_position, last_said, last_records, run_id)
+  select '${dataSet}', exchange, day, '', '', last_position, 'loaded', 7, run_id from etl.coverage
    where operation = 'GetBhavCopyCM' and day = '${DAY}' and instrument = ''`;
 
 /** How to break each rule, and every check that must notice. */
@@ -106,8 +109,8 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
   ...lostDayChecks().map(({ name, operation }): [string, string, string] => {
     const { name: table = '', dateColumn } = dataSetNamed(operation).shapes.at(-1)?.table ?? {};
     const ofDay = `(exchange, ${dateColumn}) = (select exchange, ${dateColumn} from market.${table} order by 2 desc limit 1)`;
-    return operation === 'Deliveries'
-      ? [name, 'coverage', COUNT_DELIVERIES]
+    return dataSetNamed(operation).windows.per === 'file'
+      ? [name, 'coverage', countOf(operation)]
       : [name, table, `delete from market.${table} where ${ofDay}`];
   }),
   [
