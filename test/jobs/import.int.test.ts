@@ -318,7 +318,9 @@ describe('an import that is interrupted', () => {
     await expect(importInto(context, [NSE_UDIFF, join(temporaryFolder(), 'none.csv')])).rejects.toMatchObject(
       { kind: 'usage' },
     );
-    await expect(importInto(context, [temporaryFolder()])).rejects.toThrow(/no \.csv, \.dat, \.json or \.zip file/);
+    await expect(importInto(context, [temporaryFolder()])).rejects.toThrow(
+      /no \.csv, \.dat, \.json or \.zip file/,
+    );
     expect(await query(context, 'select from etl.runs')).toEqual([]);
   });
 });

@@ -32,14 +32,18 @@ export async function doctor(cli: Cli, flags: DoctorFlags): Promise<void> {
     });
   }
   const isShort = cli.verbosity !== 'everything';
-  const shown = isShort ? checks.filter(({ state }) => state !== 'ok') : checks;
+  // What is skipped follows from what is not ok, or from an option.
+  const shown = isShort ? checks.filter(({ state }) => state !== 'ok' && state !== 'skipped') : checks;
   if (shown.length > 0) print(cli, `${table(COLUMNS, shown)}\n`);
   const remedies = checks.flatMap(({ name, remedy }) => (remedy === null ? [] : [`  ${name}: ${remedy}`]));
   if (remedies.length > 0) print(cli, `What to do:\n${remedies.join('\n')}\n`);
-  const good = checks.filter(({ state }) => state === 'ok').length;
-  const listed = isShort && good > 0 ? ' ("eod -v doctor" lists them)' : '';
+  const [good = 0, left = 0] = (['ok', 'skipped'] as const).map(
+    (state) => checks.filter((check) => check.state === state).length,
+  );
+  const skipped = left === 0 ? '' : `, ${left} ${left === 1 ? 'was' : 'were'} skipped`;
+  const listed = isShort && good + left > 0 ? ' ("eod -v doctor" lists them)' : '';
   print(
     cli,
-    `${good} of ${plural(checks.length, 'check')} ${good === 1 ? 'is' : 'are'} ok${listed}. ${bad === 0 ? 'Nothing failed.' : `${plural(bad, 'check')} failed.`}`,
+    `${good} of ${plural(checks.length, 'check')} ${good === 1 ? 'is' : 'are'} ok${skipped}${listed}. ${bad === 0 ? 'Nothing failed.' : `${plural(bad, 'check')} failed.`}`,
   );
 }
