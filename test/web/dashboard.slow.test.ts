@@ -175,10 +175,9 @@ describe('buttons', () => {
       `update etl.rejected_records r set first_seen_at = a.position, last_seen_at = a.position
          from etl.responses a where a.window_id = r.window_id and a.hash is not null`,
     );
-    const [, retry] = /^Run (\d+) is reading the rejected records again\.$/.exec(
-      await press('/issues', 'Retry rejects'),
-    ) ?? ['', ''];
-    expect(await ended(pipeline, Number(retry))).toMatchObject({ kind: 'replay', state: 'completed' });
+    const retry = await press('/issues', 'Retry rejects');
+    expect(retry).toMatch(/^Run \d+ is reading the rejected records again\.$/);
+    expect(await ended(pipeline, Number(retry.split(' ')[1]))).toMatchObject({ kind: 'replay', state: 'completed' });
     expect(await press('/issues', 'Ignore')).toBe('The decision is stored, and adjusted prices use it.');
     const decided = await pool.query('select event_id, decided_by from etl.event_decisions');
     expect(decided.rows).toEqual([{ event_id: EVENT, decided_by: 'anybody@127.0.0.1 (dashboard)' }]);
