@@ -7,7 +7,7 @@ import type { ExportColumn } from './relation.ts';
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
 
 /** The rows of a row group, which is held in memory. */
-const GROUP_ROWS = 20_000;
+const GROUP_ROWS = 50_000;
 
 /** The most digits that a DECIMAL of Parquet can hold. */
 export const MOST_DIGITS = 38;
@@ -67,10 +67,12 @@ export async function measureColumns(
   const requested = [
     ...numerics.flatMap(({ name }) => {
       const column = pg.escapeIdentifier(name);
+      // One pass over rows that may be slow to compute: NaN is greater than any number, and infinity than any other.
+      const widest = `greatest(max(${column}), -min(${column}))`;
       return [
         `coalesce(max(min_scale(${column})), 0)`,
-        `coalesce(length(max(trunc(abs(${column}))) filter (where ${column} not in ('NaN', 'Infinity', '-Infinity'))::text), 0)`,
-        `coalesce(bool_or(${column} in ('NaN', 'Infinity', '-Infinity')), false)`,
+        `coalesce(case when ${widest} < 'Infinity' then length(trunc(${widest})::text) end, 0)`,
+        `coalesce(${widest} >= 'Infinity', false)`,
       ];
     }),
     ...endless.map(({ name }) => `coalesce(bool_or(not isfinite(${pg.escapeIdentifier(name)})), false)`),
@@ -149,11 +151,17 @@ export function parquetColumn(
         const { scale, integers } = decimal;
         const needed = Math.max(scale + integers, 1);
         const digits = precisions?.find((one) => one >= needed) ?? needed;
-        return column(decimalType({ scale, digits }), (text) => unscaled(text, scale));
+        // The writer multiplies numbers by the scale and rounds them, which gives all digits of those that a double holds;
+        // they take less memory than bigints.
+        const read = needed <= 15 ? Number : (text: string) => unscaled(text, scale);
+        return column(decimalType({ scale, digits }), read);
       }
     }
   }
-  return column({ type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }, detached);
+  return column(
+    { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
+    cached(detached),
+  );
 }
 
 /** The smallest type that holds this many digits. */
