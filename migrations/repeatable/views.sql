@@ -35,19 +35,14 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.previous_close_factor(text, text, text, date, numeric) IS 'What the printed previous close of a session is multiplied by for the events since the session before.';
 
--- A call of its own, so that the planner reads sessions in parallel beside it.
-CREATE OR REPLACE FUNCTION etl.first_session(exchange text, symbol text, series text, since date) RETURNS date
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT p.trade_date FROM market.bhavcopy_cm p
-   WHERE p.exchange = $1 AND p.symbol = $2 AND p.series = $3 AND p.trade_date >= $4 ORDER BY p.trade_date LIMIT 1
-$$;
-COMMENT ON FUNCTION etl.first_session(text, text, text, date) IS 'The first session of a name from a day on.';
-
 -- Grouped, so that the planner knows that a name has one row; conditions on names and instruments apply first.
 CREATE OR REPLACE FUNCTION etl.sessions_after_events()
 RETURNS TABLE (exchange text, symbol text, series text, instrument_id text, days date[])
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT s.exchange, s.symbol, s.series, s.instrument_id, array_agg(etl.first_session(s.exchange, s.symbol, s.series, c.ex_date))
+  SELECT s.exchange, s.symbol, s.series, s.instrument_id, array_agg((
+           SELECT p.trade_date FROM market.bhavcopy_cm p
+            WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series AND p.trade_date >= c.ex_date
+            ORDER BY p.trade_date LIMIT 1))
     FROM market.series_aliases s JOIN market.corporate_events c ON c.exchange = s.exchange AND c.instrument_id = s.share_id
    WHERE (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
      AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %')
@@ -55,29 +50,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.sessions_after_events() IS 'Of each name, the first session from the ex-date of each event on: the only ones whose previous close events change.';
 
--- Before Postgres 16, a join with a partitioned table is left out only if it is of an aggregate.
-CREATE OR REPLACE FUNCTION etl.delivery(exchange text, symbol text, series text, day date)
-RETURNS TABLE (delivered_quantity bigint, delivered_percent numeric)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 1 AS $$
-  SELECT d.delivered_quantity, d.delivered_percent FROM market.deliveries d
-   WHERE d.exchange = $1 AND d.symbol = $2 AND d.series = $3 AND d.trade_date = $4
-$$;
-DO $do$
-BEGIN
-  IF current_setting('server_version_num')::int < 160000 THEN
-    CREATE OR REPLACE FUNCTION etl.delivery(exchange text, symbol text, series text, day date)
-    RETURNS TABLE (delivered_quantity bigint, delivered_percent numeric)
-    LANGUAGE sql STABLE PARALLEL SAFE ROWS 1 AS $$
-      SELECT max(d.delivered_quantity), max(d.delivered_percent) FROM market.deliveries d
-       WHERE d.exchange = $1 AND d.symbol = $2 AND d.series = $3 AND d.trade_date = $4
-    $$;
-  END IF;
-END
-$do$;
-COMMENT ON FUNCTION etl.delivery(text, text, text, date) IS 'What was delivered of a name on a day.';
-
--- Columns that nobody selects cost nothing: the planner leaves their joins out. Whether a row has a price band is looked
--- up for each row of a share, and once for all rows of a whole market.
+-- Columns that nobody selects cost nothing: the planner leaves their joins out (that with deliveries from Postgres 16 on,
+-- because these are partitioned).
 CREATE OR REPLACE VIEW market.prices AS
   SELECT r.instrument_id, r.exchange, r.symbol, r.series, r.isin, r.instrument_full_name AS name, r.trade_date,
          r.open_price, r.high_price, r.low_price, r.close_price,
@@ -87,22 +61,18 @@ CREATE OR REPLACE VIEW market.prices AS
          r.turnover / nullif(r.traded_quantity, 0) AS vwap,
          r.traded_quantity, r.turnover, r.trade_count,
          d.delivered_quantity, d.delivered_percent,
-         CASE WHEN EXISTS (
-           SELECT FROM market.circuit_breakers c
-            WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date)
-           THEN (
-             SELECT string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
-              WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date)
-         WHEN EXISTS (
-           SELECT FROM etl.coverage k
-            WHERE k.operation = 'GetCircuitBreakers' AND k.exchange = r.exchange AND k.day = r.trade_date
-              AND k.instrument = '' AND k.state IN ('loaded', 'empty')
-              -- A record that could not be read may be of any security. These days are found once, not for each row.
-              AND (k.exchange, k.day) NOT IN (
-                SELECT j.exchange, d.day::date
-                  FROM etl.rejects j CROSS JOIN generate_series(j.from_date::timestamp, j.to_date::timestamp, '1 day') AS d(day)
-                 WHERE j.operation = 'GetCircuitBreakers' AND NOT j.is_stray AND j.resolved_at IS NULL)) THEN 'none'
-         END AS band_hit
+         coalesce(
+           (SELECT string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
+             WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date),
+           (SELECT 'none' FROM etl.coverage k
+             WHERE k.operation = 'GetCircuitBreakers' AND k.exchange = r.exchange AND k.day = r.trade_date
+               AND k.instrument = '' AND k.state IN ('loaded', 'empty')
+               -- A record that could not be read may be of any security. These days are found once, not for each row.
+               AND (k.exchange, k.day) NOT IN (
+                 SELECT j.exchange, d.day::date
+                   FROM etl.rejects j CROSS JOIN generate_series(j.from_date::timestamp, j.to_date::timestamp, '1 day') AS d(day)
+                  WHERE j.operation = 'GetCircuitBreakers' AND NOT j.is_stray AND j.resolved_at IS NULL)
+             LIMIT 1)) AS band_hit
     FROM (
       SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS printed_previous,
              CASE WHEN b.trade_date = ANY (e.days)
@@ -116,7 +86,9 @@ CREATE OR REPLACE VIEW market.prices AS
          AND e.instrument_id = a.instrument_id
     ) r
     -- What is delivered on BSE is reported without groups.
-    LEFT JOIN LATERAL etl.delivery(r.exchange, r.symbol, CASE r.exchange WHEN 'BSE' THEN '' ELSE r.series END, r.trade_date) d ON true;
+    LEFT JOIN market.deliveries d
+      ON d.exchange = r.exchange AND d.symbol = r.symbol AND d.trade_date = r.trade_date
+     AND d.series = CASE r.exchange WHEN 'BSE' THEN '' ELSE r.series END;
 
 COMMENT ON VIEW market.prices IS 'Sessions of all instruments as they were printed, with the return against the adjusted previous close, deliveries and price bands: one row an instrument and session. market.prices_adjusted has prices that compare over years.';
 COMMENT ON COLUMN market.prices.instrument_id IS 'The instrument: market.instruments.instrument_id, the same through renames.';

@@ -38,7 +38,7 @@ beforeAll(async () => {
 }, 120_000);
 
 describe('docs/performance.md', () => {
-  const [highs = '', index = '', plan = '', ...others] = blocksOf('performance.md');
+  const [highs = '', index = '', ...others] = blocksOf('performance.md');
 
   test('finds the shares whose high is that of 52 weeks, as the obvious query does', async () => {
     const obvious = `select t.symbol, t.series, t.high_price from market.bhavcopy_cm t
@@ -56,10 +56,8 @@ describe('docs/performance.md', () => {
     );
   });
 
-  test('has an index that can be made, and a plan that counts pages', async () => {
+  test('has an index that can be made', async () => {
     await tried(index);
-    const { rows } = await tried(plan);
-    expect(JSON.stringify(rows)).toMatch(/Buffers: shared hit=\d+/);
     expect(others).toEqual([]);
   });
 });

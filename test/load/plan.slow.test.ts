@@ -370,6 +370,12 @@ test('tables with partitions are analyzed when they are filled first, and when a
   expect(await known()).toBe(1_300);
 });
 
+/** The sessions that a view looks up one by one, in addition to those that it gives. */
+function lookups(node: PlanNode): number {
+  const own = node['Relation Name']?.startsWith('bhavcopy_cm') ? node['Actual Loops'] : 0;
+  return (node.Plans ?? []).reduce((sum, step) => sum + lookups(step), own);
+}
+
 /** The tables that a plan reads, with the years of partitions left out. */
 function relations(node: PlanNode): string[] {
   const own = node['Relation Name']?.replace(/_\d{4}$/, '');
@@ -394,24 +400,28 @@ test('market.prices of all days looks sessions up once for each event, not for e
      select exchange, symbol, '2025-09-03', 'split', '', instrument_id, 2, 1, 'applied', now(), now(), 1, 1, 1 from market.series_aliases`,
   );
   await store.pool.query('analyze market.corporate_events');
+  const sorted = 'select * from market.prices order by return_percent desc nulls last limit 5';
+  const looked = lookups(await planOf(store.pool, sorted));
+  expect(looked).toBeGreaterThan(SYMBOLS);
+  expect(looked).toBeLessThan(5 * SYMBOLS);
   const client = await store.pool.connect();
   try {
     await client.query("begin; set local track_functions to 'all'");
-    await client.query('select * from market.prices order by return_percent desc nulls last limit 5');
+    await client.query(sorted);
     const { rows } = await client.query(
-      "select funcname as name, calls::int from pg_stat_xact_user_functions where funcname in ('first_session', 'previous_close_factor') order by 1",
+      "select calls::int from pg_stat_xact_user_functions where funcname = 'previous_close_factor'",
     );
-    expect(rows).toEqual([
-      { name: 'first_session', calls: SYMBOLS },
-      { name: 'previous_close_factor', calls: SYMBOLS },
-    ]);
+    expect(rows).toEqual([{ calls: SYMBOLS }]);
     await client.query('rollback');
   } finally {
     client.release();
   }
   // Columns that nobody selects cost nothing.
   const months = "select date_trunc('month', trade_date), sum(turnover) from market.prices group by 1";
-  expect(new Set(relations(await planOf(store.pool, months)))).toEqual(new Set(['bhavcopy_cm']));
+  const { rows } = await store.pool.query("select current_setting('server_version_num')::int as version");
+  // Joins with partitioned tables are left out from Postgres 16 on.
+  const read = rows[0]?.version >= 160_000 ? ['bhavcopy_cm'] : ['bhavcopy_cm', 'deliveries'];
+  expect([...new Set(relations(await planOf(store.pool, months)))].sort()).toEqual(read);
   const one = "select * from market.prices where exchange = 'NSE' and symbol = 'S1' and series = 'EQ'";
   expect(relations(await planOf(store.pool, one))).toContain('deliveries');
 });

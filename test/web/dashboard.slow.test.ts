@@ -177,7 +177,10 @@ describe('buttons', () => {
     );
     const retry = await press('/issues', 'Retry rejects');
     expect(retry).toMatch(/^Run \d+ is reading the rejected records again\.$/);
-    expect(await ended(pipeline, Number(retry.split(' ')[1]))).toMatchObject({ kind: 'replay', state: 'completed' });
+    expect(await ended(pipeline, Number(retry.split(' ')[1]))).toMatchObject({
+      kind: 'replay',
+      state: 'completed',
+    });
     expect(await press('/issues', 'Ignore')).toBe('The decision is stored, and adjusted prices use it.');
     const decided = await pool.query('select event_id, decided_by from etl.event_decisions');
     expect(decided.rows).toEqual([{ event_id: EVENT, decided_by: 'anybody@127.0.0.1 (dashboard)' }]);
