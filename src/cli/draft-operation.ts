@@ -29,8 +29,11 @@ export function readNamed(cli: Cli, file: string): Buffer {
   }
 }
 
+/** The name of an operation. */
+const NAME = /^[A-Z]\w{0,99}$/;
+
 /**
- * Writes the declaration of an operation from a saved response; of an operation that is requested, instead of a file,
+ * Writes the declaration of an operation from a saved response, or of a format from a file to import; of an operation that is requested, instead of a file,
  * the lines for the fields of its kept responses that no column reads.
  */
 export async function draftOperation(cli: Cli, file: string, flags: DraftFlags): Promise<void> {
@@ -44,8 +47,10 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
     return;
   }
   const named = basename(file).replace(/\..*$/s, '');
-  const name = flags.name ?? (flags.file === true ? nameOfFormat(named) : named);
-  if (!/^[A-Z]\w{0,99}$/.test(name)) {
+  // Responses are saved under the names of their operations, files under those that exchanges give them.
+  const isFile = flags.file ?? (flags.name === undefined && /\.csv$/i.test(file) && !NAME.test(named));
+  const name = flags.name ?? (isFile ? nameOfFormat(named) : named);
+  if (!NAME.test(name)) {
     throw usageError(
       `"${name}" is not the name of an operation, which begins with a capital letter: give the name with --name, such as --name GetVoting`,
     );
@@ -77,16 +82,14 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
     timeZone: config.EOD_TIMEZONE,
     today: today(clockOf(config), config.EOD_TIMEZONE),
   };
-  const text =
-    flags.file === true ? draftFormat({ ...input, fileName: basename(file) }) : draftDeclaration(input);
+  const text = isFile ? draftFormat({ ...input, fileName: basename(file) }) : draftDeclaration(input);
   if (flags.print === true) {
     await writeOut(cli, text);
     return;
   }
-  const path =
-    flags.file === true
-      ? join(folder, FORMATS_FOLDER, `${name}.mjs`)
-      : (findDeclared(name, folder)?.path ?? join(folder, `${name}.mjs`));
+  const path = isFile
+    ? join(folder, FORMATS_FOLDER, `${name}.mjs`)
+    : (findDeclared(name, folder)?.path ?? join(folder, `${name}.mjs`));
   const shown = relative(cli.cwd, path);
   if (existsSync(path)) {
     throw usageError(`${shown} is there already: remove it, or print the draft with --print and compare`);

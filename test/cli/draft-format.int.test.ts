@@ -31,7 +31,7 @@ test('a file of unknown form becomes a declaration that is checked, and imported
     'in/weekly_05092025.csv',
     WEEKLY.map((line) => line.replace('29-Aug', '05-Sep')),
   );
-  const drafted = await runCli(['operations', 'draft', 'in/weekly_29082025.csv', '--file'], options);
+  const drafted = await runCli(['operations', 'draft', 'in/weekly_29082025.csv'], options);
   expect(drafted.stdout).toMatch(/^wrote operations\/files\/Weekly\.mjs: \d+ guesses are marked\n$/);
   const text = readFileSync(join(cwd, 'operations/files/Weekly.mjs'), 'utf8');
   expect(text).toContain("files: ['weekly_DDMMYYYY.csv']");
@@ -105,4 +105,13 @@ test('a format that cannot be used is named, and the others are', async () => {
   expect(existsSync(join(cwd, 'in/bh011220.csv'))).toBe(true);
   const { stdout } = await runCli(['doctor'], options);
   expect(stdout).toContain('broken.mjs');
+});
+
+test('a CSV file whose name could be that of an operation is a response, unless --file says otherwise', async () => {
+  const { write, options } = await open();
+  write('Weekly.csv', WEEKLY);
+  const draft = async (...flags: string[]) =>
+    (await runCli(['operations', 'draft', 'Weekly.csv', '--print', ...flags], options)).stdout;
+  expect(await draft()).toContain('defineOperation({');
+  expect(await draft('--file')).toContain('defineFormat({');
 });

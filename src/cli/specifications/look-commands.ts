@@ -175,16 +175,16 @@ export const lookCommands: readonly Specification[] = [
       {
         name: 'draft',
         summary:
-          'Write the declaration of an operation from a response that was saved, or print the lines for fields that no column of an operation reads; guesses are marked.',
+          'Write the declaration of an operation from a response that was saved, or of a format from a CSV file to import, or print the lines for fields that no column of an operation reads; guesses are marked.',
         args: [
           new Argument(
             '<response>',
-            'JSON, XML, or CSV with a header, which has the name of the operation; or an operation with kept responses',
+            'JSON, XML, or CSV with a header, which has the name of the operation; a CSV file with another name; or an operation with kept responses',
           ),
         ],
         options: [
           new Option('--name <operation>', 'the name by which the source is called, if the file has another'),
-          new Option('--file', 'declare the format of this file, which is imported, and its table'),
+          new Option('--file', 'a file to import, also if its name could be that of an operation'),
           new Option('--print', 'print the declaration; else it is a new file in EOD_OPERATIONS_DIR'),
         ],
         run: async () => (await import('../draft-operation.ts')).draftOperation,
