@@ -24,7 +24,7 @@ const cells = (text: string) =>
 
 const read = (folder: string, name: string) => cells(readFileSync(join(DATA, folder, name), 'utf8'));
 
-describe.runIf(present)('the exchanges’ lists and derivatives, every one of them', () => {
+describe.runIf(present)('lists and derivatives of the exchanges, every one of them', () => {
   test('are stored as the files have them', async () => {
     const context = await openStore();
     const report = await importInto(context, FOLDERS);
@@ -74,7 +74,7 @@ describe.runIf(present)('the exchanges’ lists and derivatives, every one of th
     );
     const storedPledges = await query<{ row: string }>(
       context,
-      `select concat(company_name, '|', total_issued_shares, '|', depository_pledged_shares, '|', depository_pledged_value) as row
+      `select concat(company_name, '|', total_issued_shares, '|', depository_pledged_shares, '|', depository_pledged_value_crore) as row
          from market.company_pledges`,
     );
     expect(storedPledges.map(({ row }) => row).sort()).toEqual(pledges.sort());
