@@ -33,8 +33,8 @@ export function readNamed(cli: Cli, file: string): Buffer {
 const NAME = /^[A-Z]\w{0,99}$/;
 
 /**
- * Writes the declaration of an operation from a saved response, or of a format from a file to import; of an operation that is requested, instead of a file,
- * the lines for the fields of its kept responses that no column reads.
+ * Writes the declaration of an operation from a saved response, or of a format from a file to import; of an operation
+ * that is requested, instead of a file, the lines for the fields of its kept responses that no column reads.
  */
 export async function draftOperation(cli: Cli, file: string, flags: DraftFlags): Promise<void> {
   if (

@@ -18,7 +18,8 @@ export async function doctor(cli: Cli, flags: DoctorFlags): Promise<void> {
   const config = await loadSettings(cli);
   const { checks, key } = await examine(cli, config, flags.offline === true);
   cli.life.signal.throwIfAborted();
-  const bad = checks.filter(({ state }) => state === 'failed').length;
+  const inState = (state: Check['state']) => checks.filter((check) => check.state === state).length;
+  const bad = inState('failed');
   if (bad > 0) cli.exitCode = EXIT.failed;
   if (flags.json === true) {
     const { version: node, platform, arch } = process;
@@ -37,9 +38,7 @@ export async function doctor(cli: Cli, flags: DoctorFlags): Promise<void> {
   if (shown.length > 0) print(cli, `${table(COLUMNS, shown)}\n`);
   const remedies = checks.flatMap(({ name, remedy }) => (remedy === null ? [] : [`  ${name}: ${remedy}`]));
   if (remedies.length > 0) print(cli, `What to do:\n${remedies.join('\n')}\n`);
-  const [good = 0, left = 0] = (['ok', 'skipped'] as const).map(
-    (state) => checks.filter((check) => check.state === state).length,
-  );
+  const [good, left] = [inState('ok'), inState('skipped')];
   const skipped = left === 0 ? '' : `, ${left} ${left === 1 ? 'was' : 'were'} skipped`;
   const listed = isShort && good + left > 0 ? ' ("eod -v doctor" lists them)' : '';
   print(

@@ -73,8 +73,9 @@ export function columnsOf(
     const present = new Map<string, PresentField>();
     for (const [name, fields] of Object.entries(columns)) {
       const column = own(name);
-      for (const source of column === undefined ? [] : [fields].flat()) {
-        if (column === undefined || present.has(source)) continue;
+      if (column === undefined) continue;
+      for (const source of [fields].flat()) {
+        if (present.has(source)) continue;
         const kind = kindOf(dataSet, source);
         const isNumber = kind !== undefined && NUMBERS.has(kind);
         const read = kind === 'date' ? dayReader(format) : textReader(format, source);
@@ -168,19 +169,18 @@ function dataSetOfSegment(dataSets: readonly DataSet[], segment: string): DataSe
 /** The columns that distinguish the rows of a segment: without one of them, some would be taken for others. */
 function keyColumns({ dataSet, columns }: FileFormat, { shapes }: DataSet): string[] {
   if (dataSet !== null) return [];
-  const { table } = shapes[0];
-  return Object.entries(columns).flatMap(([name, fields]) =>
-    [fields]
-      .flat()
-      .some((source) =>
-        table.fields.some(
-          (one) => one.from === 'response' && one.source === source && table.key.includes(one.column),
-        ),
-      )
-      ? [name]
-      : [],
+  const { key, fields } = shapes[0].table;
+  const inKey = fields.flatMap((one) =>
+    one.from === 'response' && key.includes(one.column) ? one.source : [],
   );
+  return columnsFor(columns, inKey);
 }
+
+/** The columns in which files of a format have any of these fields. */
+export const columnsFor = (columns: FileColumnNames, sources: readonly string[]): string[] =>
+  Object.keys(columns).filter((column) =>
+    [columns[column] ?? []].flat().some((source) => sources.includes(source)),
+  );
 
 const NUMBERS: ReadonlySet<Kind> = new Set(['int2', 'int4', 'int8', 'numeric']);
 

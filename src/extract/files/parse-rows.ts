@@ -1,4 +1,5 @@
 import { messageOf, PipelineError } from '../../core/errors.ts';
+import type { FileFormat } from '../../operations/file-format.ts';
 import { decodeText, isUtf16 } from '../body.ts';
 import { MAX_ROW_BYTES, MAX_ROWS, readCsv, readHeader } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
@@ -58,9 +59,8 @@ export function checkFile(bytes: Buffer, name: string): FileStart {
       read: (text) => ({ header: DELIVERY_COLUMNS, ...readDeliveryPositions(text) }),
     };
   }
-  if (allFormats().some(({ title }) => title?.test(firstLine(start)) === true)) {
-    return { hasHeader: false, read: (text) => readTitled(text, name) };
-  }
+  const titled = allFormats().find(({ title }) => title?.test(firstLine(start)) === true);
+  if (titled !== undefined) return { hasHeader: false, read: (text) => readTitled(text, name, titled) };
   refuseUnknownHeader(start, name);
   return { hasHeader: true, read: readWithHeader };
 }
@@ -70,12 +70,11 @@ function readWithHeader(text: string): ParsedFile {
 }
 
 /** Reads a file whose first line is a title with its day. @throws PipelineError `unreadable` if no known header follows. */
-function readTitled(text: string, name: string): ParsedFile {
+function readTitled(text: string, name: string, format: FileFormat): ParsedFile {
   const title = firstLine(text.replace(/^\ufeff/, ''));
-  const format = allFormats().find((one) => one.title?.test(title) === true);
-  const day = fileDay(format?.title?.exec(title)?.[1] ?? '');
+  const day = fileDay(format.title?.exec(title)?.[1] ?? '');
   const rest = text.slice(text.indexOf(title) + title.length).trimStart();
-  if (format?.header !== undefined) {
+  if (format.header !== undefined) {
     const { header } = format;
     const rows = rest.split(/\r\n?|\n/).flatMap((line) => {
       const cells = line.split(',').map((cell) => cell.trim());

@@ -11,7 +11,7 @@ import { badFile } from '../diagnostics.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
-import { columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
+import { columnsFor, columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
 import { allFormats, dayInName, exampleName } from './formats.ts';
 import { checkFile, parseRows } from './parse-rows.ts';
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
@@ -364,16 +364,12 @@ function dayOf(
   const hasColumn = dated === undefined || dated.from !== 'response' || has(dated.source);
   if (format.day === undefined) {
     if (hasColumn) return null;
-    throw badFile(`the header lacks ${columnsFor(format, dated.source).join(' or ')}`);
+    throw badFile(`the header lacks ${columnsFor(format.columns, [dated.source]).join(' or ')}`);
   }
   const found = titled ?? dayInName(name, format) ?? format.day.otherwise ?? null;
   if (found !== null || hasColumn) return found;
   throw badFile(`has no date, neither in a column nor in a name such as ${exampleName(format)}`);
 }
-
-/** The columns in which files of a format have a field. */
-const columnsFor = ({ columns }: FileFormat, source: string): string[] =>
-  Object.entries(columns).flatMap(([column, fields]) => ([fields].flat().includes(source) ? [column] : []));
 
 /** Lists may end with empty lines, or with U+001A, which DOS used to mark the end of a file. */
 const isBlankRow = (row: FileRow) =>
