@@ -1,23 +1,21 @@
+import type { Compute, DerivedField, Requested, RequestField, ResponseField } from './declaration-schema.ts';
+import type { Kind } from './declaration-values.ts';
+
+export type {
+  Compute,
+  DerivedField,
+  Field,
+  Requested,
+  RequestField,
+  ResponseField,
+} from './declaration-schema.ts';
+export { type Kind, SQL_TYPES } from './declaration-values.ts';
+
 /**
  * The functions with which operation files declare their fields, one line for each: the source's name, our column, its
  * meaning and unit. The zod schema, the drizzle column, the COPY encoder, the column comment, the data dictionary and
  * the sandbox's response are all made from that line.
  */
-
-/** How a value is read, stored and written; see `extract/values.ts` for the reading rules. */
-export type Kind = 'text' | 'int2' | 'int4' | 'int8' | 'numeric' | 'boolean' | 'date' | 'datetime';
-
-/** The Postgres type of each kind. */
-export const SQL_TYPES: Readonly<Record<Kind, string>> = {
-  text: 'text',
-  int2: 'smallint',
-  int4: 'integer',
-  int8: 'bigint',
-  numeric: 'numeric',
-  boolean: 'boolean',
-  date: 'date',
-  datetime: 'timestamptz',
-};
 
 /** What an XML name has instead of a character that it cannot have, e.g. `Stock_x0020_Price`. */
 const XML_ESCAPE = /_x([0-9a-f]{4})_/g;
@@ -36,89 +34,18 @@ export function plainName(name: string): string {
  */
 export type FieldType = 'number' | 'digits' | 'text' | 'boolean' | 'list' | 'object' | 'mixed';
 
-interface FieldOptions {
-  /** Unit of the value, for comments and the data dictionary: `rupees`, `shares`, `percent`. */
-  readonly unit?: string;
-  /** A record without this value is a reject. */
-  readonly required?: boolean;
-  /** The value of a key column when the source sends none, because a key cannot be null. */
-  readonly absent?: '' | 0;
-  /** Texts that mean that there is no value. */
-  readonly blanks?: readonly string[];
-  /** Other source fields that may have the value, tried in order after the first. */
-  readonly orElse?: readonly string[];
-  /** True if it means nothing in this data set. Then what cannot be read is null, and the response has a warning. */
-  readonly meaningless?: boolean;
-}
-
-/**
- * Computes a value of a record. Called once for each record, in the order of the response and for rejected ones too.
- * All calls for a response share one `memory`.
- *
- * @param get returns a value of the record as it was sent, by the name of its source field.
- * @param read returns a value as it would be stored in a column of a kind, null if it cannot be read.
- */
-export type Compute = (
-  get: (source: string) => unknown,
-  read: (source: string, kind: Kind) => string | number | boolean | null,
-  memory: Map<string, number>,
-) => string | number | null;
-
-/** A field of the source's response. */
-export interface ResponseField extends FieldOptions {
-  /** What is stored instead of the value as it was sent. */
-  readonly compute?: Compute;
-  readonly from: 'response';
-  /** The name in the service's interface description; matched without regard to case. */
-  readonly source: string;
-  readonly column: string;
-  readonly kind: Kind;
-  readonly meaning: string;
-}
-
-/** What was requested; the source of values that the response does not have. */
-export interface Requested {
-  readonly exchange: string;
-  /** First and last day requested. */
-  readonly from: string;
-  readonly to: string;
-  readonly instruments: readonly string[];
-  /** The options of the request, and what planning notes for reading its response: `variant`, `trialDay`. */
-  readonly params: Readonly<Record<string, string>>;
-  /** Day of the call in the source's time zone. */
-  readonly calledOn: string;
-}
-
 /** True for one of the days requested. A trial address serves its own, whatever was requested. */
 export function isRequestedDay({ from, to, params }: Requested, day: string): boolean {
   return params.trialDay !== undefined || (from <= day && day <= to);
 }
 
-/** A column whose value comes from the request, because the response does not have it. */
-export interface RequestField extends FieldOptions {
-  readonly from: 'request';
-  readonly column: string;
-  readonly kind: Kind;
-  readonly meaning: string;
-  readonly value: (requested: Requested) => string;
-}
-
-/** A column that is computed from the record and its position in the response. */
-export interface DerivedField extends FieldOptions {
-  readonly from: 'derived';
-  readonly column: string;
-  readonly kind: Kind;
-  readonly meaning: string;
-  readonly value: Compute;
-}
-
-export type Field = ResponseField | RequestField | DerivedField;
+type FieldOptions = Omit<ResponseField, 'from' | 'source' | 'column' | 'kind' | 'meaning'>;
 
 type ResponseFieldMaker = (
   source: string,
   column: string,
   meaning: string,
-  options?: FieldOptions & Pick<ResponseField, 'compute'>,
+  options?: FieldOptions,
 ) => ResponseField;
 
 function responseField(kind: Kind): ResponseFieldMaker {

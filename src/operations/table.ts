@@ -1,49 +1,8 @@
-import { datetime, type Field, fromRequest, type ResponseField } from './fields.ts';
+import type { Field, Naming, ResponseField, TableDefinition, TableReading } from './declaration-schema.ts';
+import { datetime, fromRequest } from './fields.ts';
 
-/** A value to store. Days and date-times are text; so are numbers that a double cannot hold exactly. */
-export type Scalar = string | number | boolean | null;
-
-/** One validated record, by column name, without the columns of LOAD_AUDIT. */
-export type Row = Record<string, Scalar>;
-
-/**
- * The columns that name the instrument of a row. `market.instruments` is built from the rows of such tables: it states
- * what an instrument was called on a day.
- */
-export interface Naming {
-  readonly symbol: string;
-  readonly series?: string;
-  readonly isin?: string;
-  readonly scripCode?: string;
-  readonly name?: string;
-  /** Date or date-time columns; the first that has a value is the day on which the instrument had these names. */
-  readonly day: readonly [string, ...string[]];
-  /** True if it had these names for the last time on the day before that. */
-  readonly dayBefore?: boolean;
-}
-
-export interface TableDefinition {
-  /** Name inside the schema `market`. */
-  readonly name: string;
-  readonly comment: string;
-  /** Primary key columns, always including `exchange`; a migration may index them in another order. */
-  readonly key: readonly string[];
-  /** Every data column: key columns first, then values, then source audit. */
-  readonly fields: readonly Field[];
-  /** The column of `partitionBy`, or else the first date column of the key, if there is one: coverage, partitions and locks use it. */
-  readonly dateColumn: string | null;
-  /** True if the table is partitioned by year of `dateColumn`. */
-  readonly partitioned: boolean;
-  /** The names of instruments in its rows; all names in a row belong to the same instrument. */
-  readonly names: readonly Naming[];
-}
-
-/** How the records of another data set than its own fill a table. */
-export interface TableReading {
-  readonly table: TableDefinition;
-  /** The fields of the table, in its order, with the names that these records have. */
-  readonly fields: readonly Field[];
-}
+export type { Naming, TableDefinition, TableReading } from './declaration-schema.ts';
+export type { Row, Scalar } from './declaration-values.ts';
 
 interface TableOptions {
   readonly name: string;

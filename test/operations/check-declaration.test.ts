@@ -138,7 +138,7 @@ describe('one sentence with the path and what to write', () => {
     ],
     [
       { ...deals, schedule: { ...deals.schedule, on: 'monday' } },
-      'schedule.on is "monday": use daily, sunday, friday or saturday',
+      'schedule.on is "monday": use daily, friday, saturday or sunday',
     ],
     [
       { ...deals, schedule: { ...deals.schedule, spread: 'week' } },
