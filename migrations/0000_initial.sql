@@ -111,6 +111,8 @@ CREATE TABLE "etl"."findings" (
 	"run_id" bigint,
 	"found_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"resolved_at" timestamp with time zone,
+	"accepted_at" timestamp with time zone,
+	"accepted_by" text,
 	CONSTRAINT "findings_key" UNIQUE("check","operation","exchange","date","instrument"),
 	CONSTRAINT "findings_severity" CHECK ("etl"."findings"."severity" in ('info', 'warning', 'error'))
 );
@@ -230,6 +232,8 @@ CREATE TABLE "etl"."rejected_records" (
 	"variant" text DEFAULT '' NOT NULL,
 	"is_dated" boolean DEFAULT true NOT NULL,
 	"settled_at" timestamp with time zone,
+	"accepted_at" timestamp with time zone,
+	"accepted_by" text,
 	CONSTRAINT "rejected_records_fingerprint_key" UNIQUE("operation","exchange","fingerprint")
 );
 --> statement-breakpoint
@@ -1443,14 +1447,14 @@ CREATE INDEX "symbol_changes_history_withdrawn_idx" ON "market_history"."symbol_
 CREATE VIEW "etl"."open_rejects" AS (select operation, exchange, from_date, to_date, sum(rejects)::bigint as rejects, min(reject_id) as reject_id, min(first_seen_at) as first_seen_at
     from (select operation, exchange, from_date, to_date, variant, instruments, is_dated, last_seen_at,
                  count(*) as rejects, min(id) as reject_id, min(first_seen_at) as first_seen_at
-            from etl.rejected_records where settled_at is null group by 1, 2, 3, 4, 5, 6, 7, 8) r
+            from etl.rejected_records where settled_at is null and accepted_at is null group by 1, 2, 3, 4, 5, 6, 7, 8) r
    where not exists (select from (select * from etl.responses where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
       @> case when r.is_dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
     where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.position > r.last_seen_at
       and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments)) group by 1, 2, 3, 4);--> statement-breakpoint
-CREATE VIEW "etl"."rejects" AS (select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, settled_at as resolved_at from etl.rejected_records where settled_at is not null
+CREATE VIEW "etl"."rejects" AS (select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, accepted_at, accepted_by, settled_at as resolved_at from etl.rejected_records where settled_at is not null
   union all
-  select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, (select min(a.position)::timestamptz from (select * from etl.responses where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
+  select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, accepted_at, accepted_by, (select min(a.position)::timestamptz from (select * from etl.responses where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
       @> case when r.is_dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
     where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.position > r.last_seen_at
       and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments))

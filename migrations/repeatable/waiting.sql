@@ -17,6 +17,13 @@ CREATE OR REPLACE FUNCTION etl.changes_shares(kind text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT $1 IN ('split', 'consolidation', 'bonus', 'demerger', 'capital_reduction') $$;
 COMMENT ON FUNCTION etl.changes_shares(text) IS 'True of the kinds of events by which prices have to be adjusted, however little the price moved on the ex-date.';
 
+CREATE OR REPLACE FUNCTION etl.relative_difference(expected text, found text) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT abs(e.n - f.n) / nullif(greatest(abs(e.n), abs(f.n)), 0)
+    FROM (SELECT CASE WHEN $1 ~ '^-?\d+(\.\d+)?$' THEN $1::numeric END AS n) e,
+         (SELECT CASE WHEN $2 ~ '^-?\d+(\.\d+)?$' THEN $2::numeric END AS n) f $$;
+COMMENT ON FUNCTION etl.relative_difference(text, text) IS 'The difference of two numbers as a share of the greater one; null where a text is not a number.';
+
 -- Texts and effects are queries of their own, so that a count does not compute them.
 CREATE OR REPLACE VIEW etl.issues AS
   SELECT 'reject'::text AS kind, 1 AS priority, r.operation, r.exchange, ARRAY[r.exchange] AS exchanges, r.from_date, r.to_date,
@@ -55,5 +62,8 @@ CREATE OR REPLACE VIEW etl.issues AS
          (SELECT concat(nullif(g.instrument, '') || ': ', 'expected ', coalesce(g.expected, 'nothing'), ', found ', coalesce(g.found, 'nothing'))
             FROM etl.findings g WHERE g.id = f.id), f.found_at
     FROM (SELECT g.operation, g.exchange, g.date, g."check", min(array_position(ARRAY['error', 'warning', 'info'], g.severity)) AS priority,
-                 count(*) AS findings, min(g.id) AS id, min(g.found_at) AS found_at
-            FROM etl.findings g WHERE g.resolved_at IS NULL GROUP BY 1, 2, 3, 4) f;
+                 count(*) AS findings, min(g.found_at) AS found_at,
+                 -- The most severe, and of these the one whose numbers differ most.
+                 (array_agg(g.id ORDER BY array_position(ARRAY['error', 'warning', 'info'], g.severity),
+                    etl.relative_difference(g.expected, g.found) DESC NULLS LAST, g.id))[1] AS id
+            FROM etl.findings g WHERE g.resolved_at IS NULL AND g.accepted_at IS NULL GROUP BY 1, 2, 3, 4) f;

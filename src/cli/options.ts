@@ -123,6 +123,11 @@ export function idArgument(noun: string, description = `number of the ${noun}`):
   return new Argument('<id>', description).argParser((text: string) => parseId(noun, text));
 }
 
+/** The same where options may say which instead. */
+export function optionalId(noun: string): Argument {
+  return new Argument('[id]', `number of the ${noun}`).argParser((text: string) => parseId(noun, text));
+}
+
 /** Parses the number of one of what is listed. @param noun `reject` @throws PipelineError `usage` */
 export function parseId(noun: string, text: string): number {
   return parseInteger(`the number of the ${noun}`, text, { least: 1 });

@@ -38,20 +38,18 @@ export const eventCommand = (id: string) => `eod events set ${quoted(id)} --fact
 /** The command that proposes declarations of the fields which no column of an operation reads. */
 export const draftCommand = (operation: string) => `eod operations draft ${operation}`;
 
-/** The next command for an issue: it settles it, or shows a record or a finding so that a person can decide. */
+/** The command that settles an issue: a person accepts it, decides it, or requests the data again. */
 export function issueCommand({ kind, operation, exchange, from, to, subject, id }: Issue): string {
   const days = `--from ${from} --to ${to}`;
   switch (kind) {
     case 'reject':
-      return id === null
-        ? `eod rejects --operation ${operation} --exchange ${exchange}`
-        : rejectCommand(Number(id));
+      return `eod rejects accept ${id ?? `--operation ${operation} --exchange ${exchange} ${days}`}`;
     case 'withdrawal':
       return `eod withdrawals accept ${id}`;
     case 'corporate_action':
       return eventCommand(id ?? '');
     case 'finding':
-      return id === null ? `eod findings --check ${subject} ${days}` : `eod findings ${id}`;
+      return `eod findings accept ${id ?? `--check ${subject} --exchange ${exchange} ${days}`}`;
     case 'suspicious': {
       if (id !== null) return `eod import ${quoted(id)} --force`;
       const instruments = subject === null ? '' : ` --instruments '${subject}'`;

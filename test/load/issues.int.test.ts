@@ -11,6 +11,7 @@ interface Reject {
   readonly day: string;
   /** The response that has it; a later one about the day, if it is good, resolves it. */
   readonly response: number;
+  readonly isAccepted: boolean;
 }
 
 const ALL = 1_000;
@@ -20,7 +21,15 @@ const operation = fc.constantFrom('GetBhavCopyCM', 'GetCircuitBreakers');
 
 /** What is stored: rejects of responses 1 to 9, of which some are good ones of a day and exchange, and the rest. */
 const facts = fc.record({
-  rejects: fc.array(fc.record({ operation, exchange, day, response: fc.integer({ min: 1, max: 9 }) })),
+  rejects: fc.array(
+    fc.record({
+      operation,
+      exchange,
+      day,
+      response: fc.integer({ min: 1, max: 9 }),
+      isAccepted: fc.boolean(),
+    }),
+  ),
   good: fc.array(fc.record({ operation, exchange, day, response: fc.integer({ min: 1, max: 9 }) }), {
     maxLength: 5,
   }),
@@ -40,6 +49,7 @@ const facts = fc.record({
       instrument: fc.constantFrom('I1', 'I2', 'I3'),
       severity: fc.constantFrom('error', 'warning', 'info'),
       isResolved: fc.boolean(),
+      isAccepted: fc.boolean(),
     }),
     { selector: (one) => [one.exchange, one.day, one.check, one.instrument].join() },
   ),
@@ -54,6 +64,7 @@ const PRIORITIES = { error: 1, warning: 2, info: 3 } as const;
 /** The issues as a plain list: kind, priority, exchange, day, items and effect. */
 function expected({ rejects, good, withdrawals, findings }: Facts) {
   const isOpen = (one: Reject) =>
+    !one.isAccepted &&
     !good.some(
       (other) =>
         other.response > one.response &&
@@ -65,7 +76,7 @@ function expected({ rejects, good, withdrawals, findings }: Facts) {
     counted.set(line.join(), { line, items: (known?.items ?? 0) + 1 });
   };
   for (const one of rejects.filter(isOpen)) add('reject', 1, one.operation, one.exchange, one.day);
-  const open = findings.filter(({ isResolved }) => !isResolved);
+  const open = findings.filter(({ isResolved, isAccepted }) => !isResolved && !isAccepted);
   for (const one of open) {
     const same = open.filter(
       (other) =>
@@ -92,8 +103,8 @@ test('issues are the open rejects by day, withheld withdrawals and open findings
       [JSON.stringify(stored.good.map((one) => ({ ...one, at: at(one.response) })))],
     );
     await store.pool.query(
-      `insert into etl.rejected_records (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, problems, first_seen_at, last_seen_at)
-         select 1, 1, r->>'operation', r->>'exchange', n, (r->>'day')::date, (r->>'day')::date, n::text, '[{"path": "x", "message": "is wrong"}]', (r->>'at')::timestamptz, (r->>'at')::timestamptz
+      `insert into etl.rejected_records (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, problems, first_seen_at, last_seen_at, accepted_at)
+         select 1, 1, r->>'operation', r->>'exchange', n, (r->>'day')::date, (r->>'day')::date, n::text, '[{"path": "x", "message": "is wrong"}]', (r->>'at')::timestamptz, (r->>'at')::timestamptz, case when (r->>'isAccepted')::boolean then now() end
            from jsonb_array_elements($1) with ordinality as g(r, n)`,
       [JSON.stringify(stored.rejects.map((one) => ({ ...one, at: at(one.response) })))],
     );
@@ -104,8 +115,8 @@ test('issues are the open rejects by day, withheld withdrawals and open findings
       [JSON.stringify(stored.withdrawals)],
     );
     await store.pool.query(
-      `insert into etl.findings ("check", severity, operation, exchange, date, instrument, resolved_at)
-         select f->>'check', f->>'severity', 'GetBhavCopyCM', f->>'exchange', (f->>'day')::date, f->>'instrument', case when (f->>'isResolved')::boolean then now() end
+      `insert into etl.findings ("check", severity, operation, exchange, date, instrument, resolved_at, accepted_at)
+         select f->>'check', f->>'severity', 'GetBhavCopyCM', f->>'exchange', (f->>'day')::date, f->>'instrument', case when (f->>'isResolved')::boolean then now() end, case when (f->>'isAccepted')::boolean then now() end
            from jsonb_array_elements($1) as f`,
       [JSON.stringify(stored.findings)],
     );

@@ -98,15 +98,15 @@ test('Data has the rows of each session, and the prices of a share, by the name 
   expect((await fetch(`${url}/data/nowhere`)).status).toBe(404);
 });
 
-test('Issues lists what needs a person, each with the next command; of one kind every detail', async () => {
+test('Issues lists what needs a person, each with the command that settles it; of one kind every detail', async () => {
   const html = await (await fetch(`${url}/issues`)).text();
   const text = await textOf('/issues');
   expect(text).toMatch(/Issues 1 corporate action, 1 finding, 1 reject, 1 suspicious response[,.]/);
   const commands = [...html.matchAll(/<code class="command">([^<]*)/g)].map(([, command]) => command);
   expect(commands).toEqual(
     expect.arrayContaining([
-      expect.stringMatching(/^eod rejects \d+$/),
-      expect.stringMatching(/^eod findings \d+$/),
+      expect.stringMatching(/^eod rejects accept \d+$/),
+      expect.stringMatching(/^eod findings accept \d+$/),
       'eod events set NSE:ABC:2024-02-05:demerger --factor A:B',
       `eod backfill GetCircuitBreakers --exchange NSE --from ${DAY} --to ${DAY} --force`,
     ]),

@@ -1,7 +1,9 @@
+import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
 import { checks, parseCheckName } from '../../load/market/checks/index.ts';
 import {
+  acceptFindings,
   type CheckedDays,
   type Finding,
   readCheckedDays,
@@ -11,8 +13,9 @@ import {
 import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { parseChoices, parseOpenRange, type RangeFlags } from '../options.ts';
+import { parseChoices, parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
 import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
+import { stateText } from './rejects-command.ts';
 
 const FINDING_COLUMNS: readonly Column<Finding>[] = [
   { head: 'finding', cell: ({ id }) => id },
@@ -21,23 +24,20 @@ const FINDING_COLUMNS: readonly Column<Finding>[] = [
 
 const RESOLVED: Column<Finding> = { head: 'resolved', cell: ({ resolvedAt }) => resolvedAt };
 
-interface FindingFlags extends RangeFlags, JsonFlag {
+interface FilterFlags extends RangeFlags, JsonFlag {
   readonly check?: string;
+  readonly exchange?: string;
   readonly severity?: string;
+}
+
+interface FindingFlags extends FilterFlags {
   readonly resolved?: boolean;
   readonly limit: number;
 }
 
 export async function listFindings(cli: Cli, flags: FindingFlags): Promise<void> {
-  const { check, severity, resolved, limit } = flags;
-  const filter = {
-    check: check === undefined ? undefined : parseCheckName('--check', check),
-    severity:
-      severity === undefined ? undefined : parseChoices('--severity', severity, SEVERITIES, 'severity'),
-    ...parseOpenRange(flags),
-    resolved,
-    limit,
-  };
+  const { resolved, limit } = flags;
+  const filter = { ...filterOf(flags), resolved, limit };
   const { db } = await openContext(cli);
   const { total, findings: listed } = await readFindings(db.drizzle, filter);
   if (flags.json === true) return printJson(cli, listed);
@@ -51,6 +51,31 @@ export async function listFindings(cli: Cli, flags: FindingFlags): Promise<void>
   print(cli, `${table(columns, listed)}${more}`);
 }
 
+function filterOf(flags: FilterFlags) {
+  const { check, exchange, severity } = flags;
+  return {
+    check: check === undefined ? undefined : parseCheckName('--check', check),
+    exchanges: parseExchanges(exchange),
+    severity:
+      severity === undefined ? undefined : parseChoices('--severity', severity, SEVERITIES, 'severity'),
+    ...parseOpenRange(flags),
+  };
+}
+
+/** Accepts one finding, or all that match. */
+export async function accept(cli: Cli, id: number | undefined, flags: FilterFlags): Promise<void> {
+  const { check, exchange, severity, from, to } = flags;
+  if ([id, check, exchange, severity, from, to].every((one) => one === undefined))
+    throw usageError('say which: eod findings accept 3, or --check, --exchange, --from and --to');
+  const filter = filterOf(flags);
+  const { db } = await openContext(cli);
+  const accepted = await acceptFindings(db.drizzle, { ...filter, id }, requesterName());
+  if (id !== undefined && accepted === 0)
+    throw usageError(`there is no open finding ${id} ("eod findings" lists them)`);
+  if (flags.json === true) return printJson(cli, { accepted });
+  print(cli, `${plural(accepted, 'finding')} accepted: listed again once either value changes`);
+}
+
 export async function showFinding(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
   const { db, config } = await openContext(cli);
   const [finding] = (await readFindings(db.drizzle, { id, resolved: true, limit: 1 })).findings;
@@ -62,7 +87,7 @@ export async function showFinding(cli: Cli, id: number, flags: JsonFlag): Promis
 }
 
 function findingText(finding: Finding, rule: string, timeZone: string): string {
-  const { id, check, severity, operation, exchange, date, instrument, resolvedAt, runId } = finding;
+  const { id, check, severity, operation, exchange, date, instrument, runId } = finding;
   const at = (iso: string) => `${momentText(iso, timeZone)} (${timeZone})`;
   return [
     `finding ${id}: ${check}, ${severity}`,
@@ -71,7 +96,7 @@ function findingText(finding: Finding, rule: string, timeZone: string): string {
     `expected  ${finding.expected ?? 'nothing'}`,
     `found     ${finding.found ?? 'nothing'}`,
     `found at ${at(finding.foundAt)}${runId === null ? '' : `, after run ${runId}`}`,
-    resolvedAt === null ? 'open' : `resolved at ${at(resolvedAt)}`,
+    stateText(finding, timeZone),
   ].join('\n');
 }
 

@@ -35,22 +35,24 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
   const list = counts.map((one) => plural(one.items, ISSUE_NOUNS[one.kind])).join(', ');
   const more = total > issues.length ? `; the first ${count(issues.length)} listed, --limit shows more` : '';
   const actions = issues.filter((one) => one.kind === 'corporate_action').length;
+  const lists = [...new Set(issues.filter((one) => one.items > 1).map((one) => `"eod ${one.kind}s"`))];
   print(
     cli,
     [
       ...issues.map(issueText),
       '',
       wrap(`${plural(total, 'issue')}: ${list}${more}`),
+      ...(lists.length > 0 ? [`each of several is listed by ${lists.join(' and ')}`] : []),
       ...(actions > 0 ? ['A:B multiplies earlier prices by A ÷ B; --ignore leaves them as they are'] : []),
       ...(actions > 1 ? ['"eod events ignore --below 5" ignores what moves prices by less than 5 %'] : []),
     ].join('\n'),
   );
 }
 
-/** An issue for people: what it is about, what is wrong, and the next command. */
+/** An issue for people: what it is about, what is wrong, and the command that settles it. */
 function issueText(issue: Issue): string {
   const { items, text } = issue;
-  const reason = text === null || text === '' ? [] : [`    ${items > 1 ? 'the first: ' : ''}${text}`];
+  const reason = text === null || text === '' ? [] : [`    ${items > 1 ? 'for example: ' : ''}${text}`];
   return [wrap([headline(issue), ...reason].join('\n')), commandText(`    ${issueCommand(issue)}`)].join(
     '\n',
   );

@@ -1,6 +1,8 @@
 import type { Config } from '../../core/config.ts';
+import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import {
+  acceptRejects,
   type OpenReject,
   openRejectIds,
   openRejects,
@@ -10,7 +12,7 @@ import {
 import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson, printRecord } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { parseExchanges } from '../options.ts';
+import { parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
 import { type Column, momentText, plural, rangeText, table } from '../output.ts';
 import { parseDataSets, parsedLate } from '../parse-request.ts';
 import { dataSetColumns } from '../run-output.ts';
@@ -23,7 +25,7 @@ const COLUMNS: readonly Column<OpenReject>[] = [
   { head: 'why', cell: (one) => whyText(one) },
 ];
 
-export interface FilterFlags extends JsonFlag {
+export interface FilterFlags extends JsonFlag, RangeFlags {
   readonly operation?: string;
   readonly exchange?: string;
 }
@@ -56,14 +58,31 @@ export async function showReject(cli: Cli, id: number, flags: JsonFlag): Promise
   printRecord(cli, reject.record);
 }
 
+/** Accepts one reject, or all that match. */
+export async function accept(cli: Cli, id: number | undefined, flags: FilterFlags): Promise<void> {
+  const { operation, exchange, from, to } = flags;
+  if ([id, operation, exchange, from, to].every((one) => one === undefined))
+    throw usageError('say which: eod rejects accept 17, or --operation, --exchange, --from and --to');
+  const config = await loadSettings(cli);
+  const filterOf = await filterOfFlags(flags, config);
+  const { drizzle } = (await openContext(cli, { config })).db;
+  const filter = { ...filterOf(), ...(id === undefined ? {} : { ids: [id] }) };
+  const accepted = await acceptRejects(drizzle, filter, requesterName());
+  if (id !== undefined && accepted === 0)
+    throw usageError(`there is no open reject ${id} ("eod rejects" lists them)`);
+  if (flags.json === true) return printJson(cli, { accepted });
+  print(cli, `${plural(accepted, 'reject')} accepted: not stored, and no longer listed`);
+}
+
 export async function filterOfFlags(
-  { operation, exchange }: FilterFlags,
+  { operation, exchange, from, to }: FilterFlags,
   config: Config,
 ): Promise<() => RejectFilter> {
   const names = operation === undefined ? [] : [operation];
   return parsedLate(names, config, () => ({
     operations: operation === undefined ? undefined : parseDataSets(names),
     exchanges: parseExchanges(exchange),
+    ...parseOpenRange({ ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) }),
   }));
 }
 
@@ -71,15 +90,32 @@ function whyText({ problems }: Pick<OpenReject, 'problems'>): string {
   return problems.map(({ path, message }) => (path === '' ? message : `${path} ${message}`)).join('; ');
 }
 
+/** Whether a reject or a finding is open. */
+export function stateText(
+  {
+    resolvedAt,
+    acceptedAt,
+    acceptedBy,
+  }: {
+    readonly resolvedAt: string | null;
+    readonly acceptedAt: string | null;
+    readonly acceptedBy: string | null;
+  },
+  timeZone: string,
+): string {
+  if (resolvedAt !== null) return `resolved at ${momentText(resolvedAt, timeZone)}`;
+  return acceptedAt === null ? 'open' : `accepted by ${acceptedBy} at ${momentText(acceptedAt, timeZone)}`;
+}
+
 function detailText(reject: RejectDetail, timeZone: string): string {
-  const { id, position, runId, windowId, resolvedAt, file } = reject;
+  const { id, position, runId, windowId, file } = reject;
   const what = file === null ? 'response' : 'file';
   const [first, last] = [reject.firstSeenAt, reject.lastSeenAt].map((iso) => momentText(iso, timeZone));
   return [
     `reject ${id}: ${pairTitle(reject)} ${rangeText(reject)}`,
     `record ${position} of ${file ?? 'the response'}`,
     `first seen at ${first}, last at ${last} (${timeZone})`,
-    `by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${momentText(resolvedAt, timeZone)}`}`,
+    `by run ${runId}, window ${windowId}; ${stateText(reject, timeZone)}`,
     reject.responseId === null ? `its ${what} is not kept` : `its ${what} is kept (${reject.responseId})`,
     '',
     ...reject.problems.map(({ path, message }) => `  ${path === '' ? 'record' : path}: ${message}`),

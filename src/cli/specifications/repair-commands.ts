@@ -7,6 +7,7 @@ import {
   integerOption,
   jsonOption,
   limitOption,
+  optionalId,
   rangeOptions,
   yesOption,
 } from '../options.ts';
@@ -15,6 +16,18 @@ import { numbered, type Specification } from '../specification.ts';
 const { from, to } = exampleDays();
 
 const operationsOfRejects = new Option('--operation <list>', 'only rejects of these operations');
+
+const days = rangeOptions({
+  from: 'only days from this one on, YYYY-MM-DD',
+  to: 'only days up to this one, YYYY-MM-DD',
+});
+
+const ofFindings = [
+  ...days,
+  new Option('--check <name>', 'only findings of this check'),
+  exchangeOption(),
+  new Option('--severity <list>', 'only these severities: info, warning, error'),
+];
 
 /** For help and completion; the command reads the list. */
 const issueKinds = Object.assign(new Option('--kind <list>', 'only these kinds'), {
@@ -26,7 +39,7 @@ export const repairCommands: readonly Specification[] = [
   {
     name: 'issues',
     summary:
-      'List what needs a person, each with the next command: it settles the issue, or shows what is wrong. Missing rows and prices that may be wrong by a fifth or more come first, then the newest day, and of one day the largest effect.',
+      'List what needs a person, each with the command that settles it. Missing rows and prices that may be wrong by a fifth or more come first, then the newest day, and of one day the largest effect.',
     options: [issueKinds, exchangeOption(), limitOption(50), jsonOption('a list of issues')],
     examples: ['eod issues', 'eod issues --kind withdrawal,suspicious', 'eod issues --exchange BSE --json'],
     run: async () => (await import('../commands/issues-command.ts')).listIssues,
@@ -36,7 +49,13 @@ export const repairCommands: readonly Specification[] = [
     summary:
       'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
     args: [new Argument('[id]', 'number of a reject, to show the record as the source sent it')],
-    options: [operationsOfRejects, exchangeOption(), limitOption(50), jsonOption('a list of rejects')],
+    options: [
+      operationsOfRejects,
+      exchangeOption(),
+      ...days,
+      limitOption(50),
+      jsonOption('a list of rejects'),
+    ],
     examples: ['eod rejects', 'eod rejects 17', 'eod rejects retry'],
     list: numbered('reject', async () => (await import('../commands/rejects-command.ts')).showReject),
     run: async () => (await import('../commands/rejects-command.ts')).listRejects,
@@ -44,8 +63,20 @@ export const repairCommands: readonly Specification[] = [
       {
         name: 'retry',
         summary: 'Read the rejected records again with the current code, and load those that pass now.',
-        options: [operationsOfRejects, exchangeOption(), jsonOption()],
+        options: [operationsOfRejects, exchangeOption(), ...days, jsonOption()],
         run: async () => (await import('../commands/retry-rejects.ts')).retryRejects,
+      },
+      {
+        name: 'accept',
+        summary:
+          'Accept that a record cannot be stored, so that it is no longer listed: one, or all that match. The same record stays accepted when it is sent again.',
+        args: [optionalId('reject')],
+        options: [operationsOfRejects, exchangeOption(), ...days, jsonOption()],
+        examples: [
+          'eod rejects accept 17',
+          `eod rejects accept --operation bhavcopy_cm --from ${from} --to ${from}`,
+        ],
+        run: async () => (await import('../commands/rejects-command.ts')).accept,
       },
     ],
   },
@@ -155,13 +186,8 @@ export const repairCommands: readonly Specification[] = [
       'List the open findings of "eod reconcile", the newest days first; with a number, show that one.',
     args: [new Argument('[id]', 'number of a finding, to show that one')],
     options: [
-      ...rangeOptions({
-        from: 'only days from this one on, YYYY-MM-DD',
-        to: 'only days up to this one, YYYY-MM-DD',
-      }),
-      new Option('--check <name>', 'only findings of this check'),
-      new Option('--severity <list>', 'only these severities: info, warning, error'),
-      new Option('--resolved', 'also findings that a later check resolved'),
+      ...ofFindings,
+      new Option('--resolved', 'also findings that a later check resolved, and accepted ones'),
       limitOption(100),
       jsonOption('a list of findings'),
     ],
@@ -172,6 +198,20 @@ export const repairCommands: readonly Specification[] = [
     ],
     list: numbered('finding', async () => (await import('../commands/findings-command.ts')).showFinding),
     run: async () => (await import('../commands/findings-command.ts')).listFindings,
+    verbs: [
+      {
+        name: 'accept',
+        summary:
+          'Accept that the data is so: of one finding, or of all that match. They are listed again once either value changes.',
+        args: [optionalId('finding')],
+        options: [...ofFindings, jsonOption()],
+        examples: [
+          'eod findings accept 3',
+          `eod findings accept --check previous_close --from ${from} --to ${from}`,
+        ],
+        run: async () => (await import('../commands/findings-command.ts')).accept,
+      },
+    ],
   },
   {
     name: 'replay',

@@ -1,4 +1,4 @@
-import { and, between, count, desc, eq, gte, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
+import { and, between, count, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import * as z from 'zod';
 import type { DayRange } from '../../core/days.ts';
@@ -19,27 +19,35 @@ interface FindingFilter {
   /** Only findings of these severities. */
   readonly severity?: readonly Severity[] | undefined;
   readonly operation?: string | undefined;
-  readonly exchange?: string | undefined;
+  readonly exchanges?: readonly string[] | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  /** Include findings that a later check did not find again. */
+  /** Include findings that a later check did not find again, and accepted ones. */
   readonly resolved?: boolean | undefined;
   readonly limit: number;
 }
 
-/** Findings, the newest days first, and how many match in all. */
-export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
-  const { id, check, severity, operation, exchange, from, to } = filter;
-  const matches = and(
+/** Neither resolved nor accepted. */
+const isOpen = and(isNull(findings.resolved_at), isNull(findings.accepted_at));
+
+/** The condition that a finding is one of these. */
+function isAmong(filter: Omit<FindingFilter, 'limit'>): SQL | undefined {
+  const { id, check, severity, operation, exchanges, from, to } = filter;
+  return and(
     id === undefined ? undefined : eq(findings.id, id),
     check === undefined ? undefined : eq(findings.check, check),
     severity === undefined ? undefined : inArray(findings.severity, [...severity]),
     operation === undefined ? undefined : eq(findings.operation, operation),
-    exchange === undefined ? undefined : eq(findings.exchange, exchange),
+    exchanges === undefined ? undefined : inArray(findings.exchange, [...exchanges]),
     from === undefined ? undefined : gte(findings.date, from),
     to === undefined ? undefined : lte(findings.date, to),
-    filter.resolved === true ? undefined : isNull(findings.resolved_at),
+    filter.resolved === true ? undefined : isOpen,
   );
+}
+
+/** Findings, the newest days first, and how many match in all. */
+export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
+  const matches = isAmong(filter);
   const worstFirst = sql`array_position(array['error', 'warning', 'info'], ${findings.severity})`;
   const listed = await db
     .select()
@@ -49,13 +57,33 @@ export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
     .limit(filter.limit);
   return {
     total: await db.$count(findings, matches),
-    findings: listed.map(({ run_id, found_at, resolved_at, ...finding }) => ({
+    findings: listed.map(({ run_id, found_at, resolved_at, accepted_at, accepted_by, ...finding }) => ({
       ...finding,
       runId: run_id,
       foundAt: new Date(found_at).toISOString(),
       resolvedAt: resolved_at === null ? null : new Date(resolved_at).toISOString(),
+      acceptedAt: accepted_at === null ? null : new Date(accepted_at).toISOString(),
+      acceptedBy: accepted_by,
     })),
   };
+}
+
+/**
+ * Notes that a person accepts that the data of these open findings is so. They are open again once a check expects or
+ * finds something else.
+ *
+ * @returns how many.
+ */
+export async function acceptFindings(
+  db: NodePgDatabase,
+  filter: Omit<FindingFilter, 'limit'>,
+  by: string,
+): Promise<number> {
+  const accepted = await db
+    .update(findings)
+    .set({ accepted_at: sql`clock_timestamp()`, accepted_by: by })
+    .where(isAmong(filter));
+  return accepted.rowCount ?? 0;
 }
 
 /** Prepares a transaction for a check: takes the lock that lets only one run at a time, and sets up the planner. */
@@ -125,6 +153,7 @@ export async function runCheck(
       on conflict on constraint findings_key do update
         set severity = excluded.severity, expected = excluded.expected, found = excluded.found,
             run_id = excluded.run_id, resolved_at = null,
+            accepted_at = case when f.resolved_at is null and (f.expected, f.found) is not distinct from (excluded.expected, excluded.found) then f.accepted_at end,
             found_at = case when f.resolved_at is null then f.found_at else excluded.found_at end
         where f.resolved_at is not null
            or (f.severity, f.expected, f.found) is distinct from (excluded.severity, excluded.expected, excluded.found)
@@ -137,7 +166,12 @@ export async function runCheck(
            select from found n where n.exchange = f.exchange and n.date = f.date and n.instrument = f.instrument)
       returning 1
     )
-    select (select count(*) from found)::int as open, (select count(*) from kept where fresh)::int as fresh,
+    select (select count(*) from found n where not exists (
+             select from ${findings} f
+              where f."check" = ${check.name} and f.exchange = n.exchange and f.date = n.date and f.instrument = n.instrument
+                and f.accepted_at is not null and f.resolved_at is null
+                and (f.expected, f.found) is not distinct from (n.expected, n.found)))::int as open,
+           (select count(*) from kept where fresh)::int as fresh,
            (select count(*) from closed)::int as resolved`);
   return findingCounts.parse(made.rows[0]);
 }
@@ -211,7 +245,7 @@ export function countOpenFindings(db: NodePgDatabase) {
   return db
     .select({ check: findings.check, severity: findings.severity, findings: count() })
     .from(findings)
-    .where(isNull(findings.resolved_at))
+    .where(isOpen)
     .groupBy(findings.check, findings.severity);
 }
 

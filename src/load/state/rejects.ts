@@ -268,17 +268,20 @@ export interface RejectFilter {
   readonly ids?: readonly number[];
   readonly operations?: readonly string[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
-  /** Only rejects of this day, or of days that include it. */
-  readonly day?: string | undefined;
+  /** Only rejects of days from this one on, or up to this one. */
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
 }
 
-function isOpen({ ids, operations, exchanges, day }: RejectFilter): SQL | undefined {
+function isOpen({ ids, operations, exchanges, from, to }: RejectFilter): SQL | undefined {
   return and(
     isNull(rejects.resolved_at),
+    isNull(rejects.accepted_at),
     ids === undefined ? undefined : hasId(ids),
     operations === undefined ? undefined : inArray(rejects.operation, [...operations]),
     exchanges === undefined ? undefined : inArray(rejects.exchange, [...exchanges]),
-    day === undefined ? undefined : and(lte(rejects.from_date, day), gte(rejects.to_date, day)),
+    from === undefined ? undefined : gte(rejects.to_date, from),
+    to === undefined ? undefined : lte(rejects.from_date, to),
   );
 }
 
@@ -320,6 +323,20 @@ export async function openRejectIds(db: NodePgDatabase, filter: RejectFilter): P
   return found.map((row) => row.id);
 }
 
+/**
+ * Notes that a person accepts that these open rejects are not stored. The same record in a later response is the same
+ * reject; one that differs is open.
+ *
+ * @returns how many.
+ */
+export async function acceptRejects(db: NodePgDatabase, filter: RejectFilter, by: string): Promise<number> {
+  const ids = await openRejectIds(db, filter);
+  const accepted = await db.execute(sql`
+    update ${rejectedRecords} set accepted_at = clock_timestamp(), accepted_by = ${by}
+     where id = any(${sql.param(ids)}::bigint[]) and accepted_at is null`);
+  return accepted.rowCount ?? 0;
+}
+
 /** How many rejects of each operation and exchange are open. */
 export function countOpenRejects(db: NodePgDatabase) {
   const { operation, exchange, rejects: open } = openRejectCounts;
@@ -342,6 +359,8 @@ export async function readReject(db: NodePgDatabase, id: number) {
       instruments: windows.instruments,
       params: windows.params,
       resolvedAt: sql<string | null>`to_json(${rejects.resolved_at})#>>'{}'`,
+      acceptedAt: sql<string | null>`to_json(${rejects.accepted_at})#>>'{}'`,
+      acceptedBy: rejects.accepted_by,
       /** The imported file that contains it; null if it is of a response. */
       file: windows.source_file,
       /** Id of the kept response that contains it; null if that is not kept. */

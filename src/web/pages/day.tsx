@@ -35,8 +35,15 @@ export async function dayPage(context: PageContext, requested: Requested): Promi
     readDayCoverage(db.drizzle, pair, LISTED),
     readDayLoads(db.drizzle, pair, LISTED),
     readDayResponses(db.drizzle, pair, LISTED),
-    openRejects(db.drizzle, { operations: [operation], exchanges: [exchange], day }, LISTED),
-    listFindings(db.drizzle, { operation, exchange, from: day, to: day, resolved: true, limit: LISTED }),
+    openRejects(db.drizzle, { operations: [operation], exchanges: [exchange], from: day, to: day }, LISTED),
+    listFindings(db.drizzle, {
+      operation,
+      exchanges: [exchange],
+      from: day,
+      to: day,
+      resolved: true,
+      limit: LISTED,
+    }),
   ]);
   const windowIds = [...coverage.listed, ...loads, ...responses].flatMap(({ windowId }) => windowId ?? []);
   const windows = (await readWindows(db.drizzle, [...new Set(windowIds)])).slice(0, LISTED);

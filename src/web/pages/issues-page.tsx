@@ -133,7 +133,7 @@ function IssuesTable({
         },
         { head: 'Of', cell: (one) => <About issue={one} /> },
         DAYS,
-        { head: 'Why', wide: true, cell: (one) => (one.items > 1 ? `the first: ${one.text}` : one.text) },
+        { head: 'Why', wide: true, cell: (one) => (one.items > 1 ? `for example: ${one.text}` : one.text) },
         { head: 'Effect', cell: effectText },
         {
           head: 'To settle it',

@@ -93,7 +93,7 @@ export async function responsesToReplay(
   rejectsOnly: boolean,
 ): Promise<ResponseToReplay[]> {
   const a = alias(responses, 'a');
-  const hasRejects = sql`${a.position} in (select last_seen_at from ${rejects} where resolved_at is null)`;
+  const hasRejects = sql`${a.position} in (select last_seen_at from ${rejects} where resolved_at is null and accepted_at is null)`;
   const [from, to] = [sql<string>`${FIRST_DAY}::text`, sql<string>`${LAST_DAY}::text`];
   return db
     .select({

@@ -32,6 +32,8 @@ export const findings = etl.table(
     run_id: reference('run_id'),
     found_at: moment('found_at').notNull().defaultNow(),
     resolved_at: moment('resolved_at'),
+    accepted_at: moment('accepted_at'),
+    accepted_by: text('accepted_by'),
   },
   (table) => [
     unique('findings_key').on(table.check, table.operation, table.exchange, table.date, table.instrument),
@@ -51,6 +53,9 @@ describe(findings, 'Where data sets contradict one another; a finding never bloc
   run_id: 'The run after which it was found.',
   found_at: 'When it was first found, or found again after it was resolved.',
   resolved_at: 'When it was no longer found; null until then.',
+  accepted_at:
+    'When a person accepted that the data is so; null until then, and again once either value changes.',
+  accepted_by: 'Who accepted it: user and host.',
 });
 
 export const storedOperations = etl.table('operations', {

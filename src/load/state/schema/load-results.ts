@@ -294,6 +294,8 @@ export const rejectedRecords = etl.table(
     variant: text('variant').notNull().default(''),
     is_dated: boolean('is_dated').notNull().default(true),
     settled_at: moment('settled_at'),
+    accepted_at: moment('accepted_at'),
+    accepted_by: text('accepted_by'),
   },
   (table) => [
     index('rejected_records_window_idx').on(table.window_id),
@@ -322,6 +324,8 @@ const REJECT_COMMENTS = {
   is_stray: 'Whether it is of a day, quarter or exchange that was not requested.',
   first_seen_at: 'When the first response that contained it was fetched.',
   last_seen_at: 'When the last response that contained it was fetched, which is that of the window.',
+  accepted_at: 'When a person accepted that it is not stored; null until then.',
+  accepted_by: 'Who accepted it: user and host.',
 };
 
 describe(rejectedRecords, 'What the view etl.rejects is computed from: query that.', {
@@ -347,7 +351,7 @@ export const resolving = (r: string) =>
 
 /** Columns of a rejected record that users see. */
 const SHOWN =
-  'id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at';
+  'id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, accepted_at, accepted_by';
 
 export const rejects = etl
   .view('rejects', {
@@ -362,6 +366,8 @@ export const rejects = etl
     is_stray: boolean('is_stray').notNull(),
     first_seen_at: moment('first_seen_at').notNull(),
     last_seen_at: moment('last_seen_at').notNull(),
+    accepted_at: moment('accepted_at'),
+    accepted_by: text('accepted_by'),
     resolved_at: moment('resolved_at'),
   })
   .as(
@@ -391,10 +397,10 @@ export const openRejects = etl
     sql.raw(`select operation, exchange, from_date, to_date, sum(rejects)::bigint as rejects, min(reject_id) as reject_id, min(first_seen_at) as first_seen_at
     from (select operation, exchange, from_date, to_date, variant, instruments, is_dated, last_seen_at,
                  count(*) as rejects, min(id) as reject_id, min(first_seen_at) as first_seen_at
-            from etl.rejected_records where settled_at is null group by 1, 2, 3, 4, 5, 6, 7, 8) r
+            from etl.rejected_records where settled_at is null and accepted_at is null group by 1, 2, 3, 4, 5, 6, 7, 8) r
    where not exists (select ${resolving('r')}) group by 1, 2, 3, 4`),
   );
-describe(openRejects, 'How many rejects are open, by operation, exchange and day.', {
+describe(openRejects, 'How many rejects are neither resolved nor accepted, by operation, exchange and day.', {
   operation: 'Operation of the source.',
   exchange: 'Exchange that was requested.',
   from_date: 'The day that the records name; if none can be read, the first day requested.',

@@ -38,7 +38,7 @@ describe(issues, 'What needs a person, one row an issue.', {
   items: 'How many rejects or findings the row stands for; else 1.',
   effect:
     'How large it is: rejects, rows of the withdrawal, findings, or days of the suspicious response; of a corporate action by how many percent it changes the price at most, null if that is not known.',
-  text: 'What is wrong; of several rejects or findings, that of the first one.',
+  text: 'What is wrong; of several rejects that of the first, of several findings that of the most severe one whose numbers differ most.',
   since: 'Since when it has been known.',
 });
 
