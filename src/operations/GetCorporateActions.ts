@@ -13,7 +13,7 @@ export default defineOperation({
   name: 'GetCorporateActions',
   title: 'Corporate actions',
   group: 'corporate actions',
-  summary: 'Dividends, splits, bonuses, rights and other corporate actions',
+  summary: 'As the source states them, raw: dividends, splits, bonuses, rights and other corporate actions',
   exchanges: ['BSE'],
   request: {
     dates: 'range',

@@ -18,7 +18,7 @@ export default defineOperation({
   name: 'GetCorporateActionsCategories',
   title: 'Corporate action categories',
   group: 'corporate actions',
-  summary: 'Categories of corporate actions',
+  summary: 'Categories of corporate actions, raw',
   exchanges: ['BSE'],
   request: { dates: 'none', instruments: 'none', dTFormat: false, options: [] },
   shapes: [

@@ -7,6 +7,7 @@ import type {
   Requested,
   RequestInput,
   RequestOption,
+  Schedule,
   TableDefinition,
 } from './declaration-schema.ts';
 
@@ -68,6 +69,10 @@ export function furtherParams(params: Readonly<Record<string, string>>): [name: 
  * then an empty response does not mean that there are none.
  */
 export const QUARTER_AWAITED_DAYS = 92;
+
+/** When a schedule requests: `daily at 21:30`, `Sundays at 21:57`. */
+export const scheduleText = ({ on, at }: Schedule): string =>
+  `${on === 'daily' ? on : `${on[0]?.toUpperCase()}${on.slice(1)}s`} at ${at}`;
 
 /** When the data of a day can be expected: the operation's own time, or EOD_PUBLISHED_AT if that is later. `HH:mm`. */
 export function publicationTime({ publishedAt }: DataSet, earliest: string): string {

@@ -89,9 +89,9 @@ describe('eod import', () => {
     expect(again.stdout).toContain('8 files: 0 loaded, 7 skipped, 1 not imported');
     expect(again.stdout).toMatch(/^database state \d+, as before$/m);
     const status = await runCli(['status'], options);
-    expect(status.stdout).toMatch(/^data set +exchange +complete to +latest +missing sessions/);
+    expect(status.stdout).toMatch(/^data set +exchange +complete to +latest +missing/);
     expect(status.stdout).toMatch(/^bhavcopy_cm +BSE +2021-04-07 +2025-09-09 +29 +100$/m);
-    expect(status.stdout).toContain('missing sessions: of the last 30; "eod gaps" lists them');
+    expect(status.stdout).toContain('missing: sessions of the last 30; "eod gaps" lists them');
     const good = await runCli(['import', join(cwd, 'archive', 'old', 'EQ070421.CSV'), '--force'], options);
     expect(good.code).toBe(0);
     expect(good.stdout).toContain('1 file: 1 loaded, 0 skipped, 0 not imported');

@@ -97,6 +97,19 @@ describe('every page', () => {
     await context.close();
   });
 
+  test('on a phone, issues and runs need no scrolling sideways', async () => {
+    const context = await browser.newContext({ viewport: { width: 390, height: 700 } });
+    const page = await context.newPage();
+    for (const path of ['/issues', '/runs']) {
+      await page.goto(`${url}${path}`);
+      const table = page.locator('.scroll').first();
+      expect(await table.locator('tbody tr').count()).toBeGreaterThan(0);
+      expect(await table.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(false);
+    }
+    expect(await page.locator('[data-head=State]').first().isVisible()).toBe(true);
+    await context.close();
+  });
+
   test('shows what the source has sent as text', async () => {
     const context = await browser.newContext();
     const { page, wrong } = await watch(context);

@@ -7,7 +7,7 @@ import {
   type FieldDescription,
   type TableDescription,
 } from '../../operations/describe-operation.ts';
-import { allowedText } from '../../operations/operation.ts';
+import { allowedText, scheduleText } from '../../operations/operation.ts';
 import { allOperations, dataSets, namedBy, operations, dataSets as used } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, logStderr, print, printJson, printRecord } from '../cli.ts';
 import { openEnabledOperations } from '../open-context.ts';
@@ -18,7 +18,7 @@ const OPERATION_COLUMNS: readonly Column<DataSetDescription>[] = [
   { head: 'exchanges', cell: (one) => one.exchanges.join(',') },
   {
     head: 'scheduled',
-    cell: (one) => (one.schedule === null ? 'with files' : `${one.schedule.on} ${one.schedule.at}`),
+    cell: (one) => (one.schedule === null ? 'with files' : scheduleText(one.schedule)),
   },
   { head: 'table', cell: (one) => one.tables.map(({ name }) => name.replace(/^market\./, '')).join(', ') },
   { head: 'summary', cell: (one) => one.summary },
@@ -109,7 +109,7 @@ function descriptionText(one: DataSetDescription): string {
           `exchanges    ${one.exchanges.join(', ')} when none are named`,
           `windows      ${one.windows}`,
           `instruments  ${one.instruments}`,
-          `scheduled    ${one.schedule.on} at ${one.schedule.at}`,
+          `scheduled    ${scheduleText(one.schedule)}`,
         ]),
     ...(options.length === 0 ? [] : ['options', ...options]),
     ...one.tables.flatMap(tableText),

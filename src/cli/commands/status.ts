@@ -146,7 +146,7 @@ function operationsText(
 ): string {
   const counts: readonly Column<OperationStatus>[] = [
     { head: 'late', cell: (one) => (one.isLate ? 'yes' : '') },
-    { head: 'missing sessions', cell: (one) => one.missingSessions },
+    { head: 'missing', cell: (one) => one.missingSessions },
     { head: 'rows that day', cell: (one) => one.lastRecords },
     { head: 'open rejects', cell: (one) => one.openRejects },
     { head: 'suspicious', cell: (one) => one.suspiciousWindows },
@@ -158,7 +158,7 @@ function operationsText(
   const isMissing = operations.some(({ missingSessions }) => missingSessions > 0);
   return [
     fittedTable(COLUMNS, counts, operations, pairTitle),
-    ...(isMissing ? ['', `missing sessions: of the last ${missingOf}; "eod gaps" lists them`] : []),
+    ...(isMissing ? ['', `missing: sessions of the last ${missingOf}; "eod gaps" lists them`] : []),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');
 }

@@ -45,6 +45,6 @@ export default defineFileSet({
   name: 'CorporateActionLists',
   title: 'Lists of corporate actions',
   group: 'corporate actions',
-  summary: 'Lists of corporate actions of NSE and BSE',
+  summary: 'Lists of corporate actions of NSE and BSE, raw',
   shapes: [{ table, has: ['symbol', 'exDate', 'purpose'], dated: false, fullSet: 'none' }],
 });

@@ -27,7 +27,7 @@ export const RUN = {
 };
 
 /**
- * A table that scrolls sideways where the page is narrow. The first column is the heading of the row. Cells without a
+ * A table that scrolls sideways where the page is narrow, or stacks the cells of a row. The first column is the heading of the row. Cells without a
  * value, and zeros, are blank.
  *
  * @param caption what it lists, for screen readers.
@@ -38,7 +38,7 @@ export function Table<Row>({
   rows,
   groupOf,
   empty,
-  sticky = true,
+  stacked = false,
 }: {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
@@ -47,14 +47,14 @@ export function Table<Row>({
   readonly groupOf?: (row: Row) => string;
   /** Shown instead of a table without rows. */
   readonly empty?: ComponentChildren;
-  /** Whether the first column stays visible while the others scroll. */
-  readonly sticky?: boolean;
+  /** Whether a narrow page shows a row as lines. If not, its first column stays visible while the others scroll. */
+  readonly stacked?: boolean;
 }) {
   if (rows.length === 0 && empty !== undefined) return <>{empty}</>;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard.
     <section class="scroll" aria-label={`Table: ${caption}`} tabIndex={0}>
-      <table class={sticky ? 'sticky' : ''}>
+      <table class={stacked ? 'stacked' : 'sticky'}>
         <caption class="hidden">{caption}</caption>
         <thead>
           <tr>
@@ -82,7 +82,11 @@ export function Table<Row>({
                       {cell(row)}
                     </th>
                   ) : (
-                    <td key={head} class={number === true ? 'number' : wide === true ? 'wide' : ''}>
+                    <td
+                      key={head}
+                      data-head={stacked ? head : undefined}
+                      class={number === true ? 'number' : wide === true ? 'wide' : ''}
+                    >
                       {shown(cell(row))}
                     </td>
                   ),

@@ -7,6 +7,7 @@ import {
   allowedText,
   BHAV_COPY,
   type DataSet as Declared,
+  scheduleText,
   tablesFilledBy,
 } from '../../operations/operation.ts';
 import { dataSets, namedBy, titleOf } from '../../operations/registry.ts';
@@ -60,11 +61,7 @@ export async function dataPage(context: PageContext, requested: Requested): Prom
               {
                 head: 'Scheduled',
                 cell: ({ schedule }) =>
-                  schedule === null ? (
-                    'with files'
-                  ) : (
-                    <span class="nowrap">{`${schedule.on} ${schedule.at}`}</span>
-                  ),
+                  schedule === null ? 'with files' : <span class="nowrap">{scheduleText(schedule)}</span>,
               },
               {
                 head: `Stored after, ${year}`,
@@ -184,7 +181,7 @@ function factsOf(one: DataSetDescription): (readonly [string, string])[] {
     ...(one.exchanges.length === 0 ? [] : [['Exchanges', one.exchanges.join(', ')] as const]),
     [one.schedule === null ? 'Comes from' : 'Requested by', one.windows],
     ...(one.instruments === null ? [] : [['Instruments', one.instruments] as const]),
-    ...(one.schedule === null ? [] : [['Scheduled', `${one.schedule.on} at ${one.schedule.at}`] as const]),
+    ...(one.schedule === null ? [] : [['Scheduled', scheduleText(one.schedule)] as const]),
     ...one.options.map((option): readonly [string, string] => {
       const allowed = allowedText(option);
       return [`Option ${option.param}`, `${option.meaning}${allowed === null ? '' : ` (${allowed})`}`];

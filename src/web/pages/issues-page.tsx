@@ -121,7 +121,7 @@ function IssuesTable({
     <Table
       caption="What needs a person"
       rows={issues}
-      sticky={false}
+      stacked
       columns={[
         {
           head: 'Issue',

@@ -61,7 +61,7 @@ export async function runsPage(context: PageContext, { query }: Requested): Prom
             caption="Runs"
             columns={columns(context.config.EOD_TIMEZONE)}
             rows={runs}
-            sticky={false}
+            stacked
           />
         </section>
         <nav class="pager" aria-label="Further runs">
