@@ -120,7 +120,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   [
     'rejects retyr',
-    'rejects: "retyr" is neither the number of a reject nor a verb (retry); did you mean retry?',
+    'rejects: "retyr" is neither the number of a reject nor a verb (retry, accept); did you mean retry?',
   ],
   ['rejects 0', 'the number of the reject: "0" is not a whole number from 1'],
   ['rejects 1 2', 'rejects: "2" is too much: give one id'],
@@ -179,10 +179,20 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   ['events --kind splits', '--kind: unknown kind "splits"; did you mean split?'],
   ['events --exchange XYZW --symbol ITC', '--exchange: unknown exchange "XYZW"…'],
-  ['findings first', 'findings: "first" is not the number of a finding'],
+  ['findings first', 'findings: "first" is neither the number of a finding nor a verb (accept)'],
+  ['findings accept', 'say which: eod findings accept 3, or --check, --exchange, --from and --to'],
+  ['findings --exchange XSE', '--exchange: unknown exchange "XSE"; did you mean BSE?'],
+  ['rejects accept', 'say which: eod rejects accept 17, or --operation, --exchange, --from and --to'],
+  [
+    'rejects --from 2025-02-27 --to 2025-02-20',
+    '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
+  ],
   ['findings --check previous_clos', '--check: unknown check "previous_clos"; did you mean previous_close?'],
   ['findings --severity bad', '--severity: unknown severity "bad" (known: info, warning, error)'],
-  ['findings --resolved yes please', `findings: "yes" is not the number of a finding`],
+  [
+    'findings --resolved yes please',
+    'findings: "yes" is neither the number of a finding nor a verb (accept)',
+  ],
   [
     'reconcile --from 2025-02-27 --to 2025-02-20',
     '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
