@@ -47,6 +47,8 @@ interface FormatOptions {
   readonly units?: Readonly<Record<string, keyof typeof FILE_UNITS>>;
   /** Fields whose case means nothing. */
   readonly anyCase?: Readonly<Record<string, 'upper' | 'lower'>>;
+  /** An id that has the series of its security behind a point in responses, unless it is EQ. */
+  readonly suffix?: { readonly field: string; readonly series: string };
   /** True if days are written `17/12/2020`; elsewhere, slashes are from a spreadsheet that may put the month first. */
   readonly hasSlashes?: boolean;
   /** True if `&` is written as `&amp;`. */
@@ -67,6 +69,8 @@ interface FormatOptions {
   readonly exchangeColumn?: string;
   /** Rows without this field are skipped and counted in a warning; they are not rejects. */
   readonly passedOverWithout?: { readonly field: string; readonly because: string };
+  /** True if there are files of a header alone, on days of which there is nothing to list. */
+  readonly mayBeEmpty?: boolean;
   readonly check?: RecordCheck;
   /** True if a file lists everything that was traded on its exchange that day. */
   readonly complete?: boolean;

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { dayInName, FORMATS, formatOf } from '../../src/extract/files/formats.ts';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
 import { loadDeclared, tablesTakenBy } from '../../src/operations/declared.ts';
+import GetCircuitBreakers from '../../src/operations/GetCircuitBreakers.ts';
 import { builtIn, dataSets } from '../../src/operations/registry.ts';
 
 const fixture = (name: string) => readFileSync(new URL(`../fixtures/lists/${name}`, import.meta.url));
@@ -45,6 +46,50 @@ test('securities at a price band: both bands of one security, the day in the nam
     ]);
   }
   expect(() => read('bands.csv', file)).toThrow('neither in a column nor in a name such as bh07042021.csv');
+  // 9 November 2010 has two columns in another order, and 17 September 2010 further blank ones.
+  for (const text of [
+    'SYMBOL,SR,HIGH/LOW,SECURITY,INDEX FLAG\r\nABHISHEK,BE,H,ABHISHEK CORPORATION LTD,\r\n',
+    'SYMBOL,SR,SECURITY,HIGH/LOW,,,,,,\r\nABHISHEK,BE,ABHISHEK CORPORATION LTD,H,,,,,,\r\n',
+  ]) {
+    expect(rowsOf('bh09112010.csv', text)).toMatchObject([
+      { symbol: 'ABHISHEK', series: 'BE', scrip_name: 'ABHISHEK CORPORATION LTD', band: 'H' },
+    ]);
+  }
+});
+
+test('a security at a price band has the id that a response has, so that both are one row', () => {
+  const { Value: records } = GetCircuitBreakers.sample.response as { Value: Record<string, string>[] };
+  const lines = records.map(({ ScripId, Series, ScripName, Band }) =>
+    [String(ScripId).split('.')[0], Series, ScripName, Band].join(),
+  );
+  const rows = rowsOf('bh070325.csv', `SYMBOL,SERIES,SECURITY,HIGH/LOW\n${lines.join('\n')}\n`);
+  expect(rows.map(({ scrip_id }) => scrip_id)).toEqual(records.map(({ ScripId }) => ScripId));
+  expect(records.map(({ ScripId }) => ScripId)).toContain('ABHAPOWER.ST');
+});
+
+test('a list of a day on which there is nothing to list has no rows, and is not refused', () => {
+  const bands = 'SYMBOL,SERIES,SECURITY,HIGH/LOW,INDEX FLAG\n';
+  expect(facts(read('bh170521.csv', bands))).toEqual([
+    'nse-price-bands: GetCircuitBreakers NSE 2021-05-17, 0 rows, 0 rejects',
+  ]);
+  expect(facts(read('HL170521.csv', 'SECURITY,NEW,PREVIOUS,NEW_STATUS\n'))).toEqual([
+    'nse-highs-lows: GetNewHL NSE 2021-05-17, 0 rows, 0 rejects',
+  ]);
+  const actions =
+    'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE\n';
+  expect(read('Bc100122.csv', actions)).toEqual([]);
+  const changes = 'Symbol,Security,From Series,To Series,Change Date,Remarks\n';
+  expect(read('series_change.csv', changes)).toEqual([]);
+  expect(read('series_change.csv', `${changes}NIL,,,,,\n`)).toEqual([]);
+  // Of prices and of participants there is no day without rows.
+  const participants = fixture('fao_participant_oi_19082022.csv').toString();
+  for (const [name, text] of [
+    ['any.csv', participants.split('\n').slice(0, 2).join('\n')],
+    ['ind_close_all_04122018.csv', 'Index Name,Index Date,Closing Index Value\n'],
+    ['ind_nifty50list.csv', 'Company Name,Industry,Symbol,Series,ISIN Code\n'],
+  ] as const) {
+    expect(() => read(name, text), name).toThrow('contains no rows');
+  }
 });
 
 test('derivatives before July 2024: contracts, units of open interest, and lakhs as rupees', () => {
@@ -229,6 +274,18 @@ test('index closes, deals, new highs, and securities under ban', () => {
     },
     { index_code: 'India VIX', open_value: null, close_value: '12.5' },
   ]);
+  // A year had slashes; on three days of April 2023 the month was first, as the name of the file shows.
+  for (const [name, day, expected] of [
+    ['ind_close_all_05022015.csv', '05/02/2015', '2015-02-05'],
+    ['ind_close_all_06042023.csv', '04-06-2023', '2023-04-06'],
+    ['ind_close_all_12042023.csv', '12-04-2023', '2023-04-12'],
+    ['ind_close_all_04062023.csv', '04-06-2023', '2023-06-04'],
+    // Named for a holiday, it has the session before.
+    ['ind_close_all_07042023.csv', '06-04-2023', '2023-04-06'],
+    ['closes.csv', '04-06-2023', '2023-06-04'],
+  ] as const) {
+    expect(read(name, index.replaceAll('03-07-2026', day))[0]?.day, name).toBe(expected);
+  }
   const deals =
     'Date,Symbol,Security Name,Client Name,Buy/Sell,Quantity Traded,Trade Price / Wght. Avg. Price,Remarks\n07-OCT-2026,RELIANCE,Reliance Industries Limited,A FUND,BUY,"70,00,000","1,400.50",-\n07-OCT-2026,RELIANCE,Reliance Industries Limited,B FUND,SELL,7000000,1400.50,-\n';
   expect(rowsOf('bulk.csv', deals)).toMatchObject([
@@ -260,9 +317,11 @@ test('index closes, deals, new highs, and securities under ban', () => {
     { trade_date: '2026-07-09', symbol: 'GNFC' },
     { trade_date: '2026-07-09', symbol: 'M&M' },
   ]);
-  expect(facts(read('fo_secban.csv', 'Securities in Ban For Trade Date 31-JUL-2026: NIL\n'))).toEqual([
-    'nse-bans: GetBannedSecurities NSE 2026-07-31, 0 rows, 0 rejects',
-  ]);
+  for (const none of ['31-JUL-2026: NIL', '31-JUL-2026:NIL,', '31-July-2026: NIL']) {
+    expect(facts(read('fo_secban.csv', `Securities in Ban For Trade Date ${none}\n`)), none).toEqual([
+      'nse-bans: GetBannedSecurities NSE 2026-07-31, 0 rows, 0 rejects',
+    ]);
+  }
 });
 
 test('no header is of two formats, and each column of a format is a field', () => {

@@ -40,7 +40,7 @@ describe.runIf(present)('lists and derivatives of the exchanges, every one of th
     );
     const storedBands = await query<{ row: string }>(
       context,
-      `select concat_ws(',', to_char(trade_date, 'DDMMYY'), scrip_id, series, band) as row from market.circuit_breakers`,
+      `select concat_ws(',', to_char(trade_date, 'DDMMYY'), symbol, series, band) as row from market.circuit_breakers`,
     );
     expect(storedBands.map(({ row }) => row).sort()).toEqual(bands.sort());
 

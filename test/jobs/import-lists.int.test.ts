@@ -170,6 +170,24 @@ test('the daily archive of NSE fills what it can, and says what it leaves out', 
   ).toEqual([{ state: 'empty' }]);
 });
 
+test('a list in an archive that lists nothing does not stop the others', async ({ context }) => {
+  const archive = join(temporaryFolder(), 'PR170521.zip');
+  const actions =
+    'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE\n';
+  writeFileSync(
+    archive,
+    zip([
+      { name: 'Bc160521.csv', text: actions },
+      { name: 'Bc170521.csv', text: `${actions}EQ,ACC,ACC Ltd, , , ,18/05/2021, , ,DIVIDEND - RS 14\n` },
+      { name: 'bh170521.csv', text: 'SYMBOL,SERIES,SECURITY,HIGH/LOW,INDEX FLAG\n' },
+    ]),
+  );
+  const report = await importInto(context, [archive]);
+  expect(report).toMatchObject({ state: 'completed', files: [{ state: 'loaded', rows: 1, error: null }] });
+  const states = `select state from etl.coverage where operation = 'GetCircuitBreakers' and day = '2021-05-17'`;
+  expect(await query(context, states)).toEqual([{ state: 'empty' }]);
+});
+
 test('a pledge has the symbol of its company, unless several have the name', async ({ context }) => {
   await importInto(context, [
     fixture('lists/corporate-pledgedata.json'),

@@ -6,7 +6,7 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { printable } from '../sanitize.ts';
-import { formatOf, namesOf } from './formats.ts';
+import { dayInName, formatOf, namesOf } from './formats.ts';
 
 /** A row of a file, by the names of its header. */
 export type FileRow = Readonly<Record<string, unknown>>;
@@ -76,14 +76,20 @@ export function columnsOf(
       if (column === undefined) continue;
       for (const source of [fields].flat()) {
         if (present.has(source)) continue;
-        const kind = kindOf(dataSet, source);
-        const isNumber = kind !== undefined && NUMBERS.has(kind);
-        const read = kind === 'date' ? dayReader(format) : textReader(format, source);
+        const { table } = dataSet.shapes[0];
+        const field = table.fields.find((one) => one.from === 'response' && one.source === source);
+        const isNumber = field !== undefined && NUMBERS.has(field.kind);
+        const isSession = format.bySession && field?.column === table.dateColumn;
+        const read =
+          field?.kind === 'date'
+            ? dayReader(format, isSession ? dayInName(file.name, format) : null)
+            : textReader(format, source);
         present.set(source, { source, column, isNumber, read });
       }
     }
     return [...present.values()];
   };
+  const { suffix } = format;
   const constants = Object.entries(format.constants ?? {});
   const recordOf = (fields: readonly PresentField[]) => (row: FileRow) => {
     const record: Record<string, string | null> = {};
@@ -94,6 +100,10 @@ export function columnsOf(
       record[source] = textOf(value, read);
     }
     for (const [source, value] of constants) record[source] = value;
+    if (suffix !== undefined) {
+      const [id, series] = [record[suffix.field], record[suffix.series]];
+      if (id && series && series !== 'EQ') record[suffix.field] = `${id}.${series}`;
+    }
     return record;
   };
   const present = presentOf(dataSet, format.columns);
@@ -184,12 +194,23 @@ export const columnsFor = (columns: FileColumnNames, sources: readonly string[])
 
 const NUMBERS: ReadonlySet<Kind> = new Set(['int2', 'int4', 'int8', 'numeric']);
 
-const kindOf = ({ shapes }: DataSet, source: string): Kind | undefined =>
-  shapes[0].table.fields.find((field) => field.from === 'response' && field.source === source)?.kind;
-
-/** Lists of the exchanges may have slashes without saying so. */
-const dayReader = ({ bySession, exchange, hasSlashes = !bySession && exchange !== null }: FileFormat) =>
-  hasSlashes ? listDay : fileDay;
+/**
+ * Converts days to the form that days of responses have. Lists of the exchanges may have slashes, as in `17/12/2020`,
+ * without saying so; elsewhere, slashes are from a spreadsheet, which may write the month first.
+ *
+ * @param named the day in the name of the file: it decides where a day can be read both ways. NSE's index closes of some
+ *   days in April 2023 have the month first, without slashes.
+ */
+function dayReader(
+  { bySession, exchange, hasSlashes = !bySession && exchange !== null }: FileFormat,
+  named: string | null,
+): (text: string) => string {
+  return (text) => {
+    const day = hasSlashes ? text.replace(/^(\d+)\/(\d+)\/(\d{4})$/, '$1-$2-$3') : text;
+    const monthFirst = day.replace(/^(\d{1,2})-(\d{1,2})-(\d{4})$/, '$2-$1-$3');
+    return fileDay(named !== null && fileDay(monthFirst) === named ? monthFirst : day);
+  };
+}
 
 /** Converts the texts of a field to what they mean in the table; undefined if they stay as they are. */
 function textReader(
@@ -212,12 +233,6 @@ function textOf(value: unknown, read?: PresentField['read']): string | null {
   if (text === '' || text === '-') return null;
   return read === undefined ? text : read(text);
 }
-
-/**
- * The same for lists of the exchanges, some of which have `17/12/2020`. Elsewhere, slashes are from a spreadsheet, which
- * may write the month first.
- */
-const listDay = (text: string) => fileDay(text.replace(/^(\d+)\/(\d+)\/(\d{4})$/, '$1-$2-$3'));
 
 /** The name of a month, or its first three letters. */
 const MONTH =

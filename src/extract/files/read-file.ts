@@ -97,13 +97,14 @@ export function readCsvFile(
   const { header, rows, warnings, ...titled } = parseRows(bytes, start);
   // A row that is a list of cells is several rows, or none.
   const first = rows.find((row) => !Array.isArray(row)) ?? rows[0];
-  if (first === undefined && titled.day === undefined) throw badFile('contains no rows');
   const isTitled = titled.day !== undefined;
   const columns = columnsOf({ name: content.name, header, isTitled }, first ?? {}, known);
   const { bySession } = columns.format;
   const named = dayOf(columns, name, titled.day);
-  // Its title says of which day it lists nothing.
   if (first === undefined) {
+    if (columns.format.mayBeEmpty !== true) throw badFile('contains no rows');
+    if (!bySession) return [];
+    // Its title or its name says of which day it lists nothing.
     const none = { byDay: new Map([[named ?? '', []]]), alsoByDay: new Map(), rejects: [], joined: 0 };
     return sessionsOf(exchangeOf(columns, {}), none, { columns, content, warnings, passedOver: 0 });
   }

@@ -33,6 +33,7 @@ export default [
     name: 'nse-actions-daily',
     files: ['BcDDMMYY.csv'],
     exchange: 'NSE',
+    mayBeEmpty: true,
     marks: ['SYMBOL', 'PURPOSE', 'EX_DT'],
     columns: {
       SYMBOL: 'symbol',

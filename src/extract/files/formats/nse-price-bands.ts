@@ -6,7 +6,9 @@ export default defineFormat({
   files: ['bhDDMMYY.csv', 'bhDDMMYYYY.csv'],
   dataSet: 'GetCircuitBreakers',
   exchange: 'NSE',
+  mayBeEmpty: true,
   day: { field: 'date' },
+  suffix: { field: 'scripId', series: 'series' },
   marks: ['SYMBOL', 'HIGH/LOW'],
   columns: {
     SYMBOL: 'scripId',

@@ -7,7 +7,10 @@ export default defineFormat({
   dataSet: 'GetSeriesChange',
   exchange: 'NSE',
   bySession: false,
+  mayBeEmpty: true,
   marks: ['SYMBOL', 'FROM SERIES', 'TO SERIES', 'CHANGE DATE'],
+  // NIL on a day without changes.
+  passedOverWithout: { field: 'scripName', because: 'say that there are no changes' },
   columns: {
     SYMBOL: 'scripId',
     SECURITY: 'scripName',

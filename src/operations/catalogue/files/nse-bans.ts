@@ -6,8 +6,9 @@ export default defineFormat({
   files: ['fo_secban_DDMMYYYY.csv'],
   dataSet: 'GetBannedSecurities',
   exchange: 'NSE',
-  title: /securities in ban for trade date (\d{1,2}-[a-z]{3}-\d{4})/i,
+  title: /securities in ban for trade date (\d{1,2}-[a-z]{3,9}-\d{4})/i,
   header: ['NUMBER', 'SYMBOL'],
+  mayBeEmpty: true,
   day: { field: 'Date' },
   // Their day has no time.
   without: ['published_at'],

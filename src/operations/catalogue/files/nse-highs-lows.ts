@@ -6,6 +6,7 @@ export default defineFormat({
   files: ['hlDDMMYY.csv', 'hlDDMMYYYY.csv'],
   dataSet: 'GetNewHL',
   exchange: 'NSE',
+  mayBeEmpty: true,
   day: { field: 'Date' },
   marks: ['SECURITY', 'NEW', 'PREVIOUS', 'NEW_STATUS'],
   columns: { SECURITY: 'ScripName', NEW: 'New', PREVIOUS: 'Prev', NEW_STATUS: 'NewBand' },

@@ -6,6 +6,8 @@ export default defineFormat({
   files: ['ind_close_all_DDMMYYYY.csv'],
   dataSet: 'GetIndexDetail',
   exchange: 'NSE_IDX',
+  // From June 2014 to June 2015.
+  hasSlashes: true,
   marks: ['Index Name', 'Index Date', 'Closing Index Value'],
   columns: {
     'Index Name': ['IndexCode', 'IndexName'],
