@@ -11,7 +11,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { bhavRow, loadBhav, openPool } from './support.ts';
 
-/** More than one row group, with whatever text, numbers and days may be odd. */
+/** Rows with whatever text, numbers and days may be odd. */
 const ODD = `
 create table market.odd as
   select n, (n % 3)::smallint as small, 9007199254740993 + n as big, n % 2 = 0 as yes, n * 0.1::float8 as double,
@@ -64,7 +64,6 @@ print(json.dumps({
   'duckdb': dict(zip(duck.columns, map(str, duck.types))),
   'pandas': {k: str(v) for k, v in frame.dtypes.items()},
   'count': [len(frame), table.num_rows, duckdb.sql(f"select count(*) from '{file}'").fetchall()[0][0]],
-  'groups': pq.ParquetFile(file).num_row_groups,
   'frame': [text(frame['price'].iloc[0]), str(frame['big'].iloc[-1]), text(frame['trade_date'].iloc[0]), text(frame['moment'].iloc[0])] if 'wide' in frame else None,
   'rows': rows, 'same': same}))
 `;
@@ -88,7 +87,6 @@ print(json.dumps({
       duckdb: Record<string, string>;
       pandas: Record<string, string>;
       count: number[];
-      groups: number;
       frame: unknown[];
       rows: (string | null)[][];
       same: (string | null)[][];
@@ -125,10 +123,9 @@ print(json.dumps({
     });
     expect(read.pandas).toMatchObject({ big: 'int64', double: 'float64', moment: 'datetime64[us, UTC]' });
     expect(read.count).toEqual([60_000, 60_000, 60_000]);
-    expect(read.groups).toBeGreaterThan(1);
     expect(read.frame).toEqual([
       '-4998.9695',
-      '9007199254785993',
+      '9007199254800993',
       '2023-12-02',
       '2025-02-27T15:30:01.123456+00:00',
     ]);
@@ -152,6 +149,54 @@ print(json.dumps({
       expect(differing.slice(0, 3)).toEqual([]);
     }
     for (const row of read.rows) expect(Number(row[4])).toBe(Number(row[0]) * 0.1);
+  });
+
+  const SAME = `
+import sys, json, duckdb
+folder = sys.argv[1]
+columns = "{'trade_date': 'DATE', 'symbol': 'VARCHAR', 'price': 'DECIMAL(30, 6)', 'wide': 'DECIMAL(30, 6)', 'quantity': 'BIGINT', 'moment': 'TIMESTAMP', 'flag': 'BOOLEAN'}"
+stored = f"select *, price::double as price_double, wide::double as wide_double from read_csv('{folder}/many.csv', columns = {columns})"
+exact = f"select trade_date, symbol, price, wide, quantity, moment, flag from '{folder}/exact.parquet'"
+doubles = f"select trade_date, symbol, price, wide, quantity, moment, flag from '{folder}/doubles.parquet'"
+differing = lambda a, b: duckdb.sql(f"select count(*) from ((select * from ({a}) a except all select * from ({b}) b) union all (select * from ({b}) b except all select * from ({a}) a)) d").fetchall()[0][0]
+names = 'trade_date, symbol, {}, {}, quantity, moment, flag'
+print(json.dumps({
+  'differing': [differing(exact, f"select {names.format('price', 'wide')} from ({stored})"), differing(doubles, f"select {names.format('price_double', 'wide_double')} from ({stored})")],
+  'bounds': [[str(v) for v in row] for row in duckdb.sql(f"select path_in_schema, row_group_id, row_group_num_rows, coalesce(stats_min_value, ''), coalesce(stats_max_value, ''), stats_null_count from parquet_metadata('{folder}/exact.parquet') order by row_group_id, column_id").fetchall()]}))
+`;
+
+  test('several row groups have the values of the table, and the bounds of each', async (context) => {
+    if (python === null) return context.skip();
+    const cwd = temporaryFolder();
+    await execute(
+      url,
+      `create table market.many as select date '2024-01-01' + n / 1000 as trade_date, 'SYM' || lpad((n % 1000)::text, 4, '0') as symbol,
+         case when n % 11 > 0 then (n * 7919 % 1000003) / 100.0 * case n % 3 when 0 then -1 else 1 end end::numeric(12, 2) as price,
+         (n * 12345678901.000001 - 5e14)::numeric(24, 6) as wide, (n * 7919) % 1000003 as quantity,
+         timestamp '2024-01-01' + n * interval '0.1 second' as moment, n % 5 = 0 as flag from generate_series(0, 249999) n`,
+    );
+    for (const [file, ...flags] of [
+      ['many.csv'],
+      ['doubles.parquet'],
+      ['exact.parquet', '--decimals'],
+    ] as const)
+      await exported(cwd, 'many', '--out', file, ...flags);
+    const read = await runPython<{ differing: number[]; bounds: string[][] }>(python, SAME, [cwd]);
+    expect(read.differing).toEqual([0, 0]);
+    const of = (name: string) =>
+      read.bounds.filter(([column]) => column === name).map(([, ...rest]) => rest.join(' '));
+    expect(of('trade_date')).toEqual([
+      '0 122880 2024-01-01 2024-05-02 0',
+      '1 122880 2024-05-02 2024-09-02 0',
+      '2 4240 2024-09-02 2024-09-06 0',
+    ]);
+    expect(of('symbol')[2]).toBe('2 4240 SYM0000 SYM0999 0');
+    const [least] = await query<{ low: string; high: string; nulls: string }>(
+      url,
+      `select min(price)::text as low, max(price)::text as high, count(*) filter (where price is null)::text as nulls
+         from (select price from market.many order by trade_date, symbol limit 122880) r`,
+    );
+    expect(of('price')[0]).toBe(`0 122880 ${least?.low} ${least?.high} ${least?.nulls}`);
   });
 
   test('as doubles unless decimals are requested, an empty table, and the adjusted prices', async (context) => {

@@ -1,22 +1,26 @@
 import type { FileHandle } from 'node:fs/promises';
-import { StringDecoder } from 'node:string_decoder';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import pg, { type ClientBase } from 'pg';
+import { ColumnTexts } from './column-texts.ts';
+import { writeColumnChunk } from './parquet-column.ts';
 import type { ExportColumn } from './relation.ts';
 
-type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
+export type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
 
-/** The rows of a row group, which is held in memory. */
-const GROUP_ROWS = 50_000;
+/** The rows of a row group, of which the distinct values are held in memory; as many as DuckDB writes. */
+const GROUP_ROWS = 122_880;
+
+/** A row group of long texts ends earlier. */
+const GROUP_BYTES = 40_000_000;
 
 /** The most digits that a DECIMAL of Parquet can hold. */
 export const MOST_DIGITS = 38;
 
-/** A value of a Parquet file; undefined is null. */
-type Value = string | number | bigint | boolean | undefined;
+/** A value of a Parquet file. Decimals are whole numbers of their last digit. */
+export type Value = Uint8Array | number | bigint | boolean;
 
-/** A column of the file: its type, and how a value is made from the text that Postgres writes. */
-interface ParquetColumn {
+/** A column of the file: its type, and how a value is made from the text that Postgres writes, a character for each byte. */
+export interface ParquetColumn {
   readonly name: string;
   readonly element: SchemaElement;
   readonly read: (text: string) => Value;
@@ -129,10 +133,7 @@ export function parquetColumn(
     case 'double precision':
       return column({ type: 'DOUBLE' }, Number);
     case 'date':
-      return column(
-        { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
-        cached(dayNumber),
-      );
+      return column({ type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } }, dayNumber);
     case 'timestamp with time zone':
     case 'timestamp without time zone': {
       const isAdjustedToUTC = type === 'timestamp with time zone';
@@ -142,7 +143,7 @@ export function parquetColumn(
           ...(isAdjustedToUTC ? { converted_type: 'TIMESTAMP_MICROS' } : {}),
           logical_type: { type: 'TIMESTAMP', isAdjustedToUTC, unit: 'MICROS' },
         },
-        cached(microseconds),
+        microseconds,
       );
     }
     case 'numeric': {
@@ -151,16 +152,13 @@ export function parquetColumn(
         const { scale, integers } = decimal;
         const needed = Math.max(scale + integers, 1);
         const digits = precisions?.find((one) => one >= needed) ?? needed;
-        // The writer multiplies numbers by the scale and rounds them, which gives all digits of those that a double holds;
-        // they take less memory than bigints.
-        const read = needed <= 15 ? Number : (text: string) => unscaled(text, scale);
-        return column(decimalType({ scale, digits }), read);
+        const integer = digits <= 9 ? Number : BigInt;
+        return column(decimalType({ scale, digits }), (text) => integer(unscaled(text, scale)));
       }
     }
   }
-  return column(
-    { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
-    cached(detached),
+  return column({ type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }, (text) =>
+    Buffer.from(text, 'latin1'),
   );
 }
 
@@ -179,31 +177,10 @@ function decimalType({ scale, digits }: { scale: number; digits: number }): Omit
 }
 
 /** `-2875.4` with two decimals is -287540. Digits beyond the scale are zeros, which Postgres writes after a division. */
-function unscaled(text: string, scale: number): bigint {
+function unscaled(text: string, scale: number): string {
   const dot = text.indexOf('.');
-  if (dot === -1) return BigInt(text + '0'.repeat(scale));
-  return BigInt(text.slice(0, dot) + text.slice(dot + 1, dot + 1 + scale).padEnd(scale, '0'));
-}
-
-/** Caches values, because the same days and times occur again and again. */
-function cached<T>(read: (text: string) => T): (text: string) => T {
-  const known = new Map<string, T>();
-  return (text) => {
-    const before = known.get(text);
-    if (before !== undefined) return before;
-    if (known.size > 10_000) known.clear();
-    const value = read(text);
-    known.set(detached(text), value);
-    return value;
-  };
-}
-
-/**
- * A copy of a text that was cut out of a long one. V8 would keep the long one in memory as long as the part, and some
- * parts are kept to the end, as the least and the greatest of their row group.
- */
-function detached(text: string): string {
-  return ` ${text}`.slice(1);
+  if (dot === -1) return text + '0'.repeat(scale);
+  return text.slice(0, dot) + text.slice(dot + 1, dot + 1 + scale).padEnd(scale, '0');
 }
 
 /** Days since 1970. */
@@ -221,6 +198,8 @@ function microseconds(text: string): bigint {
   return BigInt(Date.parse(`${day}T${time}Z`)) * 1_000n + BigInt(decimals.padEnd(6, '0'));
 }
 
+const LINE_END = 10;
+
 /** Writes rows to a Parquet file. @param copied what COPY sends in its text format. */
 export async function writeParquet(
   file: FileHandle,
@@ -237,47 +216,36 @@ export async function writeParquet(
   });
   const schema = [{ name: 'root', num_children: columns.length }, ...columns.map(({ element }) => element)];
   const parquet = new ParquetWriter({ writer, schema, createdBy: 'eod-pipeline' });
-  let group: Value[][] = columns.map(() => []);
+  const texts = columns.map(() => new ColumnTexts(GROUP_ROWS));
+  let rows = 0;
   const writeGroup = async () => {
-    const rows = group[0]?.length ?? 0;
-    if (rows === 0) return;
-    await parquet.write({
-      columnData: columns.map(({ name }, at) => ({ name, data: group[at] ?? [] })),
-      rowGroupSize: rows,
+    const start = bytes.offset;
+    const chunks = texts.map((one, at) => writeColumnChunk(bytes, columns[at] as ParquetColumn, one, rows));
+    const sizes = chunks.map(({ meta_data }) => meta_data?.total_uncompressed_size ?? 0n);
+    parquet.num_rows += BigInt(rows);
+    parquet.row_groups.push({
+      columns: chunks,
+      total_byte_size: sizes.reduce((sum, size) => sum + size, 0n),
+      total_compressed_size: BigInt(bytes.offset - start),
+      num_rows: BigInt(rows),
     });
-    group = columns.map(() => []);
+    for (const one of texts) one.clear();
+    rows = 0;
+    await writer.flush();
   };
-  for await (const lines of completeLines(copied)) {
-    for (const line of lines) {
-      const values = line.split('\t');
-      for (let at = 0; at < columns.length; at += 1) {
-        const text = values[at] ?? '';
-        group[at]?.push(
-          text === '\\N' ? undefined : columns[at]?.read(text.includes('\\') ? unescaped(text) : text),
-        );
-      }
+  let rest = Buffer.alloc(0);
+  for await (const chunk of copied) {
+    const lines = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const end = lines.lastIndexOf(LINE_END) + 1;
+    rest = Buffer.from(lines.subarray(end));
+    for (let at = 0; at < end && texts.length > 0; ) {
+      for (const one of texts) at = one.add(rows, lines, at) + 1;
+      rows += 1;
+      if (rows === GROUP_ROWS) await writeGroup();
     }
-    if ((group[0]?.length ?? 0) >= GROUP_ROWS) await writeGroup();
+    if (texts.reduce((sum, { size }) => sum + size, 0) > GROUP_BYTES) await writeGroup();
   }
-  await writeGroup();
+  if (rows > 0) await writeGroup();
   parquet.finish();
   await writer.flush();
-}
-
-/** The lines of a stream, a chunk's at a time. */
-async function* completeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
-  const decoder = new StringDecoder('utf8');
-  let rest = '';
-  for await (const chunk of chunks) {
-    const lines = (rest + decoder.write(chunk)).split('\n');
-    rest = lines.pop() ?? '';
-    if (lines.length > 0) yield lines;
-  }
-}
-
-const ESCAPES: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
-
-/** Removes the escapes of COPY's text format. */
-function unescaped(text: string): string {
-  return text.replace(/\\(.)/gs, (_, letter: string) => ESCAPES[letter] ?? letter);
 }
