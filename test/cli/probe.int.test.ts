@@ -99,6 +99,50 @@ test('settings are put into .env, and everything else in it stays', async ({ url
   });
 });
 
+test('a source that names days otherwise is called by these names, and the setting is said', async ({
+  url,
+}) => {
+  const source = await sourceWith({ dialect: 'iso-date' });
+  const { code, json } = await probe(url, source.url);
+  expect(code).toBe(0);
+  expect(json.settings).toEqual([{ name: 'EOD_DATE_DIALECT', value: 'iso-date' }]);
+  // Hours are not requested in this dialect.
+  const open = json.openPoints.filter(({ state }) => state !== 'settled').map(({ name }) => name);
+  expect(open).toEqual(['exactTimes']);
+  expect(json.counted).toBeLessThanOrEqual(25);
+  // A source that refuses both is called in the dialect that is set, and no setting is said.
+  const refusing = await startServer((_request, response) => response.writeHead(400).end('no'));
+  expect((await probe(url, refusing)).json.settings).toEqual([]);
+});
+
+test('what a key may not request is requested elsewhere, or not again', async ({ url }) => {
+  const ofOneExchange = await sourceWith({ disabledExchanges: ['BSE'] });
+  const nse = await probe(url, ofOneExchange.url);
+  expect(nse.code).toBe(0);
+  expect(statesOf(nse.json)).toMatchObject({
+    casing: 'settled',
+    trialDay: 'settled',
+    csvUnquoted: 'settled',
+  });
+  expect(nse.json.counted).toBeLessThanOrEqual(25);
+
+  const trial = await sourceWith({ demoInstruments: ['RELIANCE'] });
+  const { json } = await probe(url, trial.url);
+  expect(statesOf(json)).toMatchObject({ casing: 'settled', trialDay: 'settled', csvUnquoted: 'settled' });
+  expect(json.calls.filter(({ problem }) => problem?.startsWith('instrument_blocked'))).toHaveLength(1);
+  const options = { cwd: temporaryFolder(), env: settingsFor(url, trial.url) };
+  expect((await runCli(['probe', '--trial-day', DAY], options)).stdout).toMatch(
+    /the key may not request TCS by name: set EOD_INSTRUMENTS to an instrument that\s+it may/,
+  );
+});
+
+test('responses that show nothing are no success', async ({ url }) => {
+  const source = await startServer((_request, response) => response.end('{"Value": [{"Symbol": "TCS", "Clo'));
+  const { code, json } = await probe(url, source);
+  expect(json.openPoints.every(({ state }) => state === 'undecided')).toBe(true);
+  expect(code).toBe(1);
+});
+
 describe('ends with what it knows', () => {
   /** Points of a report, all of which are undecided. */
   const allUndecided = Object.fromEntries(OPEN_POINTS.map(({ name }) => [name, 'undecided']));

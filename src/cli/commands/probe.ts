@@ -16,6 +16,7 @@ import {
   judge,
   limitHeaders,
   type PointReport,
+  refusedInstruments,
   responsesOf,
   rightsOf,
   settingsOf,
@@ -46,17 +47,24 @@ export async function probe(cli: Cli, flags: ProbeFlags): Promise<void> {
     return showPlan(cli, planCalls(config, days).slice(0, flags.calls), flags);
   }
   const { db, log } = await openContext(cli, { config });
-  const planned = planCalls(config, days);
-  if (flags.json !== true) showPlan(cli, planned.slice(0, flags.calls), flags);
   const timeoutMs = Math.min(config.EOD_TIMEOUT_MS, LONGEST_CALL_MS);
-  const source = await cli.life.open(
-    async () => createSource({ ...settings, timeoutMs }, log),
-    (opened) => opened.close(),
-  );
-  const made = await makeCalls({ cli, config, db, source, calendar, days, most: flags.calls }, planned);
-  const isServed = made.calls.some(({ problem }) => problem === null);
-  cli.exitCode = cli.life.cutShort() ?? (isServed ? EXIT.done : EXIT.failed);
+  const wayOf = async (own: Config) => ({
+    config: own,
+    planned: planCalls(own, days),
+    source: await cli.life.open(
+      async () => createSource({ ...settings, dateDialect: own.EOD_DATE_DIALECT, timeoutMs }, log),
+      (opened) => opened.close(),
+    ),
+  });
+  const way = await wayOf(config);
+  if (flags.json !== true) showPlan(cli, way.planned.slice(0, flags.calls), flags);
+  const other = config.EOD_DATE_DIALECT === 'epoch' ? 'iso-date' : 'epoch';
+  const inOtherDialect = () => wayOf({ ...config, EOD_DATE_DIALECT: other });
+  const made = await makeCalls({ ...way, cli, db, calendar, days, most: flags.calls, inOtherDialect });
   const report = reportOf(made, config, days);
+  // Responses that show nothing are no success either.
+  const isDecided = report.openPoints.some(({ state }) => state !== 'undecided');
+  cli.exitCode = cli.life.cutShort() ?? (isDecided ? EXIT.done : EXIT.failed);
   const folder = flags.save === undefined ? null : resolve(cli.cwd, flags.save);
   const saved = folder === null ? null : { folder, responses: saveResponses(folder, made.calls) };
   const mayWrite = flags.write === true && report.settings.length > 0;
@@ -121,9 +129,12 @@ function showPlan(cli: Cli, planned: readonly PlannedCall[], { json, dryRun, cal
   );
 }
 
-function reportOf(made: Made, config: Config, { day, before }: ProbedDays) {
-  const responses = responsesOf(made.calls, config);
+function reportOf(made: Made, { EOD_DATE_DIALECT }: Config, { day, before }: ProbedDays) {
+  const responses = responsesOf(made.calls, made.config);
   const points = judge(responses);
+  const dialect = made.config.EOD_DATE_DIALECT;
+  const isOther = dialect !== EOD_DATE_DIALECT;
+  const settings = isOther ? [{ name: 'EOD_DATE_DIALECT', value: dialect } as const] : [];
   return {
     day,
     before,
@@ -131,8 +142,9 @@ function reportOf(made: Made, config: Config, { day, before }: ProbedDays) {
     stopped: made.stopped,
     notMade: made.notMade.map(({ name }) => name),
     openPoints: points,
-    settings: settingsOf(points),
+    settings: [...settings, ...settingsOf(points)],
     rights: rightsOf(made.calls),
+    refusedInstruments: refusedInstruments(made.calls),
     key: made.limitation,
     limitHeaders: limitHeaders(made),
     formats: formatsOf(responses),
@@ -204,7 +216,16 @@ function showFiles(
     print(cli, `The environment sets ${overruled.join(', ')}, too, and takes precedence: change it there.`);
 }
 
-function otherLines({ rights, key, limitHeaders, formats, dates, history, fields }: Report): string[] {
+function otherLines({
+  rights,
+  refusedInstruments,
+  key,
+  limitHeaders,
+  formats,
+  dates,
+  history,
+  fields,
+}: Report): string[] {
   const refused = rights.filter(({ isServed }) => !isServed);
   const named = (list: typeof rights) => list.map(({ operation, exchange }) => `${operation} ${exchange}`);
   const headers = Object.entries(limitHeaders).map(([name, value]) => `${name}: ${value}`);
@@ -219,6 +240,11 @@ function otherLines({ rights, key, limitHeaders, formats, dates, history, fields
   return [
     `served: ${named(rights.filter(({ isServed }) => isServed)).join(', ') || 'nothing'}`,
     ...refused.map(({ operation, exchange, problem }) => `not served: ${operation} ${exchange} (${problem})`),
+    ...(refusedInstruments.length === 0
+      ? []
+      : [
+          `the key may not request ${refusedInstruments.join(', ')} by name: set EOD_INSTRUMENTS to an instrument that it may`,
+        ]),
     `quota of the key: ${allowance}${headers.length > 0 ? ` (${headers.join(', ')})` : ''}`,
     `a range of days: ${dates.isInclusive === null ? 'not seen' : dates.isInclusive ? 'has its first and its last day' : 'lacks its first or its last day'}`,
     `history: ${reach}`,

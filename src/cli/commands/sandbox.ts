@@ -16,7 +16,7 @@ export async function serveSandbox(cli: Cli, flags: Flags, command: Command): Pr
   const config = await loadSettings(cli);
   const calendar = openCalendar(cli, config);
   const server = await cli.life.open(
-    () => startSandbox({ calendar, operationsDir: config.EOD_OPERATIONS_DIR, ...options }),
+    () => startSandbox({ calendar, splits: true, operationsDir: config.EOD_OPERATIONS_DIR, ...options }),
     (opened) => opened.close(),
   );
   for (const { problem } of server.broken) logStderr(cli, `eod: ${problem}`);

@@ -6,6 +6,7 @@ import { keyRedactor } from '../../extract/build-request.ts';
 import { openResponse } from '../../extract/envelope.ts';
 import type { Extracted, Limitation, Source, VariedExchange } from '../../extract/index.ts';
 import type { Database } from '../../load/database/database.ts';
+import { isByInstrument } from '../../operations/operation.ts';
 import type { Cli } from '../cli.ts';
 import { countedCall, storeEvidence } from '../counted-call.ts';
 import { historyCall, type PlannedCall, type ProbedDays } from './planned-calls.ts';
@@ -33,6 +34,8 @@ interface HistoryReach {
 }
 
 export interface Made {
+  /** Those with which the source responds: the days may be requested in the other dialect than the one set. */
+  readonly config: Config;
   readonly calls: readonly MadeCall[];
   /** Planned calls that were not made. */
   readonly notMade: readonly PlannedCall[];
@@ -44,11 +47,18 @@ export interface Made {
   readonly history: HistoryReach | null;
 }
 
-interface Probe {
-  readonly cli: Cli;
+/** How the source is called. */
+interface Way {
   readonly config: Config;
-  readonly db: Database;
   readonly source: Source;
+  readonly planned: readonly PlannedCall[];
+}
+
+interface Probe extends Way {
+  readonly cli: Cli;
+  readonly db: Database;
+  /** The same with the other names of days (EOD_DATE_DIALECT). */
+  readonly inOtherDialect: () => Promise<Way>;
   readonly calendar: Calendar;
   readonly days: ProbedDays;
   /** At most so many calls. */
@@ -75,13 +85,47 @@ const NOT_READY_TRIES = 3;
 /** Days back that are tried one after the other, until one is not served. */
 const REACHES = [30, 365, 1_825, 3_650];
 
+/** Whether the source refuses the request itself, rather than the key, or fails. */
+const isRefusal = ({ response, problem }: MadeCall) =>
+  response !== null &&
+  (problem?.kind === 'bad_request' || problem?.kind === 'unknown_diagnostic' || response.status === 400);
+
+/** What the key may not request, by what was refused. */
+class Rights {
+  readonly #refused = new Set<string>();
+
+  note({ call, problem }: MadeCall): void {
+    const { operation, requested } = call;
+    if (problem?.kind === 'operation_blocked') this.#refused.add(operation.name);
+    if (problem?.kind === 'exchange_blocked')
+      this.#refused.add(`${operation.name} ${requested.exchange}`).add(requested.exchange);
+    if (problem?.kind === 'instrument_blocked')
+      for (const one of requested.instruments) this.#refused.add(one);
+  }
+
+  /** The call as the key may make it, in another exchange or without the instrument; null if it may not. */
+  fitting(call: PlannedCall): PlannedCall | null {
+    const { operation, requested, otherExchanges } = call;
+    if (this.#refused.has(operation.name)) return null;
+    const exchanges = [requested.exchange, ...otherExchanges].filter(
+      (one) => !this.#refused.has(`${operation.name} ${one}`),
+    );
+    const exchange = exchanges.find((one) => !this.#refused.has(one)) ?? exchanges[0];
+    const instruments = requested.instruments.filter((one) => !this.#refused.has(one));
+    const lacksIts = instruments.length < requested.instruments.length && isByInstrument(operation);
+    if (exchange === undefined || lacksIts) return null;
+    return { ...call, requested: { ...requested, exchange, instruments } };
+  }
+}
+
 /** Makes the calls one after the other, and ends with what it has. */
-export async function makeCalls(probe: Probe, planned: readonly PlannedCall[]): Promise<Made> {
-  const { cli, config, db, source, most } = probe;
+export async function makeCalls(probe: Probe): Promise<Made> {
+  const { cli, db, most } = probe;
+  let { config, source } = probe;
   const { signal } = cli.life;
   const started = performance.now();
   const calls: MadeCall[] = [];
-  const withoutRight = new Set<string>();
+  const rights = new Rights();
   let counted = 0;
   let failures = 0;
   let stopped: string | null = null;
@@ -124,23 +168,48 @@ export async function makeCalls(probe: Probe, planned: readonly PlannedCall[]): 
     }
   }
 
-  const isForbidden = ({ operation, requested }: PlannedCall) =>
-    withoutRight.has(operation.name) || withoutRight.has(`${operation.name} ${requested.exchange}`);
+  const makeFitting = async (call: PlannedCall) => {
+    const fitting = rights.fitting(call);
+    return fitting === null ? null : make(fitting);
+  };
 
-  const waiting = [...planned];
+  /** If the first call is refused, its days may have the other names for this source. */
+  async function tryOtherDialect(): Promise<PlannedCall[] | null> {
+    const other = await probe.inOtherDialect();
+    const own = { config, source };
+    ({ config, source } = other);
+    const made = other.planned[0] === undefined ? null : await make(other.planned[0]);
+    if (made === null || isRefusal(made)) {
+      ({ config, source } = own);
+      return null;
+    }
+    calls.push(made);
+    rights.note(made);
+    return other.planned.slice(made.problem === null ? 1 : 0);
+  }
+
+  let waiting = [...probe.planned];
   try {
     while (waiting.length > 0 && stopped === null) {
-      const [call] = waiting as [PlannedCall];
-      if (!isForbidden(call)) {
-        const made = await make(call);
-        if (made === null) break;
-        calls.push(made);
-        const { operation, requested } = call;
-        if (made.problem?.kind === 'operation_blocked') withoutRight.add(operation.name);
-        if (made.problem?.kind === 'exchange_blocked')
-          withoutRight.add(`${operation.name} ${requested.exchange}`);
+      const [first] = waiting as [PlannedCall];
+      const call = rights.fitting(first);
+      const made = call === null ? null : await make(call);
+      if (call !== null && made === null) break;
+      if (made !== null) calls.push(made);
+      if (made !== null && calls.length === 1 && isRefusal(made)) {
+        const others = await tryOtherDialect();
+        if (others !== null) {
+          waiting = others;
+          continue;
+        }
       }
-      waiting.shift();
+      if (made !== null) rights.note(made);
+      const isRefused =
+        made?.problem?.kind === 'exchange_blocked' || made?.problem?.kind === 'instrument_blocked';
+      const again = isRefused ? rights.fitting(first) : null;
+      // What was refused does not fit any more, so that each try is another one.
+      if (again === null || JSON.stringify(again.requested) === JSON.stringify(call?.requested))
+        waiting.shift();
     }
     if (stopped === null && counted < most) {
       const callLimit = await begin();
@@ -152,11 +221,21 @@ export async function makeCalls(probe: Probe, planned: readonly PlannedCall[]): 
       }
     }
     const history =
-      stopped === null && counted < most ? await findHistory(probe, calls, make, () => counted < most) : null;
-    return { calls, notMade: waiting, counted, stopped, limitation, history };
+      stopped === null && counted < most
+        ? await findHistory({ ...probe, config }, calls, makeFitting, () => counted < most)
+        : null;
+    return { config, calls, notMade: waiting, counted, stopped, limitation, history };
   } catch (error) {
     if (!signal.aborted) throw error;
-    return { calls, notMade: waiting, counted, stopped: 'it was interrupted', limitation, history: null };
+    return {
+      config,
+      calls,
+      notMade: waiting,
+      counted,
+      stopped: 'it was interrupted',
+      limitation,
+      history: null,
+    };
   }
 }
 
@@ -204,7 +283,7 @@ async function findHistory(
   make: (call: PlannedCall) => Promise<MadeCall | null>,
   mayGoOn: () => boolean,
 ): Promise<HistoryReach | null> {
-  const of = (name: string) => calls.find(({ call }) => call.name === name);
+  const of = (name: string) => calls.findLast(({ call }) => call.name === name);
   const [now, before] = [of('prices'), of('prices before')];
   if (now === undefined || now.records.length === 0 || before === undefined) return null;
   // At a trial address every day is served.

@@ -16,7 +16,8 @@ export interface PointReport extends Omit<Verdict, 'setting'> {
 }
 
 export function responsesOf(calls: readonly MadeCall[], config: Config): Responses {
-  const of = (name: string) => calls.find(({ call }) => call.name === name);
+  // The last, because one that the key may not make is made again in another way.
+  const of = (name: string) => calls.findLast(({ call }) => call.name === name);
   const records = (name: string) => of(name)?.records ?? [];
   const requestedBefore = of('prices before')?.call.requested.to;
   const zone = config.EOD_TIMEZONE;
@@ -81,6 +82,15 @@ export function rightsOf(calls: readonly MadeCall[]) {
     };
   });
 }
+
+/** Instruments that the key may not request by name, as far as calls have shown it. */
+export const refusedInstruments = (calls: readonly MadeCall[]): string[] => [
+  ...new Set(
+    calls
+      .filter(({ problem }) => problem?.kind === 'instrument_blocked')
+      .flatMap(({ call }) => call.requested.instruments),
+  ),
+];
 
 /** Values that differ between formats of the same request, after reading. */
 export function formatsOf({ of }: Responses) {

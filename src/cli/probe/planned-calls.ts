@@ -16,6 +16,8 @@ export interface PlannedCall {
   readonly operation: Operation;
   readonly requested: Requested;
   readonly variation: Variation;
+  /** Where it may be requested instead, if the key has no right to that exchange. */
+  readonly otherExchanges: readonly string[];
 }
 
 /** The days that are requested. */
@@ -182,8 +184,9 @@ export function historyCall(
 
 function plannedCall(way: Way, config: Config, days: ProbedDays): PlannedCall[] {
   const operation = operations.find(({ name }) => name === way.operation);
-  const exchange = operation && exchangesOf(operation, config)[way.exchange ?? 0];
-  if (operation === undefined || exchange === undefined) return [];
+  if (operation === undefined) return [];
+  const [exchange, ...otherExchanges] = exchangesOf(operation, config).slice(way.exchange ?? 0);
+  if (exchange === undefined) return [];
   const { variation = {} } = way;
   const varied = typeof variation === 'function' ? variation(days, config) : variation;
   if (varied === null) return [];
@@ -198,7 +201,7 @@ function plannedCall(way: Way, config: Config, days: ProbedDays): PlannedCall[] 
     calledOn: days.today,
   };
   const { name, purpose } = way;
-  const call = { name, purpose, operation, requested, variation: varied };
+  const call = { name, purpose, operation, requested, variation: varied, otherExchanges };
   return canBeSent(call, config) ? [call] : [];
 }
 

@@ -3,7 +3,7 @@ import type { MadeCall, SentRecord } from './make-calls.ts';
 
 /** A value for a setting that fits what was seen. */
 export interface SettingChange {
-  readonly name: 'EOD_TRIAL_DAY' | 'EOD_COUNT' | 'EOD_FORMAT' | 'EOD_DATE_FORMAT';
+  readonly name: 'EOD_TRIAL_DAY' | 'EOD_COUNT' | 'EOD_FORMAT' | 'EOD_DATE_FORMAT' | 'EOD_DATE_DIALECT';
   readonly value: string;
 }
 
