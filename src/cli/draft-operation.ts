@@ -4,13 +4,14 @@ import { clockOf, today } from '../core/clock.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import { draftDeclaration, draftFields, readSavedResponse } from '../extract/draft/draft.ts';
-import { draftFormat } from '../extract/draft/draft-format.ts';
+import { draftFormat, linesBeforeHeader, patternOf } from '../extract/draft/draft-format.ts';
 import { readKeptResponse } from '../load/state/responses/responses.ts';
 import { readUnreadFields } from '../load/state/responses/schema-changes.ts';
 import { FORMATS_FOLDER, findDeclared, tablesTakenBy } from '../operations/declared.ts';
 import { allOperations, builtIn, namedBy, operations as used } from '../operations/registry.ts';
 import { type Cli, loadSettings, logNote, print, writeOut } from './cli.ts';
 import { openReadable } from './open-context.ts';
+import { plural } from './output.ts';
 
 interface DraftFlags {
   readonly name?: string;
@@ -47,8 +48,9 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
     return;
   }
   const named = basename(file).replace(/\..*$/s, '');
-  // Responses are saved under the names of their operations, files under those that exchanges give them.
-  const isFile = flags.file ?? (flags.name === undefined && /\.csv$/i.test(file) && !NAME.test(named));
+  // Responses are saved under the names of their operations, files under those that exchanges give them, many with a day.
+  const isNamed = NAME.test(named) && patternOf(named) === named;
+  const isFile = flags.file ?? (flags.name === undefined && /\.csv$/i.test(file) && !isNamed);
   const name = flags.name ?? (isFile ? nameOfFormat(named) : named);
   if (!NAME.test(name)) {
     throw usageError(
@@ -69,6 +71,9 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
   }
   let response: ReturnType<typeof readSavedResponse>;
   try {
+    const before = isFile ? linesBeforeHeader(body) : 0;
+    if (before > 0)
+      throw usageError(`it has ${plural(before, 'line')} before its header: delete what is before it`);
     response = readSavedResponse(body);
   } catch (error) {
     throw usageError(`${file}: ${messageOf(error)}`);

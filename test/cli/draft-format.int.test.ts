@@ -114,4 +114,21 @@ test('a CSV file whose name could be that of an operation is a response, unless 
     (await runCli(['operations', 'draft', 'Weekly.csv', '--print', ...flags], options)).stdout;
   expect(await draft()).toContain('defineOperation({');
   expect(await draft('--file')).toContain('defineFormat({');
+  write('PE_161225.csv', WEEKLY);
+  const dated = await runCli(['operations', 'draft', 'PE_161225.csv', '--print'], options);
+  expect(dated.stdout).toContain("files: ['PE_DDMMYY.csv']");
+});
+
+test('a file with a title is not drafted with its title as the header', async () => {
+  const { cwd, write, options } = await open();
+  write('CM_52_wk_16122025.csv', [
+    '"Disclaimer - adjusted for splits, bonus"',
+    '"Effective for 16-Dec-2025"',
+    ...WEEKLY,
+  ]);
+  expect(await runCli(['operations', 'draft', 'CM_52_wk_16122025.csv'], options)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('it has 2 lines before its header: delete what is before it'),
+  });
+  expect(existsSync(join(cwd, 'operations'))).toBe(false);
 });

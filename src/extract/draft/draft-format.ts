@@ -1,4 +1,6 @@
 import { numberWithoutCommas } from '../../operations/fields.ts';
+import { decodeText } from '../body.ts';
+import { readHeader } from '../csv.ts';
 import { fileDay } from '../files/file-columns.ts';
 import {
   type DraftInput,
@@ -27,6 +29,13 @@ const DAYS_IN_NAMES: readonly (readonly [RegExp, string])[] = [
 export function patternOf(fileName: string): string {
   const found = DAYS_IN_NAMES.find(([pattern]) => pattern.test(fileName));
   return found === undefined ? fileName : fileName.replace(found[0], found[1]);
+}
+
+/** How many titles and notes, lines of one cell, stand before the header of a file. */
+export function linesBeforeHeader(body: Buffer): number {
+  const lines = decodeText(body).split(/\r\n?|\n/, 10);
+  const isHeader = (line: string) => readHeader(`${line}\n`).filter((name) => name !== '').length > 1;
+  return Math.max(0, lines.findIndex(isHeader));
 }
 
 /** Days and numbers of a file as they are read; other values stay. */
