@@ -1,7 +1,9 @@
-import { readdirSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
+import { timeText } from '../../src/cli/commands/query-command.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { readQuery } from '../../src/load/database/read-only.ts';
 import { runCli, runJson } from '../support/cli.ts';
@@ -351,4 +353,44 @@ test('without a database it creates none', async () => {
     stderr: expect.stringContaining('there is no database yet'),
   });
   expect(readdirSync(cwd)).toEqual([]);
+});
+
+test('the time of a statement is shown on a terminal or with -v, not with the rows', async () => {
+  const sql = 'select 1 as n';
+  const time = /^Time: \d+\.\d{3} ms\n$/m;
+  expect(await runCli(['-v', 'query', '--csv', sql], options)).toMatchObject({
+    stdout: 'n\n1\n',
+    stderr: expect.stringMatching(time),
+  });
+  expect(await run('--csv', sql)).toMatchObject({ stdout: 'n\n1\n', stderr: '' });
+  for (const [ms, text] of [
+    [12.3454, 'Time: 12.345 ms'],
+    [1_362.218, 'Time: 1362.218 ms (00:01.362)'],
+    [125_000, 'Time: 125000.000 ms (02:05.000)'],
+    [3_725_001.4, 'Time: 3725001.400 ms (01:02:05.001)'],
+  ] as const)
+    expect(timeText(ms)).toBe(text);
+});
+
+test('psql shows the time of statements on a terminal, unless the user has a file of settings for it', async () => {
+  const home = temporaryFolder();
+  const found = join(home, 'found');
+  writeFileSync(join(home, 'psql'), `#!/bin/sh\necho "$PSQLRC" > ${found}\n`);
+  chmodSync(join(home, 'psql'), 0o755);
+  const start = async (isTTY: boolean, env: Record<string, string> = {}) => {
+    const PATH = `${home}:${process.env.PATH}`;
+    const { code } = await runCli(['psql'], {
+      cwd,
+      isTTY,
+      env: { DATABASE_URL: url, HOME: home, PATH, ...env },
+    });
+    expect(code).toBe(0);
+    return readFileSync(found, 'utf8').trim();
+  };
+  const own = await start(true);
+  expect(readFileSync(own, 'utf8')).toContain('\\timing on');
+  expect(await start(false)).toBe('');
+  expect(await start(true, { PSQLRC: '/mine' })).toBe('/mine');
+  writeFileSync(join(home, '.psqlrc'), '');
+  expect(await start(true)).toBe('');
 });

@@ -1,5 +1,9 @@
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { usageError } from '../../core/errors.ts';
+import { PACKAGE } from '../../core/package-folders.ts';
 import { type Cli, logStderr, print } from '../cli.ts';
 import { openReadable } from '../open-context.ts';
 
@@ -14,7 +18,9 @@ export async function psql(cli: Cli, args: readonly string[]): Promise<void> {
   const { life } = cli;
   const { config, db } = await openReadable(cli, 'anything');
   const { address, env } = psqlArguments(db.url);
-  const code = await life.ignoringInterrupts(() => run(cli, [address, ...args], env));
+  const code = await life.ignoringInterrupts(() =>
+    run(cli, [address, ...args], { ...startFile(cli), ...env }),
+  );
   if (code !== null) {
     cli.exitCode = code;
     return;
@@ -48,6 +54,12 @@ function psqlArguments(url: string): { readonly address: string; readonly env: R
 
 /** Variables by which psql would connect to another server than the address says. Our driver does not read them. */
 const OTHER_SERVERS = ['PGHOSTADDR', 'PGSERVICE'];
+
+/** Shows the time of each statement on a terminal; users who have a file of this kind decide by it. */
+function startFile({ env, stdout }: Cli): Record<string, string> {
+  const isOwn = env.PSQLRC !== undefined || existsSync(join(env.HOME ?? homedir(), '.psqlrc'));
+  return isOwn || stdout.isTTY !== true ? {} : { PSQLRC: join(PACKAGE, 'deploy', 'psqlrc') };
+}
 
 /** Runs psql on our terminal. @returns its exit code, or null if psql is not installed. */
 async function run(

@@ -1,6 +1,7 @@
 import { usageError } from '../../core/errors.ts';
 import { escapeControls } from '../../core/wording.ts';
 import { type ResultColumn, type ResultRow, type RowSink, readQuery } from '../../load/database/read-only.ts';
+import { slowStatementHelp } from '../../load/database/slow-statement.ts';
 import { type Cli, type JsonFlag, logNote, logStderr, print, writeOut } from '../cli.ts';
 import { openForUser } from '../open-context.ts';
 import { LISTED } from '../options.ts';
@@ -23,7 +24,7 @@ export async function query(cli: Cli, argument: string, flags: Flags): Promise<v
   const notices = new Set<string>();
   let count = 0;
   let cut = false;
-  await readQuery(
+  const ms = await readQuery(
     db,
     text,
     { timeoutMs: flags.timeout * 1_000, timeoutName: '--timeout', signal: cli.life.signal },
@@ -44,6 +45,18 @@ export async function query(cli: Cli, argument: string, flags: Flags): Promise<v
     const how = flags.limit === undefined ? '; --limit shows more, --csv and --json show all' : '';
     logStderr(cli, `eod: only the first ${count} rows are shown${how}`);
   }
+  // On a terminal only, as stderr in a file or a pipe shows what went wrong.
+  if (cli.stderr.isTTY === true || cli.verbosity === 'everything') logNote(cli, timeText(ms));
+  const help = await slowStatementHelp(db, text, ms, cli.life.signal);
+  if (help !== null) logNote(cli, `eod: ${help}`);
+}
+
+/** How long a statement took, as psql writes it. */
+export function timeText(ms: number): string {
+  const time = `Time: ${ms.toFixed(3)} ms`;
+  if (ms < 1_000) return time;
+  const [clock = ''] = /T(?:00:)?(.+)Z/.exec(new Date(Math.round(ms)).toISOString())?.slice(1) ?? [];
+  return `${time} (${clock})`;
 }
 
 async function readStdin({ stdin }: Cli): Promise<string> {

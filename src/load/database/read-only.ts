@@ -100,16 +100,19 @@ const READING_UTILITY = /^(?:explain|show)\b/i;
 /**
  * Runs one statement that reads, and passes its rows on as they arrive.
  *
+ * @returns how many milliseconds that took.
  * @throws PipelineError `database` that shows what is wrong with the statement, and where.
  */
-export function readQuery(db: Database, text: string, limits: ReadLimits, sink: RowSink): Promise<void> {
+export function readQuery(db: Database, text: string, limits: ReadLimits, sink: RowSink): Promise<number> {
   return readOnly(db, limits, async (client) => {
     let prefix = PREPARE.length;
     client.on('notice', ({ message }) => sink.notice?.(message ?? ''));
+    const began = performance.now();
     try {
       const isPrepared = await prepare(client, text);
       if (!isPrepared) prefix = 0;
       await streamRows(client, isPrepared ? 'execute eod_query' : text, sink);
+      return performance.now() - began;
     } catch (error) {
       throw explained(await withNameHint(db, error, text), text, prefix);
     }

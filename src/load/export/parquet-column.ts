@@ -4,11 +4,20 @@ import { writeDictionaryPage } from 'hyparquet-writer/src/dictionary.js';
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
 import { type ColumnTexts, NULL } from './column-texts.ts';
 
-import type { ParquetColumn, SchemaElement, Value } from './parquet.ts';
-
+export type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
 type ColumnChunk = ParquetWriter['row_groups'][number]['columns'][number];
 type Encoding = NonNullable<ColumnChunk['meta_data']>['encodings'][number];
 type Physical = Parameters<typeof writeDictionaryPage>[2];
+
+/** A value of a Parquet file. Decimals are whole numbers of their last digit. */
+export type Value = Uint8Array | number | bigint | boolean;
+
+/** A column of the file: its type, and how a value is made from the text that Postgres writes, a character for each byte. */
+export interface ParquetColumn {
+  readonly name: string;
+  readonly element: SchemaElement;
+  readonly read: (text: string) => Value;
+}
 
 /** How many times shorter numbers make a column, at least: they are compressed less than values. Measured on prices. */
 const LEAST_GAIN = 1.2;

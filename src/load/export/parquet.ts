@@ -2,10 +2,8 @@ import type { FileHandle } from 'node:fs/promises';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import pg, { type ClientBase } from 'pg';
 import { ColumnTexts } from './column-texts.ts';
-import { writeColumnChunk } from './parquet-column.ts';
+import { type ParquetColumn, type SchemaElement, type Value, writeColumnChunk } from './parquet-column.ts';
 import type { ExportColumn } from './relation.ts';
-
-export type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
 
 /** The rows of a row group, of which the distinct values are held in memory; as many as DuckDB writes. */
 const GROUP_ROWS = 122_880;
@@ -15,16 +13,6 @@ const GROUP_BYTES = 40_000_000;
 
 /** The most digits that a DECIMAL of Parquet can hold. */
 export const MOST_DIGITS = 38;
-
-/** A value of a Parquet file. Decimals are whole numbers of their last digit. */
-export type Value = Uint8Array | number | bigint | boolean;
-
-/** A column of the file: its type, and how a value is made from the text that Postgres writes, a character for each byte. */
-export interface ParquetColumn {
-  readonly name: string;
-  readonly element: SchemaElement;
-  readonly read: (text: string) => Value;
-}
 
 /** How many digits the values of a numeric column need; null where a DECIMAL cannot hold them. */
 export type DecimalNeed = { readonly scale: number; readonly integers: number } | null;
