@@ -147,6 +147,21 @@ describe('eod import', () => {
     );
   });
 
+  test('names files with nothing to load, which were not imported before', async ({ url }) => {
+    const cwd = temporaryFolder();
+    const options = { cwd, env: { DATABASE_URL: url } };
+    writeFileSync(
+      join(cwd, 'series_change.csv'),
+      'Symbol,Security,From Series,To Series,Change Date,Remarks\nNIL,,,,,\n',
+    );
+    const { code, stdout, stderr } = await runCli(['import', 'series_change.csv'], options);
+    expect(code).toBe(0);
+    expect(stdout).toContain('1 file: 0 loaded, 1 skipped, 0 not imported');
+    expect(stderr).toContain(
+      '1 file with nothing to load:\n  series_change.csv: has no line that is stored\n',
+    );
+  });
+
   test('a path that is not there is a mistake on the command line', async ({ url }) => {
     const result = await runCli(['import', 'nowhere.csv'], {
       cwd: temporaryFolder(),

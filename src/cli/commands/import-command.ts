@@ -1,7 +1,7 @@
 import { findFiles } from '../../jobs/import/files.ts';
-import { type ImportReport, importFiles } from '../../jobs/import/import-files.ts';
+import { IMPORTED_BEFORE, type ImportReport, importFiles } from '../../jobs/import/import-files.ts';
 import type { FileDifference, FileReport, FormatReport } from '../../jobs/import/import-sessions.ts';
-import { type Cli, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
+import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { type Column, columnsOf, count, firstLines, MOST_LISTED, plural, table } from '../output.ts';
 import { progressView } from '../progress.ts';
@@ -41,7 +41,13 @@ export async function importPaths(cli: Cli, paths: readonly string[], flags: Fla
   }).finally(() => view?.end());
   if (flags.json === true) printJson(cli, report);
   else print(cli, importText(report, context.config.EOD_TIMEZONE));
-  for (const text of [unknownText(report.files), failuresText(report.files)]) {
+  const inState = (state: FileReport['state']) => report.files.filter((file) => file.state === state);
+  const idle = reasonsText(
+    'with nothing to load',
+    inState('skipped').filter(({ error }) => error !== IMPORTED_BEFORE),
+  );
+  if (idle !== null) logNote(cli, idle);
+  for (const text of [unknownText(report.files), reasonsText('not imported', inState('failed'))]) {
     if (text !== null) logStderr(cli, text);
   }
   if (report.left > 0) {
@@ -117,9 +123,9 @@ function unknownText(files: readonly FileReport[]): string | null {
   return [`${plural(unknown.length, 'file')} of unknown form left out:`, ...lines].join('\n');
 }
 
-function failuresText(files: readonly FileReport[]): string | null {
-  const bad = files.filter((file) => file.state === 'failed');
-  if (bad.length === 0) return null;
-  const lines = firstLines(bad, ({ file, error }) => `  ${file}: ${error}`);
-  return [`${plural(bad.length, 'file')} not imported:`, ...lines].join('\n');
+/** Files, each with why it was not loaded. */
+function reasonsText(what: string, files: readonly FileReport[]): string | null {
+  if (files.length === 0) return null;
+  const lines = firstLines(files, ({ file, error }) => `  ${file}: ${error}`);
+  return [`${plural(files.length, 'file')} ${what}:`, ...lines].join('\n');
 }

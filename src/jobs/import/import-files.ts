@@ -35,6 +35,9 @@ export interface ImportReport extends Omit<RunReport, 'failures'> {
   readonly differences: readonly FileDifference[];
 }
 
+/** Why a file is skipped that was imported completely. */
+export const IMPORTED_BEFORE = 'imported before';
+
 export interface ImportOptions {
   readonly paths: readonly string[];
   /** The folder from which relative paths start; by default that of the process. */
@@ -187,7 +190,7 @@ async function selectNewFiles(
   const here = new Map<string, string>();
   return files.filter(({ path, hash, error }) => {
     if (hash === null) tally.add(notLoaded(path, 'failed', error ?? 'cannot be read'));
-    else if (before.has(hash)) tally.add(notLoaded(path, 'skipped', 'imported before'));
+    else if (before.has(hash)) tally.add(notLoaded(path, 'skipped', IMPORTED_BEFORE));
     else if (here.has(hash)) tally.add(notLoaded(path, 'skipped', `the same content as ${here.get(hash)}`));
     else {
       here.set(hash, path);
