@@ -129,6 +129,17 @@ test('series changes, also with other spellings of the header', () => {
   ).toMatchObject(expected);
 });
 
+test('a security that changes its series has the id that a response has: with its old series, unless it is EQ', () => {
+  const rows = rowsOf(
+    'series_change.csv',
+    'Symbol,Security,From Series,To Series,Change Date,Remarks\nPRECISION,PRECISION METALIKS LIMITED,SM,ST,27-FEB-2025,-\nVAKRANGEE,VAKRANGEE LIMITED,EQ,BE,27-FEB-2025,-\n',
+  );
+  expect(rows).toMatchObject([
+    { scrip_id: 'PRECISION.SM', symbol: 'PRECISION', prev_series: 'SM', to_series: 'ST' },
+    { scrip_id: 'VAKRANGEE', symbol: 'VAKRANGEE', prev_series: 'EQ', to_series: 'BE' },
+  ]);
+});
+
 test('lists of companies have the levels that they say; their day is that in the name, if there is one', () => {
   expect(facts(read('ind_nifty500list.csv', fixture('ind_nifty500list.csv')))).toEqual([
     'nse-constituents: GetSectoralClassification NSE 1900-01-01, 80 rows, 0 rejects',
@@ -307,6 +318,11 @@ test('index closes, deals, new highs, and securities under ban', () => {
     'Deal Date,Security Code,Security Name,Client Name,Deal Type *,Quantity,Price **\n07/10/2026,500325,RELIANCE,A FUND,B,7000,1400.50\n';
   expect(rowsOf('Block_07Oct2026.csv', ofBse)).toMatchObject([
     { exchange: 'BSE', deal_date: '2026-10-07', scrip_code: 500_325, deal_type: 'B', deal_price: '1400.50' },
+  ]);
+  const purchase =
+    'Deal Date,Security Code,Company,Client Name,Deal Type,Quantity,Price\r\n09/10/2026,500325,RELIANCE,A FUND,P,7000,1400.50\r\n';
+  expect(rowsOf('Bulk_09Oct2026.csv', purchase)).toMatchObject([
+    { exchange: 'BSE', deal_date: '2026-10-09', symbol: 'RELIANCE', deal_type: 'B', traded_quantity: 7000 },
   ]);
   const highs = 'SECURITY,NEW,PREVIOUS,NEW_STATUS\nAcme Technologies Limited,120.00,110.00,H\n';
   expect(rowsOf('HL070826.csv', highs)).toMatchObject([

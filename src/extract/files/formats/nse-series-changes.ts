@@ -9,6 +9,7 @@ export default defineFormat({
   bySession: false,
   mayBeEmpty: true,
   marks: ['SYMBOL', 'FROM SERIES', 'TO SERIES', 'CHANGE DATE'],
+  suffix: { field: 'scripId', series: 'prevSeries' },
   // NIL on a day without changes.
   passedOverWithout: { field: 'scripName', because: 'say that there are no changes' },
   columns: {

@@ -9,7 +9,8 @@ const BULK = { name: 'bulk-deals', dataSet: 'GetBulkDeals' };
 const BLOCK = { name: 'block-deals', dataSet: 'GetBlockDeals', named: 'block' };
 
 const shared = {
-  values: { DealType: { BUY: 'B', SELL: 'S' } },
+  // BSE calls a purchase P or B.
+  values: { DealType: { BUY: 'B', SELL: 'S', P: 'B' } },
   passedOverWithout: { field: 'ClientName', because: 'say that there are no records' },
 } as const;
 
