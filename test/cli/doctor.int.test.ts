@@ -9,6 +9,7 @@ import { closeAfterFile } from '../support/closing.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { query } from '../support/query.ts';
 import { freePrefix } from '../support/redis.ts';
+import { execute } from '../support/template.ts';
 import { examine as examineIn, KEY, openPatient } from './doctor-support.ts';
 import { test } from './support.ts';
 
@@ -28,6 +29,8 @@ test('where all is well nothing fails, and two calls were made and counted', asy
     rights: 'ok',
     migrations: 'ok',
     connections: expect.stringMatching(/ok|warning/),
+    // A Postgres with the settings it comes with.
+    'query settings': 'warning',
     queue: 'ok',
     'queue eviction': 'ok',
     // The Redis of the tests keeps nothing.
@@ -81,12 +84,12 @@ test('a page for people: what is not ok, each remedy, within 80 columns', async 
   expect(stdout).toMatch(/^ {2}settings: set EOD_LOOKBACK_SESSIONS to/m);
   expect(stdout).not.toMatch(/^skipped /m);
   expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(
-    / 18 of 23 checks are ok, 2 were skipped \("eod -v doctor" lists them\)\. 1 check failed\. $/,
+    / 18 of 24 checks are ok, 2 were skipped \("eod -v doctor" lists them\)\. 1 check failed\. $/,
   );
   const all = await runCli(['-v', 'doctor'], { cwd, env });
   expect(all.stdout).toMatch(/^ok {7}source/m);
   expect(all.stdout).toMatch(/^skipped +format/m);
-  expect(all.stdout).toMatch(/\n18 of 23 checks are ok, 2 were skipped\. 1 check failed\.\n$/);
+  expect(all.stdout).toMatch(/\n18 of 24 checks are ok, 2 were skipped\. 1 check failed\.\n$/);
   for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80);
 });
 
@@ -157,4 +160,26 @@ test('without a configuration it says what is missing; with one that cannot be r
   const { code, stderr } = await runCli(['doctor'], { cwd, env: { EOD_CONCURRENCY: 'many' } });
   expect(code).toBe(2);
   expect(stderr).toContain('EOD_CONCURRENCY');
+});
+
+test('settings for queries over many rows are those that a new session has', async ({ url }) => {
+  const env = { ...SETTINGS, DATABASE_URL: url };
+  const name = `"${new URL(url).pathname.slice(1)}"`;
+  const found = async () => (await examine(env, '--offline')).check('query settings');
+  // Our own sessions are without jit in any case.
+  for (const set of ["work_mem = '4MB'", 'random_page_cost = 4', 'jit = on'])
+    await execute(url, `alter database ${name} set ${set}`);
+  const [{ jit } = { jit: false }] = await query<{ jit: boolean }>(url, 'select pg_jit_available() as jit');
+  expect(await found()).toEqual({
+    name: 'query settings',
+    state: 'warning',
+    found: `work_mem is 4 MB, random_page_cost 4, jit ${jit ? 'on' : 'off'}`,
+    remedy: expect.stringContaining("work_mem = '64MB', random_page_cost = 1.1 (on an SSD)"),
+  });
+  for (const set of ["work_mem = '64MB'", 'random_page_cost = 1.1', 'jit = off'])
+    await execute(url, `alter database ${name} set ${set}`);
+  expect(await found()).toMatchObject({
+    state: 'ok',
+    found: 'work_mem is 64 MB, random_page_cost 1.1, jit off',
+  });
 });

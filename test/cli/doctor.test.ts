@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { certainLead } from '../../src/cli/doctor/check.ts';
+import { querySettingsCheck } from '../../src/cli/doctor/database-checks.ts';
 import { nodeCheck } from '../../src/cli/doctor/index.ts';
 import {
   calendarCheck,
@@ -149,4 +150,21 @@ describe('the clocks of two machines', () => {
     expect(certainLead({ sentAt: 0, receivedAt: 12_000 }, 100)).toBe(0);
     expect(certainLead({ sentAt: 0, receivedAt: 100 }, -20_000)).toBe(20_000);
   });
+});
+
+test.each([
+  [
+    { workMemMb: 4, randomPageCost: 4, jit: true },
+    ["work_mem = '64MB'", 'random_page_cost = 1.1', 'jit = off'],
+  ],
+  [{ workMemMb: 16, randomPageCost: 2, jit: true }, ['jit = off']],
+  [{ workMemMb: 15, randomPageCost: 1.1, jit: false }, ["work_mem = '64MB'"]],
+  [{ workMemMb: 64, randomPageCost: 4, jit: false }, ['random_page_cost = 1.1']],
+  [{ workMemMb: 64, randomPageCost: 1.1, jit: false }, []],
+])('settings for queries: %j', (settings, wanted) => {
+  const { state, remedy } = querySettingsCheck(settings, false);
+  expect(state).toBe(wanted.length > 0 ? 'warning' : 'ok');
+  for (const setting of ['work_mem =', 'random_page_cost =', 'jit ='])
+    expect(remedy?.includes(setting) ?? false).toBe(wanted.some((one) => one.startsWith(setting)));
+  expect(querySettingsCheck(settings, true).state).toBe('ok');
 });

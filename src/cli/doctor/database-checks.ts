@@ -8,6 +8,8 @@ import { DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts'
 import { databaseError } from '../../load/database/database-errors.ts';
 import { clusterLocation } from '../../load/database/embedded/account.ts';
 import {
+  type QuerySettings,
+  readQuerySettings,
   readRoleRights,
   readServerFacts,
   readServerTime,
@@ -276,6 +278,29 @@ function connectionsCheck(facts: ServerFacts, config: Config): Check {
   return ok('connections', found);
 }
 
+/**
+ * Checks what a stock Postgres lacks for queries over many rows. Loading does not depend on it, so there is a warning at
+ * most, and none of the private Postgres, whose user set none of them.
+ */
+export function querySettingsCheck(
+  { workMemMb, randomPageCost, jit }: QuerySettings,
+  isPrivate: boolean,
+): Check {
+  const name = 'query settings';
+  const found = `work_mem is ${workMemMb} MB, random_page_cost ${randomPageCost}, jit ${jit ? 'on' : 'off'}`;
+  const better = [
+    ...(workMemMb < 16 ? ["work_mem = '64MB'"] : []),
+    ...(randomPageCost > 2 ? ['random_page_cost = 1.1 (on an SSD)'] : []),
+    ...(jit ? ['jit = off'] : []),
+  ];
+  if (better.length === 0 || isPrivate) return ok(name, found);
+  return warning(
+    name,
+    found,
+    `for queries over many rows "alter database NAME set …": ${better.join(', ')}; docs/performance.md has the measured differences`,
+  );
+}
+
 /** The private Postgres may have to be started; the queries within have shorter limits. */
 const PRIVATE_POSTGRES_MS = 90_000;
 
@@ -292,6 +317,9 @@ export const databaseChecks: readonly Row[] = [
     'let the role read the tables, or run "eod migrate" as their owner',
   ),
   row('connections', ['server'], ({ server, config }) => connectionsCheck(server.facts, config)),
+  row('query settings', ['server'], async ({ server, config }) =>
+    querySettingsCheck(await readQuerySettings(server.db.pool), config.DATABASE_URL === undefined),
+  ),
   // Before the checks that look at the operations in use.
   row('operations', ['tables'], checkOperations),
 ];

@@ -24,6 +24,14 @@ export interface ServerFacts {
   readonly now: number;
 }
 
+/** What a session of the role starts with, of the settings that decide how fast queries over many rows are. */
+export interface QuerySettings {
+  readonly workMemMb: number;
+  readonly randomPageCost: number;
+  /** Whether long queries are compiled, which not every Postgres can do. */
+  readonly jit: boolean;
+}
+
 const NOW = '(extract(epoch from clock_timestamp()) * 1000)::float8 as now';
 
 /** The server's time, in milliseconds since the epoch. */
@@ -96,4 +104,14 @@ export async function readRoleRights(pool: pg.Pool, schemas: readonly string[]):
     [schemas],
   );
   return rows[0] as RoleRights;
+}
+
+/** Queries the settings for sessions of this role in this database; those of our own sessions may differ. */
+export async function readQuerySettings(pool: pg.Pool): Promise<QuerySettings> {
+  const { rows } = await pool.query<QuerySettings>(
+    `select max(reset_val) filter (where name = 'work_mem')::float8 / 1024 as "workMemMb",
+            max(reset_val) filter (where name = 'random_page_cost')::float8 as "randomPageCost",
+            bool_or(reset_val = 'on') filter (where name = 'jit') and pg_jit_available() as jit from pg_settings`,
+  );
+  return rows[0] as QuerySettings;
 }
