@@ -53,6 +53,18 @@ CREATE TABLE "etl"."observed_aliases" (
 	CONSTRAINT "observed_aliases_key" UNIQUE("exchange","symbol","series","isin","scrip_code","name","link","source")
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."price_factors" (
+	"exchange" text NOT NULL,
+	"share_id" text NOT NULL,
+	"known_from" date NOT NULL,
+	"known_to" date NOT NULL,
+	"valid_from" date NOT NULL,
+	"valid_to" date NOT NULL,
+	"ratio_old" numeric NOT NULL,
+	"ratio_new" numeric NOT NULL,
+	CONSTRAINT "price_factors_pkey" PRIMARY KEY("exchange","share_id","known_from","valid_from")
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."alerts" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"kind" text NOT NULL,

@@ -268,12 +268,16 @@ function dataTableList(): string {
 function viewList(): string {
   const sql = VIEWS.map((file) => readFileSync(pageFile(file), 'utf8')).join('\n');
   const comments = sql.matchAll(
-    /^COMMENT ON (?:TABLE|VIEW|FUNCTION|AGGREGATE) market\.(\w+)(?:\([^)]*\))? IS '((?:[^']|'')*)';$/gm,
+    /^COMMENT ON (?:TABLE|VIEW|FUNCTION|AGGREGATE) market\.(\w+)(?:\(([^)]*)\))? IS '((?:[^']|'')*)';$/gm,
   );
   return [...comments]
-    .map(([, name = '', quoted = '']) => {
+    .map(([, name = '', types = '', quoted = '']) => {
+      const others = types
+        .split(',')
+        .map(() => '[^,)]*')
+        .join(',');
       const declared = new RegExp(
-        `^CREATE (?:OR REPLACE )?(?:FUNCTION|AGGREGATE) market\\.(${name}\\([^)]*\\))`,
+        `^CREATE (?:OR REPLACE )?(?:FUNCTION|AGGREGATE) market\\.(${name}\\(${others}\\))`,
         'm',
       );
       const call = declared.exec(sql)?.[1] ?? name;

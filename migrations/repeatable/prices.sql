@@ -29,6 +29,70 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
 $$;
 COMMENT ON FUNCTION etl.share_price_factors(text, text, date) IS 'What prices of a share from valid_from to before valid_to are multiplied by, ratio_old ÷ ratio_new, to compare with prices of the given day: the product of its applied events until then.';
 
+-- One share's rows of etl.price_factors.
+CREATE OR REPLACE FUNCTION etl.share_kept_factors(exchange text, share_id text)
+RETURNS TABLE (known_from date, known_to date, valid_from date, valid_to date, ratio_old numeric, ratio_new numeric)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
+  SELECT d.known_from, d.known_to, p.*
+    FROM (SELECT c.ex_date AS known_from, coalesce(lead(c.ex_date) OVER (ORDER BY c.ex_date), 'infinity') AS known_to
+            FROM market.corporate_events c
+           WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.status = 'applied'
+             AND (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
+           GROUP BY c.ex_date) AS d
+   CROSS JOIN LATERAL etl.share_price_factors($1, $2, d.known_from) AS p
+   WHERE p.valid_to < 'infinity'
+$$;
+COMMENT ON FUNCTION etl.share_kept_factors(text, text) IS 'The factors of a share as of each day: those of etl.share_price_factors as of known_from are the same on every day before known_to.';
+
+-- Of all shares that have rows among the changed ones. One transaction at a time, and the share's events are read under
+-- the lock, so that none misses what another stores.
+CREATE OR REPLACE FUNCTION etl.keep_price_factors() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE
+  exchanges text[];
+  shares text[];
+BEGIN
+  IF TG_OP = 'TRUNCATE' THEN
+    DELETE FROM etl.price_factors;
+    RETURN NULL;
+  END IF;
+  SELECT array_agg(c.exchange), array_agg(c.instrument_id) INTO exchanges, shares
+    FROM (SELECT DISTINCT r.exchange, r.instrument_id FROM changed r
+           WHERE r.instrument_id IS NOT NULL AND (r.ratio_new IS NOT NULL OR r.status_reason LIKE 'decided by %')) AS c;
+  IF shares IS NOT NULL THEN
+    LOCK TABLE etl.price_factors IN SHARE ROW EXCLUSIVE MODE;
+    DELETE FROM etl.price_factors f USING unnest(exchanges, shares) AS c(exchange, share_id)
+     WHERE f.exchange = c.exchange AND f.share_id = c.share_id;
+    INSERT INTO etl.price_factors (exchange, share_id, known_from, known_to, valid_from, valid_to, ratio_old, ratio_new)
+    SELECT c.exchange, c.share_id, k.*
+      FROM unnest(exchanges, shares) AS c(exchange, share_id) CROSS JOIN LATERAL etl.share_kept_factors(c.exchange, c.share_id) AS k;
+  END IF;
+  RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION etl.keep_price_factors() IS 'Brings etl.price_factors up to date with the changed rows of market.corporate_events.';
+
+CREATE OR REPLACE TRIGGER keep_price_factors_inserted AFTER INSERT ON market.corporate_events
+  REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_price_factors();
+CREATE OR REPLACE TRIGGER keep_price_factors_deleted AFTER DELETE ON market.corporate_events
+  REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_price_factors();
+-- What an updated row was about, and what it is about now.
+CREATE OR REPLACE TRIGGER keep_price_factors_before AFTER UPDATE ON market.corporate_events
+  REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_price_factors();
+CREATE OR REPLACE TRIGGER keep_price_factors_now AFTER UPDATE ON market.corporate_events
+  REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_price_factors();
+CREATE OR REPLACE TRIGGER keep_price_factors_truncated AFTER TRUNCATE ON market.corporate_events
+  FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_price_factors();
+
+-- Events of a database from before the triggers, or of another definition of factors.
+LOCK TABLE market.corporate_events, etl.price_factors IN SHARE ROW EXCLUSIVE MODE;
+DELETE FROM etl.price_factors;
+INSERT INTO etl.price_factors (exchange, share_id, known_from, known_to, valid_from, valid_to, ratio_old, ratio_new)
+SELECT c.exchange, c.instrument_id, k.*
+  FROM (SELECT DISTINCT e.exchange, e.instrument_id FROM market.corporate_events e
+         WHERE e.instrument_id IS NOT NULL AND (e.ratio_new IS NOT NULL OR e.status_reason LIKE 'decided by %')) AS c
+ CROSS JOIN LATERAL etl.share_kept_factors(c.exchange, c.instrument_id) AS k;
+
 -- One share's stretches of days, as above, with what is left of a price after the dividends of later days: (c - d) ÷ c for
 -- a dividend of d rupees and a last close c before it. c is in shares of the dividend's day: splits in between, while the
 -- share was not traded, change it; those of the same day do not, as the dividend is of the shares before them. The last
@@ -104,9 +168,41 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.unreviewed_until(date) IS 'The last ex-date, not after the given day, of the events of each share that need review: its earlier prices may have to be adjusted.';
 
+-- Without dividends, for whole markets: the kept factors of few names are joined, instead of computed. A column that
+-- nobody selects costs nothing, as its join is left out. The exchange is no equality, because then the planner would hash
+-- the sessions instead of the names.
+CREATE OR REPLACE FUNCTION market.adjusted_prices(as_of date DEFAULT current_date)
+RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open_price numeric,
+               high_price numeric, low_price numeric, close_price numeric, traded_quantity numeric, price_factor numeric,
+               unadjusted_close_price numeric, has_unreviewed_event boolean)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT a.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.trade_date,
+         CASE WHEN f.ratio_new IS NOT NULL THEN b.open_price * f.ratio_old / f.ratio_new ELSE b.open_price END,
+         CASE WHEN f.ratio_new IS NOT NULL THEN b.high_price * f.ratio_old / f.ratio_new ELSE b.high_price END,
+         CASE WHEN f.ratio_new IS NOT NULL THEN b.low_price * f.ratio_old / f.ratio_new ELSE b.low_price END,
+         CASE WHEN f.ratio_new IS NOT NULL THEN b.close_price * f.ratio_old / f.ratio_new ELSE b.close_price END,
+         CASE WHEN f.ratio_new IS NOT NULL THEN b.traded_quantity * f.ratio_new / f.ratio_old ELSE b.traded_quantity END,
+         CASE WHEN f.ratio_new IS NOT NULL THEN f.ratio_old / f.ratio_new ELSE 1 END,
+         b.close_price, coalesce(b.trade_date < r.reviewed_from, false)
+    FROM market.bhavcopy_cm b
+    LEFT JOIN etl.later_periods() l ON l.exchange = b.exchange AND l.symbol = b.symbol AND l.series = b.series
+    LEFT JOIN market.series_aliases a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
+     AND a.valid_from = coalesce(l.starts[width_bucket(b.trade_date, l.starts)], '-infinity')
+    LEFT JOIN etl.unreviewed_until(as_of) r ON r.exchange = a.exchange AND r.instrument_id = a.share_id
+    LEFT JOIN (
+      SELECT n.exchange, n.symbol, n.series, n.valid_from AS named_from, n.valid_to AS named_to, k.valid_from, k.valid_to, k.ratio_old, k.ratio_new
+        FROM etl.price_factors k JOIN market.series_aliases n ON n.exchange = k.exchange AND n.share_id = k.share_id
+       WHERE k.known_from <= as_of AND k.known_to > as_of) AS f
+      ON f.symbol = b.symbol AND f.series = b.series AND f.exchange = ANY (ARRAY[b.exchange])
+     AND b.trade_date < f.valid_to AND b.trade_date >= f.valid_from
+     AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
+   WHERE b.trade_date <= as_of
+$$;
+COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All sessions until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after that day: what was known on that day.';
+
 -- The names and their factors, a few thousand rows, are joined first, so that sessions are joined with one hash join, or
 -- through their indexes if a symbol or an instrument is given.
-CREATE OR REPLACE FUNCTION market.adjusted_prices(as_of date DEFAULT current_date, total_return boolean DEFAULT false)
+CREATE OR REPLACE FUNCTION market.adjusted_prices(as_of date, total_return boolean)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open_price numeric,
                high_price numeric, low_price numeric, close_price numeric, traded_quantity numeric, price_factor numeric,
                unadjusted_close_price numeric, has_unreviewed_event boolean)
@@ -133,7 +229,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
      AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
    WHERE b.trade_date <= as_of
 $$;
-COMMENT ON FUNCTION market.adjusted_prices(date, boolean) IS 'All sessions until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after that day: what was known on that day. With total_return, dividends and the distributions of trusts are reinvested as well, each at the last close before its ex-date.';
+COMMENT ON FUNCTION market.adjusted_prices(date, boolean) IS 'The same, with its factors computed from market.corporate_events. With total_return, dividends and the distributions of trusts are reinvested as well, each at the last close before its ex-date.';
 
 -- A list of a user's own may have single events of any time.
 CREATE OR REPLACE VIEW etl.event_lists AS

@@ -74,8 +74,31 @@ async function announce(
 const COLUMNS =
   'event_id, exchange, symbol, ex_date::text, kind, item, instrument_id, ratio_new, ratio_old, amount::text, status, status_reason, listed_by';
 
+/** What is kept of factors, and what follows from the events: the same after every statement that changes events. */
+async function keptFactors({ db }: Pick<Context, 'db'>) {
+  const columns = 'exchange, share_id, known_from, known_to, valid_from, valid_to, ratio_old, ratio_new';
+  const { rows } = await db.pool.query<{ kept: string[]; computed: string[] }>(
+    `select array(select (${columns})::text from etl.price_factors order by 1) as kept,
+            array(select (s.exchange, s.instrument_id, k.*)::text
+                    from (select distinct exchange, instrument_id from market.corporate_events where instrument_id is not null) s
+                   cross join lateral etl.share_kept_factors(s.exchange, s.instrument_id) k order by 1) as computed`,
+  );
+  const { kept = [], computed = [] } = rows[0] ?? {};
+  expect(kept).toEqual(computed);
+  return kept;
+}
+
 /** Events and adjusted prices, without what says when they were written. */
 async function seen({ db }: Context) {
+  await keptFactors({ db });
+  for (const asOf of ['2026-08-11', '2026-08-14', '2026-12-31']) {
+    const { rows } = await db.pool.query(
+      `(select p::text from market.adjusted_prices($1) p except all select p::text from market.adjusted_prices($1, false) p)
+       union all (select p::text from market.adjusted_prices($1, false) p except all select p::text from market.adjusted_prices($1) p)`,
+      [asOf],
+    );
+    expect(rows, asOf).toEqual([]);
+  }
   const events = await db.pool.query(`select ${COLUMNS} from market.corporate_events order by 1`);
   const prices = await db.pool.query(
     `select exchange, symbol, trade_date::text, price_factor::text from market.adjusted_prices('2026-12-31') order by 1, 2, 3`,
@@ -286,6 +309,69 @@ describe('corporate events and adjusted prices equal those computed from nothing
       [1, 0, 3, 2],
     ])
       expect(await eventsAfter(order), order.join()).toEqual(expected);
+  });
+
+  test('after any statements that change events, of several sessions too', async () => {
+    const { db } = await openStore();
+    const event = fc.record({
+      share: fc.constantFrom('NSE:A', 'NSE:B'),
+      symbol: fc.constantFrom('A', 'OLD'),
+      at: day,
+      ratio: fc.option(fc.constantFrom(2, 3, 5)),
+      status: fc.constantFrom('applied', 'needs_review', 'ignored'),
+      reason: fc.option(fc.constant('decided by a person')),
+    });
+    const insert = `insert into market.corporate_events (exchange, symbol, ex_date, kind, item, instrument_id, ratio_new, ratio_old, status, status_reason,
+        first_loaded_at, last_changed_at, revision, run_id, load_id)
+      select 'NSE', e->>'symbol', (e->>'at')::date, 'split', '', e->>'share', (e->>'ratio')::int, 1, e->>'status', e->>'reason', now(), now(), 1, 1, 1
+        from jsonb_array_elements($1) e`;
+    const all = '$1::jsonb is not null';
+    const statements = [
+      `${insert} on conflict do nothing`,
+      `${insert} on conflict (exchange, symbol, ex_date, kind, item) do update
+         set instrument_id = excluded.instrument_id, ratio_new = excluded.ratio_new, status = excluded.status, status_reason = excluded.status_reason`,
+      `merge into market.corporate_events m using (select e->>'symbol' as symbol, (e->>'at')::date as at from jsonb_array_elements($1) e) c
+          on m.symbol = c.symbol and m.ex_date = c.at when matched and m.ratio_new is null then delete when matched then update set status = 'applied'`,
+      `update market.corporate_events set instrument_id = case instrument_id when 'NSE:A' then 'NSE:B' else 'NSE:A' end where ${all} and symbol = 'OLD'`,
+      `update market.corporate_events set ex_date = ex_date + 30 where ${all} and ratio_new = 2`,
+      `delete from market.corporate_events where ${all} and ratio_new = 5`,
+    ];
+    await forAllAsync(
+      [
+        fc.array(
+          fc.tuple(
+            fc.constantFrom(...statements),
+            fc.uniqueArray(event, { maxLength: 4, selector: ({ symbol, at }) => `${symbol} ${at}` }),
+          ),
+          { minLength: 4, maxLength: 10 },
+        ),
+      ],
+      { numRuns: 10 },
+      async (steps) => {
+        await db.pool.query('truncate market.corporate_events');
+        expect(await keptFactors({ db })).toEqual([]);
+        for (const [statement, events] of steps) {
+          await db.pool.query(statement, [JSON.stringify(events)]).catch((error) => {
+            if (error.code !== '23505' && error.cause?.code !== '23505') throw error;
+          });
+          await keptFactors({ db });
+        }
+      },
+    );
+    // One waits for the other, and then sees its event.
+    await db.pool.query('truncate market.corporate_events');
+    const [one, other] = [await db.pool.connect(), await db.pool.connect()];
+    const split = (at: string) => [
+      JSON.stringify([{ share: 'NSE:A', symbol: 'A', at, ratio: 2, status: 'applied' }]),
+    ];
+    await one.query('begin');
+    await one.query(insert, split('2026-08-10'));
+    const waiting = other.query(insert, split('2026-08-18'));
+    await one.query('commit');
+    await waiting;
+    one.release();
+    other.release();
+    expect(await keptFactors({ db })).toHaveLength(3);
   });
 
   test('after any stream of notices, lists, corrections, renames, prices and decisions', async () => {

@@ -173,11 +173,11 @@ test('adjusted prices are written again if they are computed in another way, and
   };
   await asReader();
   const { rows } = await context.db.pool.query<{ definition: string }>(
-    `select pg_get_functiondef('market.adjusted_prices'::regproc) as definition`,
+    `select pg_get_functiondef('market.adjusted_prices(date)'::regprocedure) as definition`,
   );
   const definition = rows[0]?.definition ?? '';
   await context.db.pool.query(
-    definition.replace('b.close_price * f.numerator', 'b.close_price * 2 * f.numerator'),
+    definition.replace('b.close_price * f.ratio_old', 'b.close_price * 2 * f.ratio_old'),
   );
   expect(written(await asReader())).toMatchObject({ prices_adjusted: 4 });
   await context.db.pool.query(definition);

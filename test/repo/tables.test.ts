@@ -40,6 +40,8 @@ const OWNERS: Readonly<Record<string, string>> = {
   declared_fields: 'state/responses/',
   response_bodies: 'state/responses/',
   past_begins: 'state/loads/',
+  // Its triggers are in migrations/repeatable/prices.sql.
+  price_factors: 'market/corporate-events.ts',
   pruned: 'state/responses/',
   runs: 'state/runs/',
   sessions: 'state/sessions.ts',

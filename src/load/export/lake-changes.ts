@@ -128,7 +128,13 @@ export type NameFactors = Readonly<Record<string, string>>;
 export const ADJUSTED = {
   view: 'prices_adjusted',
   of: 'bhavcopy_cm',
-  functions: ['adjusted_prices', 'share_factors', 'share_price_factors', 'unreviewed_until'],
+  functions: [
+    'adjusted_prices',
+    'share_factors',
+    'share_kept_factors',
+    'share_price_factors',
+    'unreviewed_until',
+  ],
 } as const;
 
 /** Under no name, the definition of the view: another version of eod may compute other rows. */
@@ -144,7 +150,7 @@ export async function readNameFactors(client: ClientBase): Promise<NameFactors> 
       group by 1
      union all
      select $1, md5(concat(pg_get_viewdef($2::regclass),
-              (select string_agg(prosrc, '' order by proname) from pg_proc where pronamespace in ('market'::regnamespace, 'etl'::regnamespace) and proname = any ($3))))
+              (select string_agg(prosrc, '' order by proname, pronargs) from pg_proc where pronamespace in ('market'::regnamespace, 'etl'::regnamespace) and proname = any ($3))))
       order by 1`,
     [DEFINITION, `market.${ADJUSTED.view}`, ADJUSTED.functions],
   );

@@ -4,7 +4,7 @@ import { usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
-import { observedAliases } from './schema/instrument-tables.ts';
+import { observedAliases, priceFactors } from './schema/instrument-tables.ts';
 import { expectations, findings, sessions, storedOperations } from './schema/knowledge.ts';
 import { coverage, loads, pastBegins, withdrawals } from './schema/load-results.ts';
 import { runs } from './schema/work.ts';
@@ -20,6 +20,7 @@ const READABLE = [
   loads,
   observedAliases,
   pastBegins,
+  priceFactors,
   runs,
   sessions,
   storedOperations,

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { bigint, index, primaryKey, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { bigint, index, numeric, primaryKey, smallint, text, unique } from 'drizzle-orm/pg-core';
 import { day, etl, id } from './columns.ts';
 import { describe } from './describe.ts';
 
@@ -117,6 +117,40 @@ describe(
     instrument_id: 'The instrument: market.instruments.instrument_id.',
     share_id:
       'The share whose events change its price: the instrument itself, or, for a second line (T0, BL), the share that it is a line of.',
+  },
+);
+
+export const priceFactors = etl.table(
+  'price_factors',
+  {
+    exchange: text('exchange').notNull(),
+    share_id: text('share_id').notNull(),
+    known_from: day('known_from').notNull(),
+    known_to: day('known_to').notNull(),
+    valid_from: day('valid_from').notNull(),
+    valid_to: day('valid_to').notNull(),
+    ratio_old: numeric('ratio_old').notNull(),
+    ratio_new: numeric('ratio_new').notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: 'price_factors_pkey',
+      columns: [table.exchange, table.share_id, table.known_from, table.valid_from],
+    }),
+  ],
+);
+describe(
+  priceFactors,
+  'What market.price_factors computes from market.corporate_events, without dividends, of each day: stored so that adjusted prices of whole markets are fast. Triggers of that table keep it up to date.',
+  {
+    exchange: 'Exchange.',
+    share_id: 'The share: market.series_aliases.share_id.',
+    known_from: 'First day that prices may be compared with; an ex-date.',
+    known_to: 'Day after the last one: the next ex-date; infinity after the last event.',
+    valid_from: 'First session that the factor changes; -infinity before the first event.',
+    valid_to: 'Day after the last one, an ex-date.',
+    ratio_old: 'Prices are multiplied by ratio_old ÷ ratio_new.',
+    ratio_new: 'See ratio_old.',
   },
 );
 
