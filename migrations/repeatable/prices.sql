@@ -229,7 +229,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
      AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
    WHERE b.trade_date <= as_of
 $$;
-COMMENT ON FUNCTION market.adjusted_prices(date, boolean) IS 'The same, with its factors computed from market.corporate_events. With total_return, dividends and the distributions of trusts are reinvested as well, each at the last close before its ex-date.';
+COMMENT ON FUNCTION market.adjusted_prices(date, boolean) IS 'The same. With total_return, dividends and distributions of trusts are reinvested as well, each at the last close before its ex-date.';
 
 -- A list of a user's own may have single events of any time.
 CREATE OR REPLACE VIEW etl.event_lists AS
