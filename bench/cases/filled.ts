@@ -91,7 +91,7 @@ export const filled: Case = {
     },
     {
       name: 'adjusted',
-      what: 'adjusted prices from that table: all days of a share by symbol, by id, with dividends reinvested, the last 250 sessions of both exchanges; what other views make of a share and a day',
+      what: 'adjusted prices from that table: all days of a share by symbol, by id, with dividends reinvested, the last 250 sessions of both exchanges; what other views make of a share and a day; seven questions of the whole market, and how many times as long as from the table itself they take',
       against: null,
       reach: [
         { figure: 'symbolMs', atMost: LIMIT_MS },

@@ -30,6 +30,59 @@ const VIEWS = {
 } as const;
 
 /**
+ * Questions of a whole market from the views, and the same from the table itself, which they are compared with. $1: the
+ * first day of the last year, $2: the last day.
+ */
+const WHOLE = {
+  months: [
+    `select date_trunc('month', trade_date), sum(turnover) from market.prices group by 1`,
+    `select date_trunc('month', trade_date), sum(turnover) from market.bhavcopy_cm group by 1`,
+  ],
+  bands: [
+    'select count(*) from market.prices where band_hit is not null',
+    'select count(*) from market.bhavcopy_cm where session_id is not null',
+  ],
+  returns: [
+    `select symbol, return_percent from market.prices where series = 'EQ' and trade_date between $1 and $2 order by return_percent desc nulls last limit 20`,
+    `select symbol, round((close_price / nullif(previous_close_price, 0) - 1) * 100, 4) as r from market.bhavcopy_cm where series = 'EQ' and trade_date between $1 and $2 order by r desc nulls last limit 20`,
+  ],
+  averages: [
+    `select max(a) from (select avg(close_price) over (partition by instrument_id order by trade_date rows 199 preceding) as a from market.prices_adjusted where series = 'EQ') x`,
+    `select max(a) from (select avg(close_price) over (partition by symbol order by trade_date rows 199 preceding) as a from market.bhavcopy_cm where series = 'EQ') x`,
+  ],
+  closes: [
+    'select sum(close_price) from market.prices_adjusted',
+    'select sum(close_price) from market.bhavcopy_cm',
+  ],
+  highs: [
+    'select symbol, max(high_price) from market.prices_adjusted where trade_date between $1 and $2 group by symbol',
+    'select symbol, max(high_price) from market.bhavcopy_cm where trade_date between $1 and $2 group by symbol',
+  ],
+  asOf: [
+    'select sum(close_price) from market.adjusted_prices($2::date) where trade_date >= $1',
+    'select sum(close_price) from market.bhavcopy_cm where trade_date between $1 and $2',
+  ],
+} as const;
+
+/** Of each question the milliseconds from the view and how many times those of the table; the second of each counts. */
+async function askWhole(
+  ask: (sql: string, values: readonly unknown[]) => Promise<{ readonly ms: number }>,
+  year: readonly unknown[],
+): Promise<Record<string, number>> {
+  const figures: Record<string, number> = {};
+  for (const [name, [view, table]] of Object.entries(WHOLE)) {
+    const timed = async (sql: string) => {
+      const values = sql.includes('$1') ? year : [];
+      await ask(sql, values);
+      return (await ask(sql, values)).ms;
+    };
+    figures[`${name}Ms`] = await timed(view);
+    figures[`${name}Times`] = (figures[`${name}Ms`] as number) / (await timed(table));
+  }
+  return figures;
+}
+
+/**
  * Requests the adjusted prices of a share by its symbol and by its id, with and without dividends, for those of the
  * whole market in the last year, and for what the other views make of the table; keeps the plans of the first round.
  */
@@ -58,7 +111,7 @@ export async function askAdjusted(
       for (const share of shares) {
         const condition = column === 'symbol' ? "exchange = 'NSE' and symbol = $2" : 'instrument_id = $2';
         const response = await ask(
-          `select * from market.adjusted_prices($1, ${isTotal}) where ${condition} order by trade_date`,
+          `select * from market.adjusted_prices($1${isTotal ? ', true' : ''}) where ${condition} order by trade_date`,
           [last, share[column]],
         );
         check('adjusted', { sessions: [response.sessions, days.length] });
@@ -87,8 +140,12 @@ export async function askAdjusted(
       await keepPlan(figure, sql, [shares.at(-1)?.symbol, first, last]);
       views[figure] = median(times);
     }
+    for (const [name, [view]] of Object.entries(WHOLE)) {
+      await keepPlan(`${name}Ms`, view, view.includes('$1') ? [from, last] : []);
+    }
     return {
       ...views,
+      ...(await askWhole(ask, [from, last])),
       symbolMs: await ofShares('symbol'),
       instrumentMs: await ofShares('id'),
       totalReturnMs: await ofShares('symbol', true),
