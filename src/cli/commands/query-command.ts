@@ -24,7 +24,8 @@ export async function query(cli: Cli, argument: string, flags: Flags): Promise<v
   const notices = new Set<string>();
   let count = 0;
   let cut = false;
-  const ms = await readQuery(
+  let written = 0;
+  const whole = await readQuery(
     db,
     text,
     { timeoutMs: flags.timeout * 1_000, timeoutName: '--timeout', signal: cli.life.signal },
@@ -34,7 +35,10 @@ export async function query(cli: Cli, argument: string, flags: Flags): Promise<v
         const wanted = rows.slice(0, most - count);
         cut = wanted.length < rows.length;
         count += wanted.length;
-        return (await printer.rows(wanted)) && !cut;
+        const began = performance.now();
+        const more = await printer.rows(wanted);
+        written += performance.now() - began;
+        return more && !cut;
       },
       notice: (text) => void notices.add(text),
     },
@@ -45,6 +49,8 @@ export async function query(cli: Cli, argument: string, flags: Flags): Promise<v
     const how = flags.limit === undefined ? '; --limit shows more, --csv and --json show all' : '';
     logStderr(cli, `eod: only the first ${count} rows are shown${how}`);
   }
+  // A pipe whose reader is slow does not make a statement slow.
+  const ms = whole - written;
   // On a terminal only, as stderr in a file or a pipe shows what went wrong.
   if (cli.stderr.isTTY === true || cli.verbosity === 'everything') logNote(cli, timeText(ms));
   const help = await slowStatementHelp(db, text, ms, cli.life.signal);
