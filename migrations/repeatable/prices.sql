@@ -263,7 +263,7 @@ COMMENT ON COLUMN market.prices_adjusted.traded_quantity IS 'Shares traded, adju
 COMMENT ON COLUMN market.prices_adjusted.price_factor IS 'What prices of the day were multiplied by.';
 COMMENT ON COLUMN market.prices_adjusted.unadjusted_close_price IS 'Closing price as printed. Unit: rupees.';
 COMMENT ON COLUMN market.prices_adjusted.has_unreviewed_event IS 'True before the ex-date of an event of the share that needs review: it may have to be adjusted by it, e.g. by a demerger.';
-COMMENT ON COLUMN market.prices_adjusted.is_before_event_lists IS 'True before the first ex-date of the loaded lists of corporate actions of the exchange, also if none is loaded: the price is not adjusted for splits and bonuses of that time, which are not known.';
+COMMENT ON COLUMN market.prices_adjusted.is_before_event_lists IS 'True before the first ex-date of the loaded lists of corporate actions of the exchange, also if none is loaded: the price is adjusted only for splits and bonuses of that time that another exchange or a list of your own has.';
 
 -- What is known of how far an event moves the price of a share: by its factor or, as a part of the last close before it, by
 -- its dividend; else at most as far as the price moved, to the open or to the close of its first session. Sessions are

@@ -1,7 +1,8 @@
 -- What waits for a person. This file is applied by `eod migrate` whenever it changes. The comments of the columns are in
 -- src/load/state/schema/waiting.ts.
 
--- A response with rejected records settles nothing, because its rows were not compared with the stored ones.
+-- A response with rejected records settles nothing, because its rows were not compared with the stored ones. Of several
+-- doubted responses to the same request, the last one is listed.
 CREATE OR REPLACE VIEW etl.doubted_windows AS
   SELECT w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.source_file, w.unsettled AS reason, w.finished_at
     FROM etl.windows w
@@ -9,7 +10,8 @@ CREATE OR REPLACE VIEW etl.doubted_windows AS
      SELECT FROM etl.windows later JOIN etl.runs r ON r.id = later.run_id AND r.kind <> 'replay'
       WHERE later.operation = w.operation AND later.exchange = w.exchange AND later.from_date <= w.from_date
         AND later.to_date >= w.to_date AND later.instruments = w.instruments AND later.variant = w.variant
-        AND later.state IN ('loaded', 'empty') AND later.suspicious IS NULL AND later.rejected = 0 AND NOT later.is_filtered
+        AND later.state IN ('loaded', 'empty') AND (later.suspicious IS NULL AND later.rejected = 0 OR later.unsettled IS NOT NULL)
+        AND NOT later.is_filtered
         AND (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = later.id)
           > (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = w.id));
 
@@ -27,10 +29,11 @@ COMMENT ON FUNCTION etl.relative_difference(text, text) IS 'The difference of tw
 -- Texts and effects are queries of their own, so that a count does not compute them.
 CREATE OR REPLACE VIEW etl.issues AS
   SELECT 'reject'::text AS kind, 1 AS priority, r.operation, r.exchange, ARRAY[r.exchange] AS exchanges, r.from_date, r.to_date,
-         NULL::text AS subject, CASE WHEN r.rejects = 1 THEN r.reject_id::text END AS id, r.rejects AS items, r.rejects::numeric AS effect,
-         (SELECT string_agg(concat_ws(' ', nullif(p.path, ''), p.message), '; ')
+         CASE WHEN r.is_refused THEN coalesce(r.source_file, '') END AS subject, CASE WHEN r.rejects = 1 THEN r.reject_id::text END AS id,
+         r.rejects AS items, r.rejects::numeric AS effect,
+         CASE WHEN r.is_refused THEN r.error ELSE (SELECT string_agg(concat_ws(' ', nullif(p.path, ''), p.message), '; ')
             FROM etl.rejected_records j CROSS JOIN jsonb_to_recordset(j.problems) AS p(path text, message text)
-           WHERE j.id = r.reject_id) AS text,
+           WHERE j.id = r.reject_id) END AS text,
          r.first_seen_at AS since
     FROM etl.open_rejects r
   UNION ALL

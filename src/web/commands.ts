@@ -39,21 +39,25 @@ export const eventCommand = (id: string) => `eod events set ${quoted(id)} --fact
 export const draftCommand = (operation: string) => `eod operations draft ${operation}`;
 
 /** The command that settles an issue: a person accepts it, decides it, or requests the data again. */
-export function issueCommand({ kind, operation, exchange, from, to, subject, id }: Issue): string {
+export function issueCommand({ kind, priority, operation, exchange, from, to, subject, id }: Issue): string {
   const days = `--from ${from} --to ${to}`;
+  const requestAgain = `eod backfill ${operation} --exchange ${exchange} ${days}`;
   switch (kind) {
     case 'reject':
+      // Nothing of their response is stored, so that all of it is missing.
+      if (subject !== null)
+        return subject === '' ? `${requestAgain} --force` : `eod import ${quoted(subject)} --force`;
       return `eod rejects accept ${id ?? `--operation ${operation} --exchange ${exchange} ${days}`}`;
     case 'withdrawal':
       return `eod withdrawals accept ${id}`;
     case 'corporate_action':
-      return eventCommand(id ?? '');
+      return priority === 1 ? eventCommand(id ?? '') : `eod events set ${quoted(id ?? '')} --ignore`;
     case 'finding':
       return `eod findings accept ${id ?? `--check ${subject} --exchange ${exchange} ${days}`}`;
     case 'suspicious': {
       if (id !== null) return `eod import ${quoted(id)} --force`;
       const instruments = subject === null ? '' : ` --instruments '${subject}'`;
-      return `eod backfill ${operation} --exchange ${exchange} ${days}${instruments} --force`;
+      return `${requestAgain}${instruments} --force`;
     }
   }
 }

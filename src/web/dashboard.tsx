@@ -90,10 +90,18 @@ interface Frame {
   /** When the page was made, in EOD_TIMEZONE. */
   readonly at: string;
   readonly notice: string | null;
+  readonly isDemo: boolean;
 }
 
-/** Serves the pages and, with EOD_WEB_ACTIONS, the actions of their buttons. */
-export async function serveDashboard(app: FastifyInstance, context: QueueContext): Promise<void> {
+/**
+ * Serves the pages and, with EOD_WEB_ACTIONS, the actions of their buttons. Commands that are shown work on the demo's
+ * data if the pages are about them.
+ */
+export async function serveDashboard(
+  app: FastifyInstance,
+  context: QueueContext,
+  isDemo: boolean,
+): Promise<void> {
   const reading = openDatabase({
     url: context.db.url,
     connections: CONNECTIONS,
@@ -109,7 +117,7 @@ export async function serveDashboard(app: FastifyInstance, context: QueueContext
       scope.get(url, (_, reply) => reply.header('cache-control', KEEP_ASSETS).type(type).send(body));
     }
     // First, because it sets the error handler, which is also used by what is served after it.
-    servePages(scope, reader, access);
+    servePages(scope, reader, access, isDemo);
     if (context.config.EOD_WEB_ACTIONS) {
       await serveActions(scope, context, access);
     }
@@ -117,13 +125,14 @@ export async function serveDashboard(app: FastifyInstance, context: QueueContext
   });
 }
 
-function servePages(scope: FastifyInstance, context: QueueContext, access: Access): void {
+function servePages(scope: FastifyInstance, context: QueueContext, access: Access, isDemo: boolean): void {
   const sendPage = (request: FastifyRequest, reply: FastifyReply, page: Page) => {
     const frame = {
       path: request.url.split('?')[0] ?? '/',
       config: context.config,
       at: momentText(new Date(context.clock.now()).toISOString(), context.config.EOD_TIMEZONE),
       notice: noticeOf(request.url),
+      isDemo,
     };
     return reply
       .code(page.status ?? 200)
@@ -317,7 +326,7 @@ function redirectBack(request: FastifyRequest, reply: FastifyReply, { notice, ru
 
 /** Renders the document. All text is escaped, and nothing comes from another host. */
 function documentOf({ title, main, refreshS }: Page, frame: Frame): string {
-  return `<!doctype html>${render(
+  const html = render(
     <html lang="en" data-refresh={refreshS}>
       <head>
         <meta charset="utf-8" />
@@ -362,7 +371,9 @@ function documentOf({ title, main, refreshS }: Page, frame: Frame): string {
         </main>
       </body>
     </html>,
-  )}`;
+  );
+  const command = '<code class="command">eod ';
+  return `<!doctype html>${frame.isDemo ? html.replaceAll(command, `${command}--demo `) : html}`;
 }
 
 const isAt = (path: string, of: string) =>

@@ -36,7 +36,7 @@ export async function startHttpServer(context: QueueContext, options: HttpOption
   if (isDashboard) {
     // Loaded here, because a worker serves no pages.
     const { serveDashboard } = await import('./dashboard.tsx');
-    await serveDashboard(app, context);
+    await serveDashboard(app, context, options.isDemo === true);
   } else {
     respondToOthers(app);
   }
@@ -96,6 +96,8 @@ interface HttpOptions {
   readonly roles: readonly string[];
   /** Aborted once the process begins to stop. */
   readonly stopping: AbortSignal;
+  /** Whether it shows the data of the demo. */
+  readonly isDemo?: boolean;
 }
 
 /**

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { transaction } from '../../src/load/database/transaction.ts';
@@ -131,7 +133,7 @@ test('the commands of issues settle rejects and findings, single ones and groups
     stdout: '1 reject accepted: not stored, and no longer listed\n',
   });
   expect(await commands()).toEqual([]);
-  expect((await run(one)).stderr).toContain(`there is no open reject ${id}`);
+  expect((await run(one)).stderr).toContain(`reject ${id} cannot be accepted: it is not open`);
   expect((await run(`eod rejects ${id}`)).stdout).toMatch(/; accepted by \S+ at /);
   expect((await run('eod rejects retry')).stdout).toBe('no open rejects\n');
 
@@ -162,7 +164,7 @@ test('the commands of issues settle rejects and findings, single ones and groups
   const group = `eod findings accept --check previous_close --exchange NSE --from ${DAY} --to ${DAY}`;
   expect(await commands()).toEqual([group]);
   expect((await runCli(['issues'], options)).stdout).toContain('for example: BBB: expected 10, found 30');
-  expect((await run(group.replace('NSE', 'BSE'))).stdout).toMatch(/^0 findings accepted/);
+  expect((await run(group.replace('NSE', 'BSE'))).stdout).toBe('no open finding matches\n');
   expect(await run(group)).toMatchObject({
     code: 0,
     stdout: '2 findings accepted: listed again once either value changes\n',
@@ -174,6 +176,40 @@ test('the commands of issues settle rejects and findings, single ones and groups
   expect(single).toMatch(/^eod findings accept \d+$/);
   expect((await run(single)).stdout).toMatch(/^1 finding accepted/);
   expect((await run(single.replace('accept ', ''))).stdout).toMatch(/\naccepted by \S+ at /);
+});
+
+test('rejects of a response of which nothing was stored are settled by loading it again', async ({ url }) => {
+  const store = openPool(url);
+  const options = { cwd: temporaryFolder(), env: { DATABASE_URL: url } };
+  const line = (at: number, close: string) =>
+    `S${at},EQ,10,10,10,${close},10,10,5,50,12-SEP-2025,1,INE000A0${at}010,`;
+  const file = (bad: number) => {
+    const lines = Array.from({ length: 20 }, (_, at) => line(at + 10, at < bad ? 'about 10' : '10'));
+    const header =
+      'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,TOTALTRADES,ISIN,';
+    writeFileSync(join(options.cwd, 'cm.csv'), `${[header, ...lines].join('\n')}\n`);
+  };
+  file(12);
+  await runCli(['import', 'cm.csv'], options);
+  const listed = () => runJson<{ kind: string; command: string; items: number }[]>(['issues'], options);
+  const { json } = await listed();
+  expect(json).toMatchObject([
+    { kind: 'reject', items: 12, command: expect.stringMatching(/^eod import .*cm\.csv --force$/) },
+  ]);
+  expect((await runCli(['issues'], options)).stdout).toMatch(
+    /12 of 20 records were rejected .*none\s+was stored/s,
+  );
+  const id = (await openRejects(store.drizzle, {}, 1))[0]?.id;
+  expect((await runCli(['rejects', 'accept', String(id)], options)).stderr).toContain(
+    'nothing of its response was stored',
+  );
+  expect((await runCli(['rejects', 'accept', '--exchange', 'NSE'], options)).stdout).toBe(
+    'no open reject matches whose other records are stored\n',
+  );
+  expect((await listed()).json).toHaveLength(1);
+  file(0);
+  await runCli((json[0]?.command ?? '').split(' ').slice(1), options);
+  expect((await listed()).json).toEqual([]);
 });
 
 test('nothing is accepted unless it is said which', async ({ url }) => {

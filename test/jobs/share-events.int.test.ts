@@ -188,7 +188,7 @@ test('prices before the first list of the exchange are marked, found by checks, 
   expect(await marked()).toEqual(['2024-05-31', '2024-06-03']);
   expect(await findings()).toEqual([]);
   expect(await notices({})).toEqual([
-    'no list of corporate actions of NSE is loaded: its prices are not adjusted',
+    'no list of corporate actions of NSE is loaded: its prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)',
   ]);
 
   const list = (name: string, day: string) =>
@@ -206,7 +206,7 @@ test('prices before the first list of the exchange are marked, found by checks, 
     },
   ]);
   expect(await notices({})).toEqual([
-    'the loaded lists of corporate actions of NSE begin on 2024-06-03: earlier prices are not adjusted for what was before (is_before_event_lists)',
+    'the loaded lists of corporate actions of NSE begin on 2024-06-03: earlier prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)',
   ]);
   expect(await notices({ from: '2024-06-03' })).toEqual([]);
   expect(await notices({ exchanges: ['BSE'] })).toEqual([]);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { countIssues, readIssues } from '../../src/load/state/issues.ts';
 import { countOpenRejects } from '../../src/load/state/rejects.ts';
 import { forAllAsync } from '../support/for-all.ts';
-import { openStore } from './support.ts';
+import { newRun, newWindow, openStore } from './support.ts';
 
 interface Reject {
   readonly operation: string;
@@ -143,4 +143,27 @@ test('issues are the open rejects by day, withheld withdrawals and open findings
       issues.filter((one) => one.exchange === 'BSE' && ['finding', 'reject'].includes(one.kind)),
     );
   });
+});
+
+test('of doubted responses to the same request the last one is listed, until one that is not doubted', async () => {
+  const store = await openStore();
+  const runId = await newRun(store);
+  const respond = async (second: number, doubt: string | null) => {
+    const windowId = await newWindow(store, runId, 'loaded');
+    await store.pool.query('update etl.windows set suspicious = $2, unsettled = $2 where id = $1', [
+      windowId,
+      doubt,
+    ]);
+    await store.pool.query(
+      `insert into etl.responses (operation, exchange, from_date, to_date, instruments, variant, is_filtered, position, is_believed, window_id, run_id, params, fetched_at, called_on)
+         values ('GetBhavCopyCM', 'NSE', '2025-01-01', '2025-01-01', '{}', '', false, $1, true, $2, $3, '{}', now(), '2025-01-01')`,
+      [at(second), windowId, runId],
+    );
+  };
+  const listed = async () => (await readIssues(store.drizzle, {}, ALL)).issues.map(({ text }) => text);
+  await respond(1, 'count says 293');
+  await respond(2, 'count says 294');
+  expect(await listed()).toEqual(['count says 294']);
+  await respond(3, null);
+  expect(await listed()).toEqual([]);
 });

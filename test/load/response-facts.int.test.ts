@@ -22,7 +22,9 @@ const said = fc
     days: fc.oneof(fc.constant([LAST as string]), fc.subarray([...DAYS])),
     states: fc.subarray([...COVERAGE_STATES], { minLength: 1 }),
     records: fc.subarray([0, 1, 2_145], { minLength: 1 }),
-    diagnostics: fc.subarray([undefined, '', 'no record of it passed; see its rejects'], { minLength: 1 }),
+    diagnostics: fc.subarray([undefined, '', 'none of its records was stored; see its rejects'], {
+      minLength: 1,
+    }),
     drawn: fc.array(fc.nat(), { minLength: 12, maxLength: 12 }),
   })
   .map(({ instruments, days, states, records, diagnostics, drawn }) => {

@@ -1,9 +1,11 @@
 import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { importFiles } from '../../src/jobs/import/import-files.ts';
+import { startHttpServer } from '../../src/web/server.ts';
 import { newFile } from '../jobs/import-support.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { runCli, startCli } from '../support/cli.ts';
+import { closeAfterFile } from '../support/closing.ts';
 import { openPipeline } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { clock, DAY, logged, openDashboard, serve } from './dashboard-support.ts';
@@ -115,6 +117,19 @@ test('Issues lists what needs a person, each with the command that settles it; o
   expect(await textOf('/issues?kind=finding')).toMatch(/Expected Found/);
   expect(await textOf('/issues?kind=reject')).toMatch(/Seen last/);
   expect(await textOf('/issues?kind=reject')).not.toContain('demerger');
+});
+
+test('commands of a dashboard of the demo have --demo', async () => {
+  const server = await startHttpServer(pipeline, {
+    roles: ['web'],
+    stopping: new AbortController().signal,
+    isDemo: true,
+  });
+  closeAfterFile(() => server.close());
+  const html = await (await fetch(`${server.url}/issues`)).text();
+  const commands = [...html.matchAll(/<code class="command">([^<]*)/g)].map(([, command]) => command);
+  expect(commands.length).toBeGreaterThan(3);
+  expect(commands.filter((one) => one?.startsWith('eod --demo ') !== true)).toEqual([]);
 });
 
 test('Coverage and Data open at the latest year with data', async () => {

@@ -73,7 +73,12 @@ export async function accept(cli: Cli, id: number | undefined, flags: FilterFlag
   if (id !== undefined && accepted === 0)
     throw usageError(`there is no open finding ${id} ("eod findings" lists them)`);
   if (flags.json === true) return printJson(cli, { accepted });
-  print(cli, `${plural(accepted, 'finding')} accepted: listed again once either value changes`);
+  print(
+    cli,
+    accepted === 0
+      ? 'no open finding matches'
+      : `${plural(accepted, 'finding')} accepted: listed again once either value changes`,
+  );
 }
 
 export async function showFinding(cli: Cli, id: number, flags: JsonFlag): Promise<void> {

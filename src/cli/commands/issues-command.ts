@@ -34,7 +34,7 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
   if (total === 0) return print(cli, await noneText({ db }, isFiltered));
   const list = counts.map((one) => plural(one.items, ISSUE_NOUNS[one.kind])).join(', ');
   const more = total > issues.length ? `; the first ${count(issues.length)} listed, --limit shows more` : '';
-  const actions = issues.filter((one) => one.kind === 'corporate_action').length;
+  const actions = issues.filter((one) => one.kind === 'corporate_action');
   const lists = [...new Set(issues.filter((one) => one.items > 1).map((one) => `"eod ${one.kind}s"`))];
   print(
     cli,
@@ -43,8 +43,12 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
       '',
       wrap(`${plural(total, 'issue')}: ${list}${more}`),
       ...(lists.length > 0 ? [`each of several is listed by ${lists.join(' and ')}`] : []),
-      ...(actions > 0 ? ['A:B multiplies earlier prices by A ÷ B; --ignore leaves them as they are'] : []),
-      ...(actions > 1 ? ['"eod events ignore --below 5" ignores what moves prices by less than 5 %'] : []),
+      ...(actions.length > 0
+        ? ['--factor A:B multiplies earlier prices by A ÷ B; --ignore leaves them as they are']
+        : []),
+      ...(actions.some(({ effect }) => effect !== null && effect < 5)
+        ? ['"eod events ignore --below 5" ignores what moves prices by less than 5 %']
+        : []),
     ].join('\n'),
   );
 }

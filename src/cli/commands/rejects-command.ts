@@ -58,6 +58,9 @@ export async function showReject(cli: Cli, id: number, flags: JsonFlag): Promise
   printRecord(cli, reject.record);
 }
 
+/** Where nothing was accepted. */
+const NONE_ACCEPTED = 'no open reject matches whose other records are stored';
+
 /** Accepts one reject, or all that match. */
 export async function accept(cli: Cli, id: number | undefined, flags: FilterFlags): Promise<void> {
   const { operation, exchange, from, to } = flags;
@@ -69,9 +72,16 @@ export async function accept(cli: Cli, id: number | undefined, flags: FilterFlag
   const filter = { ...filterOf(), ...(id === undefined ? {} : { ids: [id] }) };
   const accepted = await acceptRejects(drizzle, filter, requesterName());
   if (id !== undefined && accepted === 0)
-    throw usageError(`there is no open reject ${id} ("eod rejects" lists them)`);
+    throw usageError(
+      `reject ${id} cannot be accepted: it is not open, or nothing of its response was stored ("eod issues" has the command)`,
+    );
   if (flags.json === true) return printJson(cli, { accepted });
-  print(cli, `${plural(accepted, 'reject')} accepted: not stored, and no longer listed`);
+  print(
+    cli,
+    accepted === 0
+      ? NONE_ACCEPTED
+      : `${plural(accepted, 'reject')} accepted: not stored, and no longer listed`,
+  );
 }
 
 export async function filterOfFlags(

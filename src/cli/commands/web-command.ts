@@ -18,7 +18,7 @@ export async function web(cli: Cli, { port }: { readonly port?: number }): Promi
 export async function serve(cli: Cli, context: QueueContext, roles: readonly string[]): Promise<string> {
   const { life } = cli;
   const server = await life.open(
-    () => startHttpServer(context, { roles, stopping: life.signal }),
+    () => startHttpServer(context, { roles, stopping: life.signal, isDemo: cli.demo === true }),
     (opened) => opened.close(),
   );
   return server.url;

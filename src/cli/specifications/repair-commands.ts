@@ -39,7 +39,7 @@ export const repairCommands: readonly Specification[] = [
   {
     name: 'issues',
     summary:
-      'List what needs a person, each with the command that settles it. Missing rows and prices that may be wrong by a fifth or more come first, then the newest day, and of one day the largest effect.',
+      'List what needs a person, each with the command that settles it. Missing rows, findings that are errors, and corporate actions that may move a price by a fifth or more come first; then the newest day, and of one day the largest effect.',
     options: [issueKinds, exchangeOption(), limitOption(50), jsonOption('a list of issues')],
     examples: ['eod issues', 'eod issues --kind withdrawal,suspicious', 'eod issues --exchange BSE --json'],
     run: async () => (await import('../commands/issues-command.ts')).listIssues,

@@ -73,7 +73,12 @@ export function coverageOf(
     const records = tally(day, instrument);
     if (records > 0) return { ...entry, state: 'loaded', records };
     if (mayBeRejected(extracted, day, instrument)) {
-      return { ...entry, state: 'failed', records, diagnostic: 'no record of it passed; see its rejects' };
+      return {
+        ...entry,
+        state: 'failed',
+        records,
+        diagnostic: 'none of its records was stored; see its rejects',
+      };
     }
     return { ...entry, state: emptyState(day), records };
   });

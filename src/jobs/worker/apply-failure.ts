@@ -89,8 +89,10 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
 }
 
 /** `error` for what needs a person, `warn` for what is tried again, and less for what is normal. */
-function levelOf({ action: { act }, error }: Failure): 'error' | 'warn' | 'info' | 'debug' {
-  if (act === 'end') return 'error';
+function levelOf({ action, error }: Failure): 'error' | 'warn' | 'info' | 'debug' {
+  const { act } = action;
+  // Days that are too old for the source are one sentence at the end of the run.
+  if (act === 'end') return action.scope === 'older' ? 'info' : 'error';
   if (act === 'retry') return 'warn';
   // A Postgres that is unreachable has its own line in the log.
   if (act === 'keep_response') return failureOf(error).kind === 'database_unreachable' ? 'info' : 'warn';

@@ -228,8 +228,8 @@ async function beforeEventLists(
   );
   return rows.map(({ exchange, from: known }) =>
     known === null
-      ? `no list of corporate actions of ${exchange} is loaded: its prices are not adjusted`
-      : `the loaded lists of corporate actions of ${exchange} begin on ${known}: earlier prices are not adjusted for what was before (is_before_event_lists)`,
+      ? `no list of corporate actions of ${exchange} is loaded: its prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)`
+      : `the loaded lists of corporate actions of ${exchange} begin on ${known}: earlier prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)`,
   );
 }
 

@@ -325,7 +325,8 @@ export async function openRejectIds(db: NodePgDatabase, filter: RejectFilter): P
 
 /**
  * Notes that a person accepts that these open rejects are not stored. The same record in a later response is the same
- * reject; one that differs is open.
+ * reject; one that differs is open. Of a response of which nothing was stored none is accepted, because all of it is
+ * missing.
  *
  * @returns how many.
  */
@@ -333,7 +334,8 @@ export async function acceptRejects(db: NodePgDatabase, filter: RejectFilter, by
   const ids = await openRejectIds(db, filter);
   const accepted = await db.execute(sql`
     update ${rejectedRecords} set accepted_at = clock_timestamp(), accepted_by = ${by}
-     where id = any(${sql.param(ids)}::bigint[]) and accepted_at is null`);
+     where id = any(${sql.param(ids)}::bigint[]) and accepted_at is null
+       and not exists (select from ${windows} w where w.id = window_id and w.state = 'failed')`);
   return accepted.rowCount ?? 0;
 }
 

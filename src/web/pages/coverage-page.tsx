@@ -45,7 +45,7 @@ const LEGEND: readonly (readonly [Exclude<DayKind, 'nothing'>, string])[] = [
   ['empty', 'no data (expected)'],
   ['holiday', 'holiday'],
   ['missing', 'missing'],
-  ['suspicious', 'suspicious: too many rows missing'],
+  ['suspicious', 'suspicious: rows may be missing'],
   ['pending', 'not due yet'],
 ];
 
@@ -201,7 +201,7 @@ export function dayText({ day, kind, reason, detail, records }: CoverageDay): st
     case 'missing':
       return `${day}: missing, ${reason === null ? 'for no known reason' : gapText({ reason, detail })}`;
     case 'suspicious':
-      return `${day}: suspicious, the response lacked too many rows`;
+      return `${day}: suspicious, rows may be missing`;
     case 'pending':
       return `${day}: not due yet`;
     case 'holiday':

@@ -216,13 +216,7 @@ function Checks({
   if (unchecked > 0 && from !== null && to !== null) {
     return (
       <Section id="checks" title="Checks">
-        {isClean ? (
-          <p>
-            {unchecked === loaded
-              ? 'No check has run yet.'
-              : 'No contradictions on the days that were checked.'}
-          </p>
-        ) : null}
+        {isClean && unchecked < loaded ? <p>No contradictions on the days that were checked.</p> : null}
         <p>
           {count(unchecked)} of {plural(loaded, 'day')} with a bhav copy, between {from} and {to}, were not
           checked since they were loaded: <Command>{reconcileCommand(from, to)}</Command>.

@@ -211,7 +211,7 @@ export async function runPage(context: PageContext, requested: Requested): Promi
         {doubted.length === 0 ? null : (
           <Section id="suspicious" title="Suspicious windows">
             <Table
-              caption="Windows whose response lacked too many rows"
+              caption="Windows whose response is suspicious"
               rows={doubted.slice(0, WINDOWS)}
               columns={[
                 { head: 'Window', cell: (one) => one.windowId },

@@ -131,7 +131,7 @@ function factOf(response: Response, position: string): Fact {
           : records > 0
             ? { state: 'loaded', diagnostic: '' }
             : mayBeRejected
-              ? { state: 'failed', diagnostic: 'no record of it passed; see its rejects' }
+              ? { state: 'failed', diagnostic: 'none of its records was stored; see its rejects' }
               : { state: isAwaited ? 'not_published' : 'empty', diagnostic: '' };
       said.set(nameOf(response, day, instrument), { ...one, records });
     }

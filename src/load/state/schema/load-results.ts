@@ -391,21 +391,33 @@ export const openRejects = etl
     rejects: reference('rejects').notNull(),
     reject_id: reference('reject_id').notNull(),
     first_seen_at: moment('first_seen_at').notNull(),
+    is_refused: boolean('is_refused').notNull(),
+    source_file: text('source_file'),
+    error: text('error'),
   })
   // What resolves a record resolves all of its response and day, so it is looked for once for these.
   .as(
-    sql.raw(`select operation, exchange, from_date, to_date, sum(rejects)::bigint as rejects, min(reject_id) as reject_id, min(first_seen_at) as first_seen_at
-    from (select operation, exchange, from_date, to_date, variant, instruments, is_dated, last_seen_at,
-                 count(*) as rejects, min(id) as reject_id, min(first_seen_at) as first_seen_at
-            from etl.rejected_records where settled_at is null and accepted_at is null group by 1, 2, 3, 4, 5, 6, 7, 8) r
-   where not exists (select ${resolving('r')}) group by 1, 2, 3, 4`),
+    sql.raw(`select operation, exchange, from_date, to_date, sum(rejects)::bigint as rejects, min(reject_id) as reject_id, min(first_seen_at) as first_seen_at, is_refused, min(source_file) as source_file, min(error) as error
+    from (select r.operation, r.exchange, r.from_date, r.to_date, r.variant, r.instruments, r.is_dated, r.last_seen_at, w.state is not distinct from 'failed' as is_refused,
+                 count(*) as rejects, min(r.id) as reject_id, min(r.first_seen_at) as first_seen_at, min(w.source_file) as source_file, min(w.error) as error
+            from etl.rejected_records r left join etl.windows w on w.id = r.window_id
+           where r.settled_at is null and r.accepted_at is null group by 1, 2, 3, 4, 5, 6, 7, 8, 9) r
+   where not exists (select ${resolving('r')}) group by 1, 2, 3, 4, is_refused`),
   );
-describe(openRejects, 'How many rejects are neither resolved nor accepted, by operation, exchange and day.', {
-  operation: 'Operation of the source.',
-  exchange: 'Exchange that was requested.',
-  from_date: 'The day that the records name; if none can be read, the first day requested.',
-  to_date: 'The day that the records name; if none can be read, the last day requested.',
-  rejects: 'Rejects that are open. Unit: records.',
-  reject_id: 'Number of the first of them: etl.rejects.id.',
-  first_seen_at: 'When the first response that contained one of them was fetched.',
-});
+describe(
+  openRejects,
+  'How many rejects are neither resolved nor accepted, by operation, exchange and day, and whether the rest of their response was stored.',
+  {
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was requested.',
+    from_date: 'The day that the records name; if none can be read, the first day requested.',
+    to_date: 'The day that the records name; if none can be read, the last day requested.',
+    rejects: 'Rejects that are open. Unit: records.',
+    reject_id: 'Number of the first of them: etl.rejects.id.',
+    first_seen_at: 'When the first response that contained one of them was fetched.',
+    is_refused:
+      'Whether nothing of their response was stored, because too many of its records were rejected.',
+    source_file: 'The imported file that has them; null if it is a response.',
+    error: 'Why nothing was stored.',
+  },
+);

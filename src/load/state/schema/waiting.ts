@@ -33,7 +33,7 @@ describe(issues, 'What needs a person, one row an issue.', {
   from_date: 'First day concerned; null where the table has no days.',
   to_date: 'Last day concerned; null where the table has no days.',
   subject:
-    'What it is about: the table of a withdrawal, the symbol and kind of a corporate action, the check of a finding, the instruments of a suspicious response.',
+    'What it is about: the file of rejects of which nothing else was stored either (empty: a response), the table of a withdrawal, the symbol and kind of a corporate action, the check of a finding, the instruments of a suspicious response.',
   id: 'Number of the reject, withdrawal or finding, id of the corporate action, or the imported file of a suspicious response; null where the row stands for several, and for a response of the source.',
   items: 'How many rejects or findings the row stands for; else 1.',
   effect:
