@@ -33,7 +33,7 @@ test('what the key forbids is named before the first night', async ({ url }) => 
     },
   ]);
   const { stdout } = await runCli(['doctor'], { cwd, env: settings });
-  expect(stdout).toMatch(/^warning {2}key rights {2}it forbids GetBhavCopyCM/m);
+  expect(stdout).toMatch(/^warning {2}key rights +it forbids GetBhavCopyCM/m);
   expect(stdout).toMatch(/^ {2}key rights: ask the service/m);
   expect(stdout).toMatch(/^ {2}key limits: set EOD_CALLS_PER_HOUR=300/m);
 });

@@ -2,7 +2,7 @@ import fs, { readdirSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 
 const SRC = new URL('../../src/operations/', import.meta.url);
 
@@ -42,7 +42,8 @@ test.each([
 
 test('no sample is read until it is used, also of operations that are enabled', async () => {
   const enabled = filesIn('catalogue').flatMap((file) => /^(Get\w+)\.ts$/.exec(file)?.[1] ?? []);
-  // Nothing has imported the operations before.
+  // Other tests may have read samples before.
+  vi.resetModules();
   const found = await samplesReadBy(async () => {
     const { useOperations } = await import('../../src/operations/registry.ts');
     const leftOut = await useOperations(enabled.map((name) => ({ name, isEnabled: true })));
