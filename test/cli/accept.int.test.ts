@@ -170,7 +170,9 @@ test('the commands of issues settle rejects and findings, single ones and groups
     stdout: '2 findings accepted: listed again once either value changes\n',
   });
   expect(await commands()).toEqual([]);
-  expect((await run('eod findings --resolved --limit 1')).stdout).toContain('AAA');
+  expect((await run('eod findings --resolved --limit 1')).stdout).toMatch(
+    /^finding +state .*\n +\d+ +accepted /,
+  );
   await check(store, [{ instrument: 'AAA', expected: '10', found: '11' }]);
   const [single = ''] = await commands();
   expect(single).toMatch(/^eod findings accept \d+$/);

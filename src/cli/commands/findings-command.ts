@@ -17,12 +17,16 @@ import { parseChoices, parseExchanges, parseOpenRange, type RangeFlags } from '.
 import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 import { stateText } from './rejects-command.ts';
 
+const ID: Column<Finding> = { head: 'finding', cell: ({ id }) => id };
 const FINDING_COLUMNS: readonly Column<Finding>[] = [
-  { head: 'finding', cell: ({ id }) => id },
   ...columnsOf<Finding>('date', 'severity', 'check', 'exchange', 'instrument', 'expected', 'found'),
 ];
 
-const RESOLVED: Column<Finding> = { head: 'resolved', cell: ({ resolvedAt }) => resolvedAt };
+const STATE: Column<Finding> = {
+  head: 'state',
+  cell: ({ resolvedAt, acceptedAt }) =>
+    resolvedAt !== null ? 'resolved' : acceptedAt !== null ? 'accepted' : 'open',
+};
 
 interface FilterFlags extends RangeFlags, JsonFlag {
   readonly check?: string;
@@ -47,7 +51,7 @@ export async function listFindings(cli: Cli, flags: FindingFlags): Promise<void>
   }
   const more =
     total > listed.length ? `\n\n${count(listed.length)} of ${count(total)}; --limit shows more` : '';
-  const columns = resolved === true ? [...FINDING_COLUMNS, RESOLVED] : FINDING_COLUMNS;
+  const columns = [ID, ...(resolved === true ? [STATE] : []), ...FINDING_COLUMNS];
   print(cli, `${table(columns, listed)}${more}`);
 }
 
