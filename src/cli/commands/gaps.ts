@@ -1,9 +1,11 @@
 import { systemClock } from '../../core/clock.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { type Gap, type Gaps, readGaps } from '../../jobs/runs/read-gaps.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { type Column, columnsOf, plural, table } from '../output.ts';
+import { type Column, columnsOf, plural, rangeText, table } from '../output.ts';
 import { type GapFlags, gapScope, parsedLate } from '../parse-request.ts';
 import { dataSetColumns, logUnknownYears } from '../run-output.ts';
 
@@ -33,6 +35,16 @@ export async function listGaps(
 export const noTradingDayText = ({ from, to }: Pick<Gaps, 'from' | 'to'>) =>
   `no trading day from ${from} to ${to}`;
 
+/** Where data sets begin or end on other days: the days of each, outside of which nothing is compared. */
+function ownRanges(ranges: Gaps['ranges']): string[] {
+  const byRange = groupBy(ranges, rangeText);
+  if (byRange.size < 2) return [];
+  return [
+    'each data set from its first day to its last:',
+    ...[...byRange].sort().map(([range, pairs]) => `  ${range}: ${pairs.map(pairTitle).join('; ')}`),
+  ];
+}
+
 function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string {
   const { from, to, gaps, total, hasTradingDay } = found;
   const range = from === null || to === null ? '' : `, ${from} to ${to}`;
@@ -43,7 +55,7 @@ function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string
     total === 0
       ? from === null
         ? 'nothing is loaded yet, so nothing is missing'
-        : `nothing is missing${range}`
+        : [`nothing is missing${range}`, ...ownRanges(found.ranges)].join('\n')
       : `${plural(total, 'session')} missing in ${plural(gaps.length, 'range')}${range}`,
     ...found.observed.map(
       ({ exchange, day }) =>

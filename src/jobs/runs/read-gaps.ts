@@ -1,5 +1,6 @@
 import type { Day, DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
+import { groupBy } from '../../core/iterables.ts';
 import {
   type CompletenessScope,
   type GapReason,
@@ -31,6 +32,8 @@ export interface Gaps {
   readonly total: number;
   /** False if the range has no trading day, so that nothing can be missing. */
   readonly hasTradingDay: boolean;
+  /** The first and last session of each data set, which is not compared outside of them. */
+  readonly ranges: readonly (Pair & DayRange)[];
   /** Sessions whose data cannot be expected yet; they are not gaps. */
   readonly pending: readonly Gap[];
   /** Sessions of the range that no calendar file lists, known because there is data for them. */
@@ -55,8 +58,8 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
     ({ operation, exchange }) =>
       (names?.includes(operation) ?? true) && (scope.exchanges?.includes(exchange) ?? true),
   );
-  const days = sessions.filter(({ state }) => state !== 'pending').map(({ day }) => day);
-  const ordered = days.sort();
+  const due = sessions.filter(({ state }) => state !== 'pending');
+  const ordered = due.map(({ day }) => day).sort();
   const from = scope.from ?? ordered[0] ?? null;
   const to = scope.to ?? ordered.at(-1) ?? null;
   const gaps = groupGaps(sessions, 'missing');
@@ -73,6 +76,16 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
       (scope.exchanges ?? context.config.EOD_EXCHANGES).some(
         (exchange) => context.calendar.sessions(exchange, from, to).length > 0,
       ),
+    ranges: [...groupBy(due, ({ operation, exchange }) => `${operation} ${exchange}`).values()].map((of) => {
+      const [first] = of as [SessionState];
+      const own = of.map(({ day }) => day).sort();
+      return {
+        operation: first.operation,
+        exchange: first.exchange,
+        from: own[0] ?? first.day,
+        to: own.at(-1) ?? first.day,
+      };
+    }),
     pending: groupGaps(sessions, 'pending'),
     observed: (await readObservedSessions(context.db.drizzle))
       .filter(({ exchange, day }) => inRange(day) && exchanges.includes(exchange))

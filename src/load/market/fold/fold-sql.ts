@@ -26,6 +26,8 @@ import {
 interface FoldSql extends ApplySql {
   /** Creates the temporary tables; they are dropped with the transaction. */
   readonly create: string;
+  /** Makes the statistics of the temporary tables. */
+  readonly analyze: string;
   /** Creates one more, for the records of the response that is being loaded. */
   readonly createOwn: string;
   /** Deletes the staged records of rows that are there already. */
@@ -91,6 +93,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
       `create temp table ${temporary('history_')} (like ${market.history}, primary key (${list([...table.key, 'revision'])})) on commit drop`,
       `create temp table ${temporary('days_')} (like ${DAY_ROWS}, primary key (table_name, exchange, day, position)) on commit drop`,
     ].join('; '),
+    analyze: `analyze ${tables.target}; analyze ${tables.history}`,
     createOwn: `create temp table ${temporary('own_')} on commit drop as select s.*, 0::bigint as _rank from ${stage} s with no data`,
     merge: { text: mergeStatement(table, folded) },
     withdraw: { text: withdrawStatement(table, folded) },

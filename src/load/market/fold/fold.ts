@@ -225,6 +225,9 @@ export async function foldInOrder(
     // What it does not know agrees with whatever is there in the end.
     await preserveStored(client, table, { into: sql.own, from: sql.target, rows: load.rows }, load.preserved);
   }
+  // Without statistics the planner takes them to be small, and compares each row with all others.
+  if (isRefold || (load.rows?.length ?? 0) > FEW_ROWS)
+    await client.query(isRefold ? sql.analyze : `${sql.analyze}; analyze ${sql.own}`);
   const stored = await storeFolded(tx, load, { sql, days, instruments, history });
   let withdrawn = Number(stored?.withdrawn ?? 0);
   if (lists !== 'none') {
@@ -263,6 +266,9 @@ export async function foldInOrder(
     ignoredDays,
   };
 }
+
+/** So few rows are compared with one another in no time. */
+const FEW_ROWS = 100;
 
 /** The rows of some days. */
 function ofDays({ dateColumn }: TableDefinition, rows: Rows, days: ReadonlySet<string>): Rows {
