@@ -191,6 +191,18 @@ test('prices of 0 and below are errors, except for a price that the line does no
   ]);
 });
 
+test('a band of a high price is rounded to a coarser tick', async () => {
+  const found = async (high: string) =>
+    (
+      await spoiled(
+        'market.bhavcopy_cm',
+        `update market.bhavcopy_cm set previous_close_price = 3214.90, high_price = ${high}, low_price = 2893.50 where (exchange, symbol, trade_date) in (select exchange, symbol, trade_date from market.circuit_breakers)`,
+      )
+    ).filter(({ check }) => check === 'circuit_band');
+  expect(await found('3536.30')).toEqual([]);
+  expect((await found('3536.10')).length).toBeGreaterThan(0);
+});
+
 describe('every check notices what breaks its rule', () => {
   test('and there is a case for each; those of events are in event-checks.int.test.ts', () => {
     const others = checks().filter((check) => !eventChecks.includes(check));

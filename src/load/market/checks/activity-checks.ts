@@ -105,8 +105,9 @@ const moverRanks: Check = {
 /** Price bands of the exchange in percent; new and special lines may have others. */
 const BANDS = '2, 5, 10, 20, 40';
 
-/** Bands are rounded to the tick; the coarsest one, in rupees. */
-const TICK = '0.05';
+/** Bands are rounded to the tick, which is coarser for high prices since April 2025. Unit: rupees. */
+const TICK =
+  'case when touched > 20000 then 5 when touched > 10000 then 1 when touched > 5000 then 0.5 when touched > 1000 then 0.1 else 0.05 end';
 
 /** A hit with its line of the bhav copy. `touched`: the price that reached the band. `before`: null on an ex-date. */
 const HITS = `
