@@ -16,11 +16,11 @@ export const positionAt = (moment: Date): Position => moment.toISOString().repla
 /** The position of a load that belongs to no single response: it is before all others. */
 export const BEFORE_ALL = positionAt(new Date(0));
 
-/** Where a file stands among the files of its session. */
+/** Where a file stands among the files of its session, or a list among all lists. */
 export interface FileOrder {
-  /** Of its format. */
-  readonly rank: number;
-  /** The last day in its name; empty if there is none. */
+  /** Of its format; null for a list. */
+  readonly rank: number | null;
+  /** The last day in its name, of a list the only one: two are a range. Empty if there is none. */
   readonly day: string;
   /** Its name in lower case, without ending and number. */
   readonly name: string;
@@ -34,7 +34,7 @@ export interface FileOrder {
  * one that is imported later is used.
  */
 export function comesBefore(one: FileOrder, other: FileOrder): boolean {
-  if (one.rank !== other.rank) return one.rank < other.rank;
+  if (one.rank !== other.rank) return (one.rank ?? 0) < (other.rank ?? 0);
   if (one.day !== other.day) return one.day !== '' && other.day !== '' && one.day < other.day;
   return one.name === other.name && one.download < other.download;
 }
@@ -45,9 +45,14 @@ export function comesBefore(one: FileOrder, other: FileOrder): boolean {
  * @param name of the CSV file, which may be in an archive.
  * @param path of the archive or, without one, of the file.
  */
-export function fileOrder(rank: number, name: string, path: string): FileOrder {
+export function fileOrder(rank: number | null, name: string, path: string): FileOrder {
   const own = partsOfName(name);
-  return { rank, ...own, download: own.download || partsOfName(path).download };
+  return {
+    rank,
+    ...own,
+    day: rank === null ? (onlyDayIn(name) ?? '') : own.day,
+    download: own.download || partsOfName(path).download,
+  };
 }
 
 /** Sorts paths by the day in their names (those without one come first), then by name and number of the download. */
@@ -67,19 +72,24 @@ function partsOfName(path: string): Omit<FileOrder, 'rank'> {
     .toLowerCase()
     .replace(/(?:\.(?:csv|dat|zip|gz))+$/, '');
   const [, name = whole, download = '0'] = /^(.*?)\s*\((\d{1,4})\)$/.exec(whole) ?? [];
-  return { day: lastDayIn(name), name, download: Number(download) };
+  return { day: daysIn(name).at(-1) ?? '', name, download: Number(download) };
 }
 
-/** `YYYYMMDD`, or `DDMMYYYY`, `DDMMMYYYY` and the same with a year of two digits; each also with separators. */
+/** `YYYYMMDD`, or `DDMMYYYY`, `DDMMMYYYY` and the same with a year of two digits; each also with separators, the first with a time. */
 const DAYS =
-  /(?<!\d)(?:((?:19|20)\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])|(0[1-9]|[12]\d|3[01])[-_.]?(0[1-9]|1[0-2]|[a-z]{3})[-_.]?((?:19|20)\d\d|\d\d))(?!\d)/g;
+  /(?<!\d)(?:((?:19|20)\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?:[-_t]?(?:[01]\d|2[0-3])(?:[0-5]\d){2})?|(0[1-9]|[12]\d|3[01])[-_.]?(0[1-9]|1[0-2]|[a-z]{3})[-_.]?((?:19|20)\d\d|\d\d))(?!\d)/g;
 
-function lastDayIn(name: string): string {
-  const days = [...name.matchAll(DAYS)].flatMap(([, y1, m1, d1, d2, m2, y2]) => {
+/** The day in the name of a file; null if there is none, or several. */
+export function onlyDayIn(name: string): string | null {
+  const [day = null, ...others] = new Set(daysIn(basename(name).toLowerCase()));
+  return others.length === 0 ? day : null;
+}
+
+function daysIn(name: string): string[] {
+  return [...name.matchAll(DAYS)].flatMap(([, y1, m1, d1, d2, m2, y2]) => {
     const named = MONTHS.indexOf(m2 ?? '') + 1;
     const month = named === 0 ? (m1 ?? m2) : String(named).padStart(2, '0');
     const day = `${fullYear(y1 ?? y2 ?? '')}-${month}-${d1 ?? d2}`;
     return isDay(day) ? [day] : [];
   });
-  return days.at(-1) ?? '';
 }

@@ -27,6 +27,15 @@ describe('the order of files of a session', () => {
     expect(fileOrder(0, 'X.csv', 'down/X.csv (3).zip')).toMatchObject({ name: 'x', download: 3 });
   });
 
+  test('takes the day of a list from its name, unless that is a range', () => {
+    const dayOf = (name: string) => fileOrder(null, name, name).day;
+    expect(dayOf('ind_nifty100list_20250624.csv')).toBe('2025-06-24');
+    // Not 23 October 2051: a downloader wrote the time.
+    expect(dayOf('ind_nifty100list_20250709_231051.csv')).toBe('2025-07-09');
+    expect(dayOf('ind_nifty500list_02102025.csv')).toBe('2025-10-02');
+    expect(dayOf('CF-CA-equities-01-01-2025-to-30-06-2025.csv')).toBe('');
+  });
+
   test('sorts downloads by their number, and days by the calendar', () => {
     const sorted = [
       'b/X.csv',

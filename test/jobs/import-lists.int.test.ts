@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { addDays } from '../../src/core/days.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { migrateDatabase } from '../../src/load/migrate.ts';
 import { forAllAsync } from '../support/for-all.ts';
@@ -204,6 +205,117 @@ test('a pledge has the symbol of its company, unless several have the name', asy
     { company_name: 'Future Enterprises Limited', symbol: null },
     { company_name: 'Future Enterprises Limited', symbol: null },
   ]);
+});
+
+/** How names write a day. */
+const DAY_NAMES = [
+  (y: string, m: string, d: string) => `${y}${m}${d}_231051`,
+  (y: string, m: string, d: string) => `${d}${m}${y}`,
+  (y: string, m: string, d: string) => `${d}-${m}-${y}`,
+];
+
+const LISTS = {
+  industry_classification: {
+    name: 'industries',
+    lines: (said: readonly Said[]) => [
+      'BASIC_IND_CODE,BASIC INDUSTRY',
+      ...said.map(({ key, value }) => `${key},${value}`),
+    ],
+    select: 'select basic_industry_code as key, basic_industry as value from market.industry_classification',
+  },
+  symbol_changes: {
+    name: 'symbolchange',
+    lines: (said: readonly Said[]) => [
+      'SM_NAME,SM_KEY_SYMBOL,SM_NEW_SYMBOL,SM_APPLICABLE_FROM',
+      ...said.map(({ key, value }) => `${value},${key},NEW,01-JAN-2020`),
+    ],
+    select: 'select old_symbol as key, company_name as value from market.symbol_changes',
+  },
+  sectoral_classification: {
+    name: 'ind_nifty100list',
+    lines: (said: readonly Said[]) => [
+      'Company Name,Industry,Symbol,Series,ISIN Code',
+      ...said.map(({ key, value }) => `C,${value},${key},EQ,${key}`),
+    ],
+    // The day of a list is that of its rows.
+    select:
+      'select distinct on (isin) isin as key, sector as value from market.sectoral_classification order by isin, allotted_from desc',
+  },
+} as const;
+
+/** Lists of several days, each imported at least once, in any order. */
+const LISTS_IN_ANY_ORDER = fc
+  .array(
+    fc.uniqueArray(
+      fc.record({ key: fc.constantFrom('A', 'B', 'C', 'D'), value: fc.integer({ min: 1, max: 9 }) }),
+      { minLength: 1, selector: ({ key }) => key },
+    ),
+    { minLength: 3, maxLength: 5 },
+  )
+  .chain((lists) => {
+    const all = lists.map((_, at) => at);
+    return fc.record({
+      lists: fc.constant(lists),
+      days: fc.uniqueArray(fc.integer({ min: 0, max: 9_000 }), {
+        minLength: lists.length,
+        maxLength: lists.length,
+      }),
+      written: fc.constantFrom(...DAY_NAMES),
+      imports: fc
+        .tuple(fc.shuffledSubarray(all, { minLength: all.length }), fc.array(fc.constantFrom(...all)))
+        .map(([first, again]) => [...first, ...again]),
+      isOneImport: fc.boolean(),
+    });
+  });
+
+test.for(Object.keys(LISTS) as (keyof typeof LISTS)[])(
+  'of lists of several days that fill %s the latest counts, in whatever order they are imported, and how often',
+  { timeout: 180_000 },
+  async (table) => {
+    const { name, lines, select } = LISTS[table];
+    await forAllAsync(
+      [LISTS_IN_ANY_ORDER],
+      { seed: 3, numRuns: 4 },
+      async ({ lists, days, written, imports, isOneImport }) => {
+        const context = await openStore();
+        const sorted = days.toSorted((one, other) => one - other);
+        const files = lists.map((said, at) => {
+          const [y = '', m = '', d = ''] = addDays('2001-01-01', sorted[at] as number).split('-');
+          return newFile(`${name}_${written(y, m, d)}.csv`, lines(said));
+        });
+        if (isOneImport) await importInto(context, files);
+        for (const at of imports) {
+          const report = await importInto(context, [files[at] as string], { force: true });
+          expect(report).toMatchObject({ state: 'completed', rejected: 0 });
+        }
+        const expected = new Map(lists.flat().map(({ key, value }) => [key, String(value)]));
+        const stored = async () =>
+          new Map((await query<Said>(context, select)).map(({ key, value }) => [key, value]));
+        expect(await stored()).toEqual(expected);
+        await replay(context, {}, { rebuild: true });
+        expect(await stored()).toEqual(expected);
+      },
+    );
+  },
+);
+
+test('any number of earlier lists may follow, and a list without a day counts when it is imported', async ({
+  context,
+}) => {
+  const list = (name: string, value: number | string) =>
+    newFile(name, LISTS.industry_classification.lines([{ key: 'A', value: value as number }]));
+  const stored = () => query(context, LISTS.industry_classification.select);
+  const counts = async (file: string, value: string) => {
+    expect(await importInto(context, [file])).toMatchObject({ state: 'completed' });
+    expect(await stored()).toEqual([{ key: 'A', value }]);
+  };
+  await counts(list('i_20251002.csv', 'last'), 'last');
+  for (const day of [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 9, 8, 7, 6, 5, 4, 3]) {
+    await counts(list(`i_202506${String(day).padStart(2, '0')}.csv`, day), 'last');
+  }
+  await counts(list('i.csv', 'undated'), 'undated');
+  await counts(list('i_20250701.csv', 'late'), 'undated');
+  await counts(list('i (1).csv', 'another'), 'another');
 });
 
 /** What two formats say of the same contracts, or companies, on one day. */

@@ -12,8 +12,8 @@ function later<Value>() {
   return { promise, resolve, reject };
 }
 
-const monday = [{ dataSet: 'GetBhavCopyCM', exchange: 'NSE', day: '2025-09-01' }];
-const tuesday = [{ dataSet: 'GetBhavCopyCM', exchange: 'NSE', day: '2025-09-02' }];
+const monday = [{ dataSet: 'GetBhavCopyCM', exchange: 'NSE', day: '2025-09-01', rank: 0 }];
+const tuesday = [{ dataSet: 'GetBhavCopyCM', exchange: 'NSE', day: '2025-09-02', rank: 0 }];
 
 describe('files that are read at the same time', () => {
   test('are stored in their order if they hold the same session, whichever is read or stored faster', async () => {

@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { UNKNOWN_DAY } from '../../core/days.ts';
 import { EXCHANGES, exchangeNamed } from '../../core/exchanges.ts';
+import { onlyDayIn } from '../../core/position.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
@@ -367,7 +368,9 @@ function dayOf(
     if (hasColumn) return null;
     throw badFile(`the header lacks ${columnsFor(format.columns, [dated.source]).join(' or ')}`);
   }
-  const found = titled ?? dayInName(name, format) ?? format.day.otherwise ?? null;
+  // Each list of a publisher has a name of its own: any day in it is that of the list.
+  const named = dayInName(name, format) ?? (format.bySession ? null : onlyDayIn(name));
+  const found = titled ?? named ?? format.day.otherwise ?? null;
   if (found !== null || hasColumn) return found;
   throw badFile(`has no date, neither in a column nor in a name such as ${exampleName(format)}`);
 }

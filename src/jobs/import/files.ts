@@ -148,13 +148,15 @@ export async function inParallel<Item>(
 type Read<Session> = () => Promise<readonly Session[]>;
 
 /**
- * Makes sure that files with the same session are stored in the order in which they were started, while other files are
+ * Makes sure that files with the same session, and lists, are stored in the order in which they were started, while other files are
  * stored in parallel: the last file of a session overrides the others, however fast each of them is read.
  *
  * @returns a function that reads a file at once, and stores it when all files that were started before it are read and
  *   those with the same sessions are stored. It throws what `read` and `store` throw.
  */
-export function createOrderedStore<Session extends Pick<FileSession, 'dataSet' | 'exchange' | 'day'>>() {
+export function createOrderedStore<
+  Session extends Pick<FileSession, 'dataSet' | 'exchange' | 'day' | 'rank'>,
+>() {
   const storing = new Map<string, Promise<unknown>>();
   let allRead: Promise<unknown> = Promise.resolve();
   return async function storeInOrder<Result>(
@@ -165,7 +167,8 @@ export function createOrderedStore<Session extends Pick<FileSession, 'dataSet' |
     const mine = Promise.allSettled([reading, allRead]).then(([file]) => {
       const sessions = file.status === 'fulfilled' ? file.value : [];
       const keys = sessions.map(
-        ({ dataSet, exchange, day }) => `${tableGroupOf(dataSet).name} ${exchange} ${day}`,
+        ({ dataSet, exchange, day, rank }) =>
+          `${tableGroupOf(dataSet).name} ${exchange} ${rank === null ? '' : day}`,
       );
       const earlier = keys.map((key) => storing.get(key));
       for (const key of keys) storing.set(key, ended);

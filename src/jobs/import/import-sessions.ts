@@ -268,9 +268,11 @@ async function openFileWindows(
   });
 }
 
-/** Where a session of a file stands among other files of it; undefined for a list. */
-const orderOf = ({ rank, content }: FileSession, { path }: ImportFile) =>
-  rank === null ? undefined : fileOrder(rank, content.name, path);
+/** Where a session of a file stands among other files of it; undefined for a list whose name has no day. */
+function orderOf({ rank, content }: FileSession, { path }: ImportFile) {
+  const order = fileOrder(rank, content.name, path);
+  return rank === null && order.day === '' ? undefined : order;
+}
 
 /** The CSV of a session, compressed. */
 interface PackedCsv {
@@ -314,7 +316,9 @@ async function importSession(
   const { name, bytes } = session.content;
   const own = { name, path: file.path, bytes: bytes.length, read };
   const differing =
-    order === undefined ? [] : await differencesOfSession(context, window, { ...own, order }, readKept);
+    order === undefined || order.rank === null
+      ? []
+      : await differencesOfSession(context, window, { ...own, order }, readKept);
   return storeResponse(context, {
     window,
     ...read,
@@ -348,7 +352,7 @@ async function differencesOfSession(
   const { drizzle } = context.db;
   const found: string[] = [];
   const left = new Map(own.read.extracted.batches.map(({ table, rows }) => [table, rows]));
-  const others = await filesOfSession(drizzle, window);
+  const others = await filesOfSession(drizzle, window, own.order);
   const isLast = !others.some(({ order }) => comesBefore(own.order, order));
   for (const other of others) {
     if (left.size === 0) break;

@@ -50,11 +50,13 @@ export function createResponseReader(context: Context): (response: KeptResponse)
   };
 }
 
-/** The session for which a kept file was loaded, among all that the file contains. */
+/** The session for which a kept file was loaded, among all that the file contains; a list is one, whatever its days. */
 export function sessionOf(sessions: readonly FileSession[], response: KeptResponse): FileSession | undefined {
   return sessions.find(
-    ({ dataSet, exchange, day }) =>
-      dataSet === response.operation && exchange === response.exchange && day === response.from,
+    ({ dataSet, exchange, day, rank }) =>
+      dataSet === response.operation &&
+      exchange === response.exchange &&
+      (rank === null || day === response.from),
   );
 }
 

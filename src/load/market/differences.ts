@@ -87,17 +87,19 @@ export async function differencesOfLoad(
   load: NonNullable<Awaited<ReturnType<typeof readWindowLoad>>>,
   listing: { readonly limit: number; readonly rounded: Readonly<Record<string, number>> },
 ): Promise<RowDifference[]> {
-  const day = quote(table.dateColumn ?? 'trade_date');
+  // Where rows have no day, all of the load are of its days.
+  const isInDays = (row = '') =>
+    `${table.dateColumn === null ? '$3' : row + quote(table.dateColumn)}::date between $3 and $4`;
   const contradicts = table.fields
     .filter(({ column }) => !table.key.includes(column))
     .map(({ column }) => contradiction(quote(column), listing.rounded[column]))
     .join(' or ');
   const history = `market_history.${quote(table.name)}`;
   // New rows are differences only if the days had rows before.
-  const hadRows = `exists (select from market.${quote(table.name)} where exchange = $2 and ${day} between $3 and $4 and load_id <> $1
-    union all select from ${history} where exchange = $2 and ${day} between $3 and $4 and replaced_by_load_id = $1)`;
+  const hadRows = `exists (select from market.${quote(table.name)} where exchange = $2 and ${isInDays()} and load_id <> $1
+    union all select from ${history} where exchange = $2 and ${isInDays()} and replaced_by_load_id = $1)`;
   const text = `select _change as change, _before as before, _after as after
-       from (${writtenSql(table, `and a.exchange = $2 and a.${day} between $3 and $4`)}) a,
+       from (${writtenSql(table, `and a.exchange = $2 and ${isInDays('a.')}`)}) a,
          jsonb_populate_record(null::${history}, a._found) b
       where a._before is not null or ${hadRows}
       order by a._before is null, a._change = 'withdrawn' or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $5`;

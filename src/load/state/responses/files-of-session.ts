@@ -9,7 +9,7 @@ import { windows } from '../schema/work.ts';
 import { ofGroup } from './pruned.ts';
 
 // Files of a session have an order of their own, whenever they are imported: one that comes before others gets a
-// position before theirs.
+// position before theirs. So do lists, which have rows in common whatever their days.
 
 /**
  * How many microseconds before the position of a file stay free, for files that come before it and are imported later.
@@ -34,19 +34,24 @@ interface Session {
   readonly from: string;
 }
 
-/** The kept files that fill the same tables for a session, the last one first. */
+/** The kept files that fill the same tables for a session, or the lists that do, the last one first. */
 export async function filesOfSession(
   db: NodePgDatabase,
   { operation, exchange, from }: Session,
+  { rank }: Pick<FileOrder, 'rank'>,
 ): Promise<StoredFile[]> {
   const operations = tableGroupOf(operation).members;
+  const isAlike =
+    rank === null
+      ? sql`a.params ? 'file' and not a.params ? 'rank'`
+      : sql`a.params ? 'rank' and a.from_date = ${from}`;
   const found = await db.execute<
-    { [Name in keyof Omit<StoredFile, 'order'>]: StoredFile[Name] } & { rank: number }
+    { [Name in keyof Omit<StoredFile, 'order'>]: StoredFile[Name] } & Pick<FileOrder, 'rank'>
   >(sql`
     select a.id::int as "responseId", ${positionText(sql`a.position`)} as position, (a.params->>'rank')::int as rank, a.params->>'file' as name,
            coalesce(w.source_file, a.params->>'file') as path, b.bytes
       from ${responses} a join ${responseBodies} b on b.hash = a.hash left join ${windows} w on w.id = a.window_id
-     where a.operation = any(${sql.param(operations)}::text[]) and a.exchange = ${exchange} and a.from_date = ${from} and a.params ? 'rank'
+     where a.operation = any(${sql.param(operations)}::text[]) and a.exchange = ${exchange} and ${isAlike}
        and exists (select from ${loads} l where l.position = a.position)
        -- What is pruned cannot be applied again after another file.
        and a.position > coalesce((select max(position) from ${pruned} where ${ofGroup({ operations, exchange })}), '-infinity')
@@ -55,20 +60,38 @@ export async function filesOfSession(
 }
 
 /**
+ * How far before a list an earlier one may get its position, in microseconds: a day. Unlike files of a session, any
+ * number of them may be imported after it. `APART` of them stay free for others between.
+ */
+const REACH_OF_LISTS = 86_400_000_000;
+const APART = 1_000_000;
+
+/**
  * The position of a file: before those that come after it, else its own. Call it with the locks of its session held.
  */
 export async function positionOfFile(
   tx: NodePgDatabase,
   file: Session & { readonly position: Position; readonly fileOrder: FileOrder },
 ): Promise<Position> {
-  const next = (await filesOfSession(tx, file)).findLast(({ order }) => comesBefore(file.fileOrder, order));
+  const { operation, exchange, fileOrder } = file;
+  const files = await filesOfSession(tx, file, fileOrder);
+  const at = files.findLastIndex(({ order }) => comesBefore(fileOrder, order));
+  const next = files[at];
   if (next === undefined) return file.position;
   const end = sql`${next.position}::timestamptz`;
+  const reach = fileOrder.rank === null ? REACH_OF_LISTS : ROOM_BEFORE_FILE;
+  const { members: operations } = tableGroupOf(operation);
   const found = await tx.execute<{ position: Position }>(sql`
-    select ${positionText(sql`position`)} as position
-      from (select greatest(max(position), ${end} - interval '1 microsecond' * ${ROOM_BEFORE_FILE}::int) as begins from ${responses} where position < ${end}) a,
-        lateral (select begins + (${end} - begins) / 2 as position) middle
-     where position > begins and position < ${end}`);
+    with first as (
+      select greatest(${files[at + 1]?.position ?? null}::timestamptz, ${end} - interval '1 microsecond' * ${reach}::float8,
+                      (select max(position) from ${pruned} where ${ofGroup({ operations, exchange })})) as position
+    ), taken as (
+      select position from first union select ${end} union
+      select r.position from ${responses} r, first where r.position > first.position and r.position < ${end}
+    ), free as (select lag(position) over (order by position) as begins, position - lag(position) over (order by position) as width from taken)
+    select ${positionText(sql`begins + least(width / 2, interval '1 microsecond' * ${APART}::int)`)} as position
+      from free where width > interval '1 microsecond'
+     order by least(width, interval '1 microsecond' * ${2 * APART}::int) desc, begins limit 1`);
   if (found.rows[0] === undefined) throw new Error(`no position is left before that of ${next.path}`);
   return found.rows[0].position;
 }

@@ -102,21 +102,26 @@ export async function insertRun(
   return inserted[0]?.id ?? null;
 }
 
-/** Sets the range of a run to that of its windows. @returns false if it has none. */
+/** Sets the range of a run to that of its windows, where they have days. @returns false if it has no windows. */
 export async function setRunRange(db: NodePgDatabase, runId: number): Promise<boolean> {
+  const dated = sql`filter (where ${gt(windows.from_date, UNKNOWN_DAY)})`;
   const range = db
     .select({
-      first: sql`min(${windows.from_date})`.as('first'),
-      last: sql`max(${windows.to_date})`.as('last'),
+      first: sql`min(${windows.from_date}) ${dated}`.as('first'),
+      last: sql`max(${windows.to_date}) ${dated}`.as('last'),
     })
     .from(windows)
-    .where(and(eq(windows.run_id, runId), gt(windows.from_date, UNKNOWN_DAY)))
+    .where(eq(windows.run_id, runId))
+    .having(sql`count(*) > 0`)
     .as('range');
   const set = await db
     .update(runs)
-    .set({ from_date: sql`${range.first}`, to_date: sql`${range.last}` })
+    .set({
+      from_date: sql`coalesce(${range.first}, ${runs.from_date})`,
+      to_date: sql`coalesce(${range.last}, ${runs.to_date})`,
+    })
     .from(range)
-    .where(and(eq(runs.id, runId), sql`${range.first} is not null`));
+    .where(eq(runs.id, runId));
   return set.rowCount === 1;
 }
 
