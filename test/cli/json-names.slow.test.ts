@@ -56,6 +56,8 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   findings: [],
   replay: [],
   'rejects retry': [],
+  'rejects accept': ['--exchange', 'BSE'],
+  'findings accept': ['--exchange', 'BSE'],
   prune: ['--days', '1', '--dry-run'],
   'alert test': [],
 };

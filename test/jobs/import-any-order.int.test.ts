@@ -55,11 +55,13 @@ function linesFor({ format, said }: File, day: string): string[] {
   return [HEADERS[format], ...said.map(row)];
 }
 
+const MONTHS = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
+
 function write(file: File, day: string): string {
   const [year = '', month = '', date = ''] = (file.isLater ? addDays(day, 1) : day).split('-');
   const named = {
     udiff: `BhavCopy_NSE_CM_0_0_0_${year}${month}${date}_F_0000`,
-    bhav: `cm${date}JAN${year}bhav`,
+    bhav: `cm${date}${MONTHS[Number(month) - 1]}${year}bhav`,
     full: `sec_bhavdata_full_${date}${month}${year}`,
     mto: `MTO_${date}${month}${year}`,
   };
