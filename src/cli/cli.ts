@@ -12,6 +12,7 @@ import {
 import { usageError } from '../core/errors.ts';
 import { PACKAGE } from '../core/package-folders.ts';
 import { escapeControls } from '../core/wording.ts';
+import { ofDemo } from '../web/commands.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { wrap } from './output.ts';
 
@@ -109,14 +110,13 @@ export interface JsonFlag {
 const BOLD = /(\u001b\[(?:1|22)m)/;
 
 /** Commands that are printed work on the demo's data where the command that prints them does. */
-const ofDemo = ({ demo }: Cli, text: string): string =>
-  demo === true ? text.replace(/(^ *|["'>])eod (?!--demo |demo\b)(?=[a-z])/gm, '$1eod --demo ') : text;
+const ofCommand = ({ demo }: Cli, text: string): string => (demo === true ? ofDemo(text) : text);
 
 /** Prints a result to stdout, wrapped at PAGE_WIDTH. Bold appears on a terminal only. */
 export function print(cli: Cli, text: string): void {
   const isPlain = cli.stdout.isTTY !== true || cli.color === false || (cli.env.NO_COLOR ?? '') !== '';
   const parts = text.split(BOLD).map((part, at) => (at % 2 === 0 ? escapeControls(part) : part));
-  const lines = wrap(ofDemo(cli, parts.join('')));
+  const lines = wrap(ofCommand(cli, parts.join('')));
   cli.stdout.write(
     `${
       isPlain
@@ -131,7 +131,7 @@ export function print(cli: Cli, text: string): void {
 
 /** Prints a record as the source sent it: one member a line and never wrapped, so that it can be copied. */
 export function printRecord(cli: Cli, record: unknown): void {
-  cli.stdout.write(`${escapeControls(ofDemo(cli, JSON.stringify(record, null, 2)))}\n`);
+  cli.stdout.write(`${escapeControls(ofCommand(cli, JSON.stringify(record, null, 2)))}\n`);
 }
 
 /**
@@ -169,7 +169,7 @@ export function logNote(cli: Cli, text: string): void {
 
 /** Prints to stderr what must be known, such as an error: only results go to stdout. */
 export function logStderr(cli: Cli, text: string): void {
-  cli.stderr.write(`${escapeControls(ofDemo(cli, text))}\n`);
+  cli.stderr.write(`${escapeControls(ofCommand(cli, text))}\n`);
 }
 
 /** Settings of the user that apply to the demo too; the others concern the real source and database. */

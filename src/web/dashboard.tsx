@@ -18,6 +18,7 @@ import { openRunsProgress, readRunSummary } from '../load/state/runs/reports.ts'
 import { operations } from '../operations/registry.ts';
 import { type Access, guard } from './access.ts';
 import { ASSETS } from './assets.ts';
+import { ofDemo } from './commands.ts';
 import { Heading, type Page, type PageContext, type Requested } from './page.tsx';
 import { coveragePage, dataSetPage } from './pages/coverage-page.tsx';
 import { dataPage, relationPage } from './pages/data-page.tsx';
@@ -372,8 +373,7 @@ function documentOf({ title, main, refreshS }: Page, frame: Frame): string {
       </body>
     </html>,
   );
-  const command = '<code class="command">eod ';
-  return `<!doctype html>${frame.isDemo ? html.replaceAll(command, `${command}--demo `) : html}`;
+  return `<!doctype html>${frame.isDemo ? ofDemo(html) : html}`;
 }
 
 const isAt = (path: string, of: string) =>

@@ -18,9 +18,15 @@ import { type Column, columnsOf, count, momentText, plural, table } from '../out
 import { stateText } from './rejects-command.ts';
 
 const ID: Column<Finding> = { head: 'finding', cell: ({ id }) => id };
-const FINDING_COLUMNS: readonly Column<Finding>[] = [
-  ...columnsOf<Finding>('date', 'severity', 'check', 'exchange', 'instrument', 'expected', 'found'),
-];
+const FINDING_COLUMNS = columnsOf<Finding>(
+  'date',
+  'severity',
+  'check',
+  'exchange',
+  'instrument',
+  'expected',
+  'found',
+);
 
 const STATE: Column<Finding> = {
   head: 'state',

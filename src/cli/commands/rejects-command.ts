@@ -84,15 +84,13 @@ export async function accept(cli: Cli, id: number | undefined, flags: FilterFlag
   );
 }
 
-export async function filterOfFlags(
-  { operation, exchange, from, to }: FilterFlags,
-  config: Config,
-): Promise<() => RejectFilter> {
+export async function filterOfFlags(flags: FilterFlags, config: Config): Promise<() => RejectFilter> {
+  const { operation, exchange } = flags;
   const names = operation === undefined ? [] : [operation];
   return parsedLate(names, config, () => ({
     operations: operation === undefined ? undefined : parseDataSets(names),
     exchanges: parseExchanges(exchange),
-    ...parseOpenRange({ ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) }),
+    ...parseOpenRange(flags),
   }));
 }
 

@@ -92,26 +92,33 @@ const isRefusal = ({ response, problem }: MadeCall) =>
 
 /** What the key may not request, by what was refused. */
 class Rights {
-  readonly #refused = new Set<string>();
+  readonly #operations = new Set<string>();
+  /** An operation with an exchange. */
+  readonly #pairs = new Set<string>();
+  /** Refused for some operation: tried last for others. */
+  readonly #exchanges = new Set<string>();
+  readonly #instruments = new Set<string>();
 
   note({ call, problem }: MadeCall): void {
     const { operation, requested } = call;
-    if (problem?.kind === 'operation_blocked') this.#refused.add(operation.name);
-    if (problem?.kind === 'exchange_blocked')
-      this.#refused.add(`${operation.name} ${requested.exchange}`).add(requested.exchange);
+    if (problem?.kind === 'operation_blocked') this.#operations.add(operation.name);
+    if (problem?.kind === 'exchange_blocked') {
+      this.#pairs.add(`${operation.name} ${requested.exchange}`);
+      this.#exchanges.add(requested.exchange);
+    }
     if (problem?.kind === 'instrument_blocked')
-      for (const one of requested.instruments) this.#refused.add(one);
+      for (const one of requested.instruments) this.#instruments.add(one);
   }
 
   /** The call as the key may make it, in another exchange or without the instrument; null if it may not. */
   fitting(call: PlannedCall): PlannedCall | null {
     const { operation, requested, otherExchanges } = call;
-    if (this.#refused.has(operation.name)) return null;
+    if (this.#operations.has(operation.name)) return null;
     const exchanges = [requested.exchange, ...otherExchanges].filter(
-      (one) => !this.#refused.has(`${operation.name} ${one}`),
+      (one) => !this.#pairs.has(`${operation.name} ${one}`),
     );
-    const exchange = exchanges.find((one) => !this.#refused.has(one)) ?? exchanges[0];
-    const instruments = requested.instruments.filter((one) => !this.#refused.has(one));
+    const exchange = exchanges.find((one) => !this.#exchanges.has(one)) ?? exchanges[0];
+    const instruments = requested.instruments.filter((one) => !this.#instruments.has(one));
     const lacksIts = instruments.length < requested.instruments.length && isByInstrument(operation);
     if (exchange === undefined || lacksIts) return null;
     return { ...call, requested: { ...requested, exchange, instruments } };
@@ -204,10 +211,8 @@ export async function makeCalls(probe: Probe): Promise<Made> {
         }
       }
       if (made !== null) rights.note(made);
-      const isRefused =
-        made?.problem?.kind === 'exchange_blocked' || made?.problem?.kind === 'instrument_blocked';
-      const again = isRefused ? rights.fitting(first) : null;
-      // What was refused does not fit any more, so that each try is another one.
+      // Where the key has no right to it, another call fits now; the same one is not made again.
+      const again = rights.fitting(first);
       if (again === null || JSON.stringify(again.requested) === JSON.stringify(call?.requested))
         waiting.shift();
     }

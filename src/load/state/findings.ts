@@ -76,7 +76,7 @@ export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
  */
 export async function acceptFindings(
   db: NodePgDatabase,
-  filter: Omit<FindingFilter, 'limit'>,
+  filter: Omit<FindingFilter, 'limit' | 'resolved'>,
   by: string,
 ): Promise<number> {
   const accepted = await db
