@@ -161,14 +161,14 @@ CREATE TABLE "etl"."coverage" (
 	"last_diagnostic" text,
 	"loaded_position" timestamp(6) with time zone,
 	"loaded_records" bigint,
-	"doubted_position" timestamp(6) with time zone,
+	"suspicious_position" timestamp(6) with time zone,
 	"emptied_position" timestamp(6) with time zone,
-	"held_back_position" timestamp(6) with time zone,
-	"state" text GENERATED ALWAYS AS (case when (loaded_position is not null and (doubted_position is null or loaded_position > doubted_position)
-    and (emptied_position is null or loaded_position >= emptied_position)) then 'loaded' when (held_back_position is not distinct from last_position and last_said in ('empty', 'not_published')) then 'failed' else last_said end) STORED NOT NULL,
-	"records" bigint GENERATED ALWAYS AS (case when (loaded_position is not null and (doubted_position is null or loaded_position > doubted_position)
+	"withheld_position" timestamp(6) with time zone,
+	"state" text GENERATED ALWAYS AS (case when (loaded_position is not null and (suspicious_position is null or loaded_position > suspicious_position)
+    and (emptied_position is null or loaded_position >= emptied_position)) then 'loaded' when (withheld_position is not distinct from last_position and last_said in ('empty', 'not_published')) then 'failed' else last_said end) STORED NOT NULL,
+	"records" bigint GENERATED ALWAYS AS (case when (loaded_position is not null and (suspicious_position is null or loaded_position > suspicious_position)
     and (emptied_position is null or loaded_position >= emptied_position)) then loaded_records else last_records end) STORED NOT NULL,
-	"diagnostic" text GENERATED ALWAYS AS (case when (held_back_position is not distinct from last_position and last_said in ('empty', 'not_published')) then 'the response has no rows of this day, but some are stored' else last_diagnostic end) STORED,
+	"diagnostic" text GENERATED ALWAYS AS (case when (withheld_position is not distinct from last_position and last_said in ('empty', 'not_published')) then 'the response has no rows of this day, but some are stored' else last_diagnostic end) STORED,
 	"run_id" bigint,
 	"window_id" bigint,
 	"checked_at" timestamp with time zone DEFAULT now() NOT NULL,
@@ -180,7 +180,7 @@ CREATE TABLE "etl"."day_rows" (
 	"table_name" text NOT NULL,
 	"exchange" text NOT NULL,
 	"day" date NOT NULL,
-	"most" integer NOT NULL,
+	"max_rows" integer NOT NULL,
 	"position" timestamp(6) with time zone NOT NULL,
 	CONSTRAINT "day_rows_pkey" PRIMARY KEY("table_name","exchange","day","position")
 );
@@ -260,15 +260,15 @@ CREATE TABLE "etl"."withdrawals" (
 	"day" date,
 	"state" text NOT NULL,
 	"reason" text,
-	"gone" integer NOT NULL,
-	"most" integer NOT NULL,
-	"rows_left" integer NOT NULL,
+	"unlisted_rows" integer NOT NULL,
+	"max_rows" integer NOT NULL,
+	"remaining_rows" integer NOT NULL,
 	"position" timestamp(6) with time zone NOT NULL,
 	"rows" jsonb NOT NULL,
 	"noted_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"accepted_at" timestamp with time zone,
 	"accepted_by" text,
-	CONSTRAINT "withdrawals_state" CHECK ("etl"."withdrawals"."state" in ('withdrawn', 'refused', 'accepted', 'outdated'))
+	CONSTRAINT "withdrawals_state" CHECK ("etl"."withdrawals"."state" in ('withdrawn', 'withheld', 'accepted', 'outdated'))
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."access_keys" (
@@ -360,7 +360,7 @@ CREATE TABLE "etl"."responses" (
 	"records" integer,
 	"diagnostic" text,
 	"entries" jsonb,
-	"is_doubted" boolean,
+	"is_suspicious" boolean,
 	"is_believed" boolean DEFAULT false NOT NULL,
 	"layout" bigint,
 	"field_counts" integer[],
@@ -1409,7 +1409,7 @@ CREATE INDEX "rejected_records_last_idx" ON "etl"."rejected_records" USING btree
 CREATE INDEX "rejected_records_unsettled_idx" ON "etl"."rejected_records" USING btree ("operation","exchange") WHERE "etl"."rejected_records"."settled_at" is null;--> statement-breakpoint
 CREATE INDEX "withdrawals_run_idx" ON "etl"."withdrawals" USING btree ("run_id");--> statement-breakpoint
 CREATE INDEX "withdrawals_day_idx" ON "etl"."withdrawals" USING btree ("exchange","day");--> statement-breakpoint
-CREATE INDEX "withdrawals_refused_idx" ON "etl"."withdrawals" USING btree ("table_name","exchange","day") WHERE "etl"."withdrawals"."state" = 'refused';--> statement-breakpoint
+CREATE INDEX "withdrawals_withheld_idx" ON "etl"."withdrawals" USING btree ("table_name","exchange","day") WHERE "etl"."withdrawals"."state" = 'withheld';--> statement-breakpoint
 CREATE UNIQUE INDEX "clock_one_idx" ON "etl"."clock" USING btree ((true));--> statement-breakpoint
 CREATE INDEX "responses_requested_idx" ON "etl"."responses" USING btree ("operation","exchange","from_date");--> statement-breakpoint
 CREATE INDEX "responses_hash_idx" ON "etl"."responses" USING btree ("hash");--> statement-breakpoint

@@ -2,8 +2,8 @@
 -- src/load/state/schema/waiting.ts.
 
 -- A response with rejected records settles nothing, because its rows were not compared with the stored ones. Of several
--- doubted responses to the same request, the last one is listed.
-CREATE OR REPLACE VIEW etl.doubted_windows AS
+-- suspicious responses to the same request, the last one is listed.
+CREATE OR REPLACE VIEW etl.suspicious_windows AS
   SELECT w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.source_file, w.unsettled AS reason, w.finished_at
     FROM etl.windows w
    WHERE w.unsettled IS NOT NULL AND NOT EXISTS (
@@ -37,13 +37,13 @@ CREATE OR REPLACE VIEW etl.issues AS
          r.first_seen_at AS since
     FROM etl.open_rejects r
   UNION ALL
-  SELECT 'withdrawal'::text, 1, w.operation, w.exchange, ARRAY[w.exchange], w.day, w.day, w.table_name, w.id::text, 1::bigint, w.gone::numeric, w.reason,
+  SELECT 'withdrawal'::text, 1, w.operation, w.exchange, ARRAY[w.exchange], w.day, w.day, w.table_name, w.id::text, 1::bigint, w.unlisted_rows::numeric, w.reason,
          w.noted_at
-    FROM etl.withdrawals w WHERE w.state = 'refused'
+    FROM etl.withdrawals w WHERE w.state = 'withheld'
   UNION ALL
   SELECT 'suspicious'::text, 1, d.operation, d.exchange, ARRAY[d.exchange], d.from_date, d.to_date,
          nullif(array_to_string(d.instruments, ','), ''), d.source_file, 1::bigint, (d.to_date - d.from_date + 1)::numeric, d.reason, d.finished_at
-    FROM etl.doubted_windows d
+    FROM etl.suspicious_windows d
   UNION ALL
   SELECT 'corporate_action'::text,
          CASE WHEN etl.changes_shares(e.kind) OR e.effect >= 20 THEN 1

@@ -115,7 +115,7 @@ function emptyLines({ emptySessions }: ReportedRun): string[] {
   ];
 }
 
-/** Responses that are doubted. */
+/** Responses that are suspicious. */
 const suspiciousLines = ({ suspicious }: ReportedRun): string[] =>
   paragraph(suspicious, (one) => `suspicious: ${pairTitle(one)} ${rangeText(one)}: ${one.reason}`);
 
@@ -123,9 +123,9 @@ const suspiciousLines = ({ suspicious }: ReportedRun): string[] =>
 function withdrawnLines({ withdrawals }: ReportedRun): string[] {
   const done = withdrawals.filter(({ state }) => state === 'withdrawn' || state === 'accepted');
   return paragraph(
-    done.sort((a, b) => Number(b.left === 0) - Number(a.left === 0)),
-    ({ operation, exchange, day, gone, left }) =>
-      `withdrawn: ${[pairTitle({ operation, exchange }), day].filter(Boolean).join(' ')}: ${plural(gone, 'row')} not listed any more, ${left === 0 ? 'none is left' : `${count(left)} left`}`,
+    done.sort((a, b) => Number(b.remainingRows === 0) - Number(a.remainingRows === 0)),
+    ({ operation, exchange, day, unlistedRows, remainingRows }) =>
+      `withdrawn: ${[pairTitle({ operation, exchange }), day].filter(Boolean).join(' ')}: ${plural(unlistedRows, 'row')} not listed any more, ${remainingRows === 0 ? 'none is left' : `${count(remainingRows)} left`}`,
   );
 }
 

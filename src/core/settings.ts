@@ -230,7 +230,7 @@ export const settingGroups = {
     ),
     EOD_MAX_WITHDRAW_SHARE: setting(
       share.default(0.1),
-      'Rows that a complete response no longer lists are withdrawn. If these are a larger share of the most rows that the day ever had (and more than 5), or its last ones, nothing is withdrawn and the window is `suspicious`.',
+      'Rows that a complete response no longer lists are withdrawn. If these are a larger share of the most rows that the day ever had (and more than 5), or its last ones, the withdrawal is withheld and the window is `suspicious`.',
       '10%',
     ),
     EOD_FINDING_SEVERITY: setting(

@@ -92,10 +92,10 @@ async function decided({ db }: Pipeline) {
       `select run_id, state, suspicious, fetched, inserted, updated, unchanged, stale, withdrawn, rejected from etl.windows order by id`,
     ),
     withdrawals: await all(
-      'select run_id, table_name, day, state, reason, gone, most, rows_left, rows from etl.withdrawals order by day',
+      'select run_id, table_name, day, state, reason, unlisted_rows, max_rows, remaining_rows, rows from etl.withdrawals order by day',
     ),
     coverage: await all('select operation, day, state, records, diagnostic from etl.coverage order by day'),
-    most: await all('select table_name, day, most from etl.day_rows order by day'),
+    most: await all('select table_name, day, max_rows from etl.day_rows order by day'),
     loads: await all('select run_id, changed_from, changed_to from etl.loads order by state'),
     rows: await rowsOf({ db }, 'market'),
     history: await rowsOf({ db }, 'market_history'),
@@ -139,9 +139,9 @@ async function loadTwice(parts: Parts, tables: readonly string[]) {
 test('a window whose workers are killed while it withdraws rows ends as if none had been', async () => {
   const undisturbed = await loadTwice(await openParts(), []);
   expect(undisturbed.withdrawals).toMatchObject([
-    { state: 'refused', gone: 50, most: 100 },
-    { state: 'withdrawn', gone: 3 },
-    { state: 'refused', gone: 100, most: 100 },
+    { state: 'withheld', unlisted_rows: 50, max_rows: 100 },
+    { state: 'withdrawn', unlisted_rows: 3 },
+    { state: 'withheld', unlisted_rows: 100, max_rows: 100 },
   ]);
   const parts = await openParts();
   // After the merge has withdrawn rows, and just before the commit.

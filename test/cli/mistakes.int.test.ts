@@ -597,8 +597,8 @@ const UNKNOWN_IDS: readonly Mistake[] = [
   ['runs cancel 999 --yes', 'there is no run 999 ("eod runs" lists them)'],
   ['rejects 999', 'there is no reject 999 ("eod rejects" lists the open ones)'],
   ['rejects show 999', 'there is no reject 999 ("eod rejects" lists the open ones)'],
-  ['withdrawals 999', 'no withdrawal 999 is waiting for a decision ("eod withdrawals" lists them)'],
-  ['withdrawals accept 999', 'no withdrawal 999 is waiting for a decision ("eod withdrawals" lists them)'],
+  ['withdrawals 999', 'no withdrawal 999 is withheld ("eod withdrawals" lists them)'],
+  ['withdrawals accept 999', 'no withdrawal 999 is withheld ("eod withdrawals" lists them)'],
   ['findings 999', 'there is no finding 999 ("eod findings" lists the open ones)'],
   [
     'events NSE:NOPE:2025-01-06:split',

@@ -10,7 +10,7 @@ const DAY = '2025-08-29';
 test('what was not believed is listed with rows, and withdrawn when somebody accepts it', async ({ url }) => {
   const store = openPool(url);
   const options = { cwd: temporaryFolder(), env: { DATABASE_URL: url } };
-  expect((await runCli(['withdrawals'], options)).stdout).toBe('no withdrawal is waiting for a decision\n');
+  expect((await runCli(['withdrawals'], options)).stdout).toBe('no withdrawal is withheld\n');
   expect((await runCli(['issues'], options)).stdout).toBe(
     'nothing is loaded yet, so nothing needs a person\n',
   );
@@ -24,18 +24,18 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   expect(listed).toMatchObject({ code: 0, stderr: '' });
   expect(listed.stdout).toMatch(/bhavcopy_cm +NSE +2025-08-29 +8 +12 +20\n +EQ S10; EQ S11; EQ S12/);
   const { json } = await runJson<{ id: number; rows: object[] }[]>(['withdrawals'], options);
-  expect(json).toMatchObject([{ runId, gone: 8, left: 12, most: 20, state: 'refused' }]);
+  expect(json).toMatchObject([{ runId, unlistedRows: 8, remainingRows: 12, maxRows: 20, state: 'withheld' }]);
   expect(json[0]?.rows).toHaveLength(3);
 
   const id = String(json[0]?.id);
   expect((await runCli(['issues'], options)).stdout).toBe(
     [
-      `8 rows no longer listed, and kept: Prices, bhavcopy_cm NSE ${DAY}`,
+      `withheld withdrawal of 8 rows: Prices, bhavcopy_cm NSE ${DAY}`,
       '    8 of 20 rows of market.bhavcopy_cm were not listed any more; more than may',
       '      be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was',
       `    eod withdrawals accept ${id}`,
       '',
-      '1 issue: 1 withdrawal\n',
+      '1 issue: 1 withheld withdrawal\n',
     ].join('\n'),
   );
   expect((await runJson<object[]>(['issues', '--exchange', 'NSE'], options)).json).toMatchObject([
@@ -67,7 +67,7 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   expect((await runCli(['issues'], options)).stdout).toMatch(/^nothing needs a person/);
   expect((await runCli(['status'], options)).stdout).not.toContain('eod issues');
   const report = (await runJson<RunReport>(['runs', String(runId)], options)).json;
-  expect(report.withdrawals).toMatchObject([{ day: DAY, state: 'accepted', gone: 8 }]);
+  expect(report.withdrawals).toMatchObject([{ day: DAY, state: 'accepted', unlistedRows: 8 }]);
   expect((await runCli(['runs', String(runId)], options)).stdout).toMatch(
     /^withdrawn: Prices, bhavcopy_cm NSE 2025-08-29: 8 rows not listed any more, 12\s+left$/m,
   );
@@ -75,6 +75,6 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   expect(await runCli(['withdrawals', id], options)).toMatchObject({ code: 2, stderr: again.stderr });
   expect(again).toMatchObject({
     code: 2,
-    stderr: `eod: no withdrawal ${id} is waiting for a decision ("eod withdrawals" lists them)\n`,
+    stderr: `eod: no withdrawal ${id} is withheld ("eod withdrawals" lists them)\n`,
   });
 });

@@ -32,10 +32,10 @@ const UNCLEAR = [
 
 test.each(CLEAR.flatMap((clear) => UNCLEAR.map((unclear) => [clear, unclear] as const)))(
   'no ratio is applied beside one of the same text that is unclear: %s, %s',
-  ([text, event], [doubt, kind]) => {
+  ([text, event], [unclear, kind]) => {
     expect(read(text)).toEqual([event]);
-    expect(read(`${doubt}/${text}`)).toEqual([`${kind} needs_review`, `${event} needs_review`]);
-    expect(read(`${text}/${doubt}`)).toEqual([`${event} needs_review`, `${kind} needs_review`]);
+    expect(read(`${unclear}/${text}`)).toEqual([`${kind} needs_review`, `${event} needs_review`]);
+    expect(read(`${text}/${unclear}`)).toEqual([`${event} needs_review`, `${kind} needs_review`]);
   },
 );
 

@@ -69,13 +69,13 @@ describe('events of a share and a day', () => {
 
   test('of amounts that may be the same dividend a person has to say which is right', () => {
     const two = notice('Dividend - Rs 2 Per Share');
-    const doubt = ['dividend:2 2 needs_review', 'dividend:3 3 needs_review'];
+    const unclear = ['dividend:2 2 needs_review', 'dividend:3 3 needs_review'];
     // Whether one list has both or each has one, and in whichever order they come.
-    expect(short([two, notice('Dividend - Rs 3 Per Share')])).toEqual(doubt);
-    expect(short([two, notice('Dividend - Rs 3 Per Share', { readAt: 2 })])).toEqual(doubt);
-    expect(short([two, notice('Interim Dividend - Rs 3 Per Share')])).toEqual(doubt);
+    expect(short([two, notice('Dividend - Rs 3 Per Share')])).toEqual(unclear);
+    expect(short([two, notice('Dividend - Rs 3 Per Share', { readAt: 2 })])).toEqual(unclear);
+    expect(short([two, notice('Interim Dividend - Rs 3 Per Share')])).toEqual(unclear);
     expect(short([notice('AGM/Dividend Rs 2'), notice('Final Dividend - Rs 3')])).toEqual([
-      ...doubt,
+      ...unclear,
       'meeting ignored',
     ]);
     expect(short([two, notice('Dividend', { readAt: 2 })])).toEqual(['dividend:2 2 applied']);
@@ -135,21 +135,21 @@ describe('events of a share and a day', () => {
     ]);
   });
 
-  test('total returns reinvest a special dividend, unless its amount is in doubt as well', () => {
+  test('total returns reinvest a special dividend, unless its amount is unclear as well', () => {
     const found = (...notices: readonly NoticeOfShare[]) =>
       computeEvents(notices, []).map(
         (event) => `${event.label} ${event.status} ${isReinvested(event) ? 'reinvested' : 'not'}`,
       );
-    const inDoubt = 'special needs_review not';
+    const unclear = 'special needs_review not';
     const [five, six] = [notice('Special Dividend - Rs 5 Per Share'), notice('Special Dividend - Rs 6')];
     expect(found(five)).toEqual(['special needs_review reinvested']);
-    expect(found(five, six)).toEqual([inDoubt, inDoubt]);
-    expect(found(notice('Special Dividend - Rs 5 (Cancelled)'))).toEqual([inDoubt]);
-    expect(found(notice('Special Dividend'))).toEqual([inDoubt]);
-    expect(found(five, { ...five, exDate: '2024-05-09' })).toEqual([inDoubt, inDoubt]);
+    expect(found(five, six)).toEqual([unclear, unclear]);
+    expect(found(notice('Special Dividend - Rs 5 (Cancelled)'))).toEqual([unclear]);
+    expect(found(notice('Special Dividend'))).toEqual([unclear]);
+    expect(found(five, { ...five, exDate: '2024-05-09' })).toEqual([unclear, unclear]);
   });
 
-  test('a revised dividend replaces those of its name, and a ratio that a revised line leaves out is in doubt', () => {
+  test('a revised dividend replaces those of its name, and a ratio that a revised line leaves out is unclear', () => {
     expect(
       short([
         notice('Interim Dividend - Rs 3'),
@@ -274,7 +274,7 @@ describe('events of a share and a day', () => {
     ]);
   });
 
-  test('a number at the end of a text that its list may have cut is in doubt', () => {
+  test('a number at the end of a text that its list may have cut is unclear', () => {
     expect(short([notice('INTDIV - RS 1.5/BONUS 1:1', { mayBeCut: true })])).toEqual([
       'bonus 2/1 needs_review',
       'dividend:1.5 1.5 applied',

@@ -4,8 +4,8 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
-import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
-import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
+import { countSuspiciousWindows, listSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
+import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
 import { copyResponses } from '../support/copy-responses.ts';
 import { openStore, test } from './import-support.ts';
@@ -24,7 +24,7 @@ import {
 } from './replay-support.ts';
 
 describe('a replay', () => {
-  test('names the day of a refused withdrawal also where it reads only this day of a response again', async () => {
+  test('names the day of a withheld withdrawal also where it reads only this day of a response again', async () => {
     const context = await openStore();
     const [day, to] = ['2025-08-21', '2025-08-22'];
     await fetched(1, records(0, 20, { TradDt: '08-22-2025' }))(context, { day: to });
@@ -41,9 +41,9 @@ describe('a replay', () => {
     await fetched(1, records(0, 20, { TradDt: '08-21-2025' }))(context, { day });
     await fetched(2, records(0, 20, { TradDt: '08-22-2025' }))(context, { day: to });
     await fetched(3, [])(context, { day, to });
-    const refused = await withdrawalsHeldBack(context.db.drizzle, 10, 3);
-    expect(refused.map((one) => one.day).sort()).toEqual([day, to]);
-    for (const { id } of refused.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? 1 : -1))) {
+    const withheld = await withheldWithdrawals(context.db.drizzle, 10, 3);
+    expect(withheld.map((one) => one.day).sort()).toEqual([day, to]);
+    for (const { id } of withheld.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? 1 : -1))) {
       await acceptWithdrawal(context.db, id, {
         by: 'me',
         readAgain: (response: KeptResponse) => readToFold(context, response),
@@ -60,8 +60,8 @@ describe('a replay', () => {
     await fetched(1, records(0, 40))(context);
     await fetched(2, records(0, 20))(context);
     const found = async () => ({
-      counted: await countDoubtedWindows(context.db.drizzle),
-      listed: await listDoubtedWindows(context.db.drizzle, ALWAYS, 10),
+      counted: await countSuspiciousWindows(context.db.drizzle),
+      listed: await listSuspiciousWindows(context.db.drizzle, ALWAYS, 10),
     });
     const before = await found();
     expect(before).toMatchObject({
@@ -186,7 +186,7 @@ describe('a replay', () => {
     const report = await replay(context, {}, { rebuild: true });
     expect(report).toMatchObject({ inserted: 0, withdrawn: 0 });
     expect(await live(context)).toHaveLength(20);
-    expect(await withdrawalsHeldBack(context.db.drizzle, 1, 0)).toEqual([]);
+    expect(await withheldWithdrawals(context.db.drizzle, 1, 0)).toEqual([]);
     const before = await physical(context);
     await replay(context, {});
     expect(await physical(context)).toEqual(before);

@@ -6,8 +6,8 @@ import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
 import { type KeptResponse, prune } from '../../src/load/state/responses/responses.ts';
-import { listDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
-import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
+import { listSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
+import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openStore, test } from './import-support.ts';
 import {
@@ -128,7 +128,7 @@ describe('a response that is loaded after one that was fetched later', () => {
     expect(await all(context, 'select state from etl.coverage')).toEqual([{ state: 'failed' }]);
   });
 
-  test('leaves a day in doubt if a later response without rows should have withdrawn its rows', async () => {
+  test('leaves a day suspicious if a later response without rows should have withdrawn its rows', async () => {
     const context = await openStore();
     const day = '2025-08-01';
     const sent = records(0, 14, { TradDt: '08-01-2025' });
@@ -155,7 +155,7 @@ describe('a response that is loaded after one that was fetched later', () => {
     expect(second).toMatchObject({ counts: { inserted: 3, updated: 4, withdrawn: 0 } });
     expect(second.suspicious).toMatch(/^7 of 23 rows of market\.bhavcopy_cm were not listed any more/);
     expect(await live(context)).toHaveLength(23);
-    const [refused] = await withdrawalsHeldBack(context.db.drizzle, 10, 3);
+    const [withheld] = await withheldWithdrawals(context.db.drizzle, 10, 3);
     const accepting = {
       by: 'me',
       readAgain: (response: KeptResponse) => readToFold(context, response),
@@ -163,7 +163,7 @@ describe('a response that is loaded after one that was fetched later', () => {
     };
     // A response for one of them was fetched later still, and wrote nothing.
     await fetched(4, records(1, 2, { ClosePrice: 101 }))(context, { instruments: ['S001'] });
-    expect(await acceptWithdrawal(context.db, refused?.id ?? 0, accepting)).toMatchObject({
+    expect(await acceptWithdrawal(context.db, withheld?.id ?? 0, accepting)).toMatchObject({
       withdrawn: 6,
       left: 17,
     });
@@ -292,7 +292,7 @@ test('records of instruments that were not requested are stored with a warning, 
     expect((await fetched(3, named)(context, { instruments })).warnings).toEqual([]);
 });
 
-test('a doubt ends with a good response that is later, in whatever order they are loaded', async () => {
+test('a window is suspicious until a good response that is later, in whatever order they are loaded', async () => {
   const ordered = async (...minutes: readonly number[]) => {
     const context = await openStore();
     for (const minute of minutes)
@@ -306,7 +306,7 @@ test('a doubt ends with a good response that is later, in whatever order they ar
         microseconds: 1,
         count: 'accept',
       });
-    return (await listDoubtedWindows(context.db.drizzle, ALWAYS, 5)).length;
+    return (await listSuspiciousWindows(context.db.drizzle, ALWAYS, 5)).length;
   };
   expect(await ordered(2, 1)).toBe(1);
   expect(await ordered(1, 2)).toBe(1);
@@ -314,7 +314,7 @@ test('a doubt ends with a good response that is later, in whatever order they ar
   expect(await ordered(3, 2)).toBe(0);
 });
 
-test('a day that was loaded is in doubt again after a response with records nobody requested, until a good one comes', async () => {
+test('a day that was loaded is suspicious again after a response with records nobody requested, until a good one comes', async () => {
   const context = await openStore();
   const coverage = () => all(context, 'select day::text, state, records::int from etl.coverage');
   await fetched(1, records(0, 40))(context);
@@ -335,7 +335,7 @@ test('a day that was loaded is in doubt again after a response with records nobo
   expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
 });
 
-test('a day in doubt is not empty because of a response without rows whose withdrawal was refused', async () => {
+test('a suspicious day is not empty because of a response without rows whose withdrawal was withheld', async () => {
   const context = await openStore();
   const day = '2025-08-22';
   const sent = records(0, 40, { TradDt: '08-22-2025' });

@@ -15,7 +15,7 @@ import { replay } from './replay-support.ts';
 const SEED = Number(process.env.OVERLAP_SEED ?? 20_250_912);
 const SYMBOLS = 12;
 /**
- * At most so many are missing in a response, so that none of its withdrawals is refused. A day that once had 12 rows
+ * At most so many are missing in a response, so that none of its withdrawals is withheld. A day that once had 12 rows
  * has at least 10, and at least 8 of these are listed again: 4 fewer than 12, and up to 5 may be. With one more it
  * would be 9, and only 6 listed again.
  */
@@ -142,8 +142,10 @@ test('runs whose ranges overlap, at once, end in what was covered last', async (
   }
   expect(source).toMatchObject({ atOnce: 1, requests });
   const all = async (text: string) => (await pipeline.db.pool.query(text)).rows;
-  // Refused withdrawals would leave rows that the fold does not have.
-  expect(await all("select table_name, day, gone from etl.withdrawals where state = 'refused'")).toEqual([]);
+  // Withheld withdrawals would leave rows that the fold does not have.
+  expect(
+    await all("select table_name, day, unlisted_rows from etl.withdrawals where state = 'withheld'"),
+  ).toEqual([]);
   expect(await checkFold(url)).toEqual([]);
 
   // There were responses that came late, rejects and withdrawals.

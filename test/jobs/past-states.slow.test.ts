@@ -7,7 +7,7 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { digestUpTo, verify } from '../../src/load/market/digests.ts';
-import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
+import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
 import { randomFrom } from '../support/chaos/random.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -72,7 +72,7 @@ test('states are shown again to the row while late responses, imports, replays a
   };
   const accept = async (mine: Context) => {
     const readAgain = (response: Parameters<typeof readToFold>[1]) => readToFold(mine, response);
-    for (const { id } of await withdrawalsHeldBack(mine.db.drizzle, 1, 1)) {
+    for (const { id } of await withheldWithdrawals(mine.db.drizzle, 1, 1)) {
       await acceptWithdrawal(mine.db, id, { by: 'me', readAgain, maxWithdrawShare: 0.1 });
     }
   };

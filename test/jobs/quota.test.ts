@@ -64,7 +64,7 @@ describe('the clock of the source', () => {
     expect(hours.now()).toBe(at('23:59:52'));
   });
 
-  test('is not doubted by a refusal later in the hour', () => {
+  test('is not changed by a refusal later in the hour', () => {
     const { clock, hours } = sourceClock('23:00:05');
     hours.hourRefused();
     clock.moveTo(at('23:05:00'));

@@ -8,7 +8,7 @@ import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { differingEntries } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
 import { prune } from '../../src/load/state/responses/responses.ts';
-import { countDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
+import { countSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { newRun, openPool } from '../load/support.ts';
 import { copyResponses } from '../support/copy-responses.ts';
@@ -237,12 +237,12 @@ test('a failed call beside a replay does not keep the coverage from being writte
   expect(await sums(context, [BHAV_COPY.operation])).toEqual([]);
 });
 
-test('a replay settles no doubt on its own', async () => {
+test('a replay settles no suspicious window on its own', async () => {
   const context = await openStore();
   await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5), more: { Count: 25 } });
-  const before = await countDoubtedWindows(context.db.drizzle);
+  const before = await countSuspiciousWindows(context.db.drizzle);
   await replay(context, {});
-  expect.soft(await countDoubtedWindows(context.db.drizzle)).toEqual(before);
+  expect.soft(await countSuspiciousWindows(context.db.drizzle)).toEqual(before);
   const other = await openStore();
   await ask(other, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
   await prune(other.db, new Date(inMonth));

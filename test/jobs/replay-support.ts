@@ -10,7 +10,7 @@ import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { type KeptResponse, packBody } from '../../src/load/state/responses/responses.ts';
 import { type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';
-import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
+import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -216,10 +216,10 @@ export function fetched(minute: number, sent: readonly SourceRecord[], microseco
   };
 }
 
-/** Accepts the withdrawal that was refused last. */
+/** Accepts the withdrawal that was withheld last. */
 export async function acceptRefused(context: Context): Promise<void> {
-  const [refused] = await withdrawalsHeldBack(context.db.drizzle, 1, 0);
-  await acceptWithdrawal(context.db, refused?.id ?? 0, {
+  const [withheld] = await withheldWithdrawals(context.db.drizzle, 1, 0);
+  await acceptWithdrawal(context.db, withheld?.id ?? 0, {
     by: 'me',
     readAgain: (response: KeptResponse) => readToFold(context, response),
     maxWithdrawShare: 0.1,

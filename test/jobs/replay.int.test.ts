@@ -92,7 +92,7 @@ describe('all operations, corrected once and with an instrument missing once', (
     }
     expect(await instrumentsOf(empty)).toEqual(await instrumentsOf(original));
     expect(await coverageOf(empty)).toEqual(await coverageOf(original));
-    const responses = `select operation, position, said, records, diagnostic, entries, is_doubted, is_believed
+    const responses = `select operation, position, said, records, diagnostic, entries, is_suspicious, is_believed
       from etl.responses where ${FROM_SOURCE} order by position`;
     expect((await empty.db.pool.query(responses)).rows).toEqual(
       (await original.db.pool.query(responses)).rows,

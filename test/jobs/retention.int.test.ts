@@ -16,14 +16,14 @@ test('what old runs left is deleted, but for what something refers to', async ({
             ('backfill', 'test', '{}', '2025-01-01', '2025-01-01', 'completed', now()),
             ('backfill', 'test', '{}', '2025-01-01', '2025-01-01', 'running', null) returning id::int`,
   );
-  const [done, doubted, open] = made.rows.map(({ id }) => id) as [number, number, number];
+  const [done, suspicious, open] = made.rows.map(({ id }) => id) as [number, number, number];
   // Ranges that were not requested, beside one that was.
   await pool.query(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, state, suspicious)
      select r.id, 'GetSeriesChange', 'NSE', '2025-01-01', '2025-01-01', s.state, s.why
        from etl.runs r, (values ('skipped', null), ('failed', null), ('loaded', 'fewer rows than before')) s(state, why)
       where r.id = $1 or r.id = any($2) and s.why is null`,
-    [doubted, [done, open]],
+    [suspicious, [done, open]],
   );
   await pool.query(`insert into etl.alerts (kind, subject, message, facts) values ('gaps', 'a', 'a', '{}')`);
   await pool.query(
@@ -32,14 +32,14 @@ test('what old runs left is deleted, but for what something refers to', async ({
             ('row_count', 'warning', 'GetBhavCopyCM', 'NSE', '2025-01-01', 'B', null)`,
   );
   await pool.query(`insert into etl.call_budget (key_hash, hour, calls) values ('k', now(), 7)`);
-  // Two that were held back: of one, the state of its day still follows.
+  // Two that were withheld: of one, the state of its day still follows.
   await pool.query(
     `with kept as (
-       insert into etl.withdrawals (load_id, window_id, run_id, operation, exchange, table_name, day, state, gone, most, rows_left, position, rows)
+       insert into etl.withdrawals (load_id, window_id, run_id, operation, exchange, table_name, day, state, unlisted_rows, max_rows, remaining_rows, position, rows)
        select 1, window_id, run_id, operation, exchange, 'bhavcopy_cm', to_date - before, 'outdated', before + 1, 9, 0, position, '[]'
          from etl.responses, (values (0), (1)) days(before)
        returning operation, exchange, day, position
-     ) update etl.coverage c set held_back_position = kept.position from kept
+     ) update etl.coverage c set withheld_position = kept.position from kept
         where (c.operation, c.exchange, c.day, c.instrument) = (kept.operation, kept.exchange, kept.day, '')`,
   );
   const rows = () =>
@@ -60,12 +60,12 @@ test('what old runs left is deleted, but for what something refers to', async ({
   expect(await rows()).toEqual(before);
   expect(await pruneRuns(later)).toEqual(counted);
   expect(counted).toEqual({ ...none, runs: 1, windows: 4, alerts: 1, withdrawals: 1, findings: 1, hours: 1 });
-  expect(await query(context, 'select gone from etl.withdrawals')).toEqual([{ gone: 1 }]);
+  expect(await query(context, 'select unlisted_rows from etl.withdrawals')).toEqual([{ unlisted_rows: 1 }]);
   expect(await query(context, 'select instrument from etl.findings')).toEqual([{ instrument: 'B' }]);
   const left = await rows();
   expect(left).toEqual([
     expect.objectContaining({ state: 'loaded' }),
-    { run: doubted, state: 'loaded' },
+    { run: suspicious, state: 'loaded' },
     { run: open, state: 'failed' },
     { run: open, state: 'skipped' },
   ]);

@@ -207,10 +207,10 @@ const stored = async () => ({
     `select concat_ws(' ', operation, exchange, from_date, to_date, record) as row from etl.rejects where resolved_at is null order by 1`,
   ),
   withdrawals: await selected(
-    `select concat_ws(' ', table_name, exchange, day, position, state, gone, most, rows_left) as row from etl.withdrawals order by 1`,
+    `select concat_ws(' ', table_name, exchange, day, position, state, unlisted_rows, max_rows, remaining_rows) as row from etl.withdrawals order by 1`,
   ),
   facts: await selected(
-    `select jsonb_build_array(position, said, records, diagnostic, entries, is_doubted)::text as row from etl.responses
+    `select jsonb_build_array(position, said, records, diagnostic, entries, is_suspicious)::text as row from etl.responses
       where operation in (${operations.map(({ name }) => `'${name}'`).join(', ')}) order by 1`,
   ),
   differing: (await compareSums(context.db, 60_000)).differing,

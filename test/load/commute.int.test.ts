@@ -377,7 +377,7 @@ async function refusals(): Promise<{ id: number; fetchedAt: number; name: string
     operation: string;
     day: string | null;
   }>(
-    `select id::int, position as at, exchange, operation, day::text from etl.withdrawals where state = 'refused' order by id`,
+    `select id::int, position as at, exchange, operation, day::text from etl.withdrawals where state = 'withheld' order by id`,
   );
   return found.rows.map(({ id, at, exchange, operation, day }) => {
     const kind = (Object.keys(KINDS) as Kind[]).find((one) => KINDS[one].operation === operation);

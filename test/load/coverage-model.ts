@@ -1,5 +1,5 @@
 import type { Position } from '../../src/core/position.ts';
-import { type CoverageState, HELD_BACK } from '../../src/load/state/registers.ts';
+import { type CoverageState, WITHHELD } from '../../src/load/state/registers.ts';
 
 // A model of the registers of `etl.coverage`: how facts move them, and which state follows from them.
 
@@ -19,11 +19,11 @@ export interface EntryFact extends Said {
    * Did it hold records that nobody requested, or fewer than it stated? Then its days are not loaded, whatever was
    * before.
    */
-  readonly doubted: boolean;
+  readonly suspicious: boolean;
   /** Whether it took the last row of the day, as the fold of rows found. */
   readonly emptied: boolean;
-  /** Whether it listed too few rows of the day, so that its withdrawal was held back. */
-  readonly heldBack: boolean;
+  /** Whether it listed too few rows of the day, so that its withdrawal was withheld. */
+  readonly withheld: boolean;
 }
 
 /** What is known of an entry; all are null where nothing is. */
@@ -32,19 +32,19 @@ export interface Registers {
   readonly last: (Said & { readonly position: Position }) | null;
   /** The newest that had records of it. */
   readonly loaded: { readonly position: Position; readonly records: number } | null;
-  /** The newest one that is doubted, that took the last row of the day, and whose withdrawal was held back. */
-  readonly doubted: Position | null;
+  /** The newest one that is suspicious, that took the last row of the day, and whose withdrawal was withheld. */
+  readonly suspicious: Position | null;
   readonly emptied: Position | null;
-  readonly heldBack: Position | null;
+  readonly withheld: Position | null;
 }
 
 /** Nothing is known. */
 export const NO_REGISTERS: Registers = {
   last: null,
   loaded: null,
-  doubted: null,
+  suspicious: null,
   emptied: null,
-  heldBack: null,
+  withheld: null,
 };
 
 /** The registers after a single fact. */
@@ -53,16 +53,16 @@ export function registersOf({
   said,
   records,
   diagnostic,
-  doubted,
+  suspicious,
   emptied,
-  heldBack,
+  withheld,
 }: EntryFact): Registers {
   return {
     last: { position, said, records, diagnostic },
     loaded: said === 'loaded' ? { position, records } : null,
-    doubted: doubted ? position : null,
+    suspicious: suspicious ? position : null,
     emptied: emptied ? position : null,
-    heldBack: heldBack ? position : null,
+    withheld: withheld ? position : null,
   };
 }
 
@@ -85,20 +85,20 @@ export function join(known: Registers, incoming: Registers): Registers {
   return {
     last: newer(known.last, incoming.last),
     loaded: newer(known.loaded, incoming.loaded),
-    doubted: greater(known.doubted, incoming.doubted),
+    suspicious: greater(known.suspicious, incoming.suspicious),
     emptied: greater(known.emptied, incoming.emptied),
-    heldBack: greater(known.heldBack, incoming.heldBack),
+    withheld: greater(known.withheld, incoming.withheld),
   };
 }
 
 /**
  * The same for a late response, after which the rows of the day were folded: the fold says which responses took the
- * last row of the day and which were held back, also where that is other than before.
+ * last row of the day and which were withheld, also where that is other than before.
  */
 export const joinFolded = (known: Registers, incoming: Registers): Registers => ({
   ...join(known, incoming),
   emptied: incoming.emptied,
-  heldBack: incoming.heldBack,
+  withheld: incoming.withheld,
 });
 
 /** The registers that follow from facts, in whatever order they are given. */
@@ -106,18 +106,18 @@ export const sum = (facts: readonly EntryFact[]): Registers =>
   facts.map(registersOf).reduce(join, NO_REGISTERS);
 
 /** The state of an entry, its records and its diagnostic; null where nothing is known. */
-export function stateOf({ last, loaded, doubted, emptied, heldBack }: Registers): Said | null {
+export function stateOf({ last, loaded, suspicious, emptied, withheld }: Registers): Said | null {
   if (last === null) return null;
-  // A response that fills one table and takes the last row of another loads the day; one that is doubted never does.
+  // A response that fills one table and takes the last row of another loads the day; one that is suspicious never does.
   const isLoaded =
     loaded !== null &&
-    (doubted === null || loaded.position > doubted) &&
+    (suspicious === null || loaded.position > suspicious) &&
     (emptied === null || loaded.position >= emptied);
   // It is not known that there is nothing: a day stays a gap until a better response comes or a person decides.
-  const isHeldBack = heldBack === last.position && (last.said === 'empty' || last.said === 'not_published');
+  const isWithheld = withheld === last.position && (last.said === 'empty' || last.said === 'not_published');
   return {
-    said: isLoaded ? 'loaded' : isHeldBack ? 'failed' : last.said,
+    said: isLoaded ? 'loaded' : isWithheld ? 'failed' : last.said,
     records: isLoaded ? loaded.records : last.records,
-    diagnostic: isHeldBack ? HELD_BACK : last.diagnostic,
+    diagnostic: isWithheld ? WITHHELD : last.diagnostic,
   };
 }

@@ -27,11 +27,11 @@ interface StoredState {
 const numbers = fc.array(fc.nat(), { minLength: ENTRIES, maxLength: ENTRIES });
 
 /** What one response, or a second reading of it, says of every entry. */
-function factsOf(position: Position, drawn: readonly number[], doubted: boolean): EntryFact[] {
+function factsOf(position: Position, drawn: readonly number[], suspicious: boolean): EntryFact[] {
   return drawn.map((one) => {
     const said = COVERAGE_STATES[one % COVERAGE_STATES.length] ?? 'failed';
     const diagnostic = one % 7 === 0 ? `diagnostic ${one % 100}` : null;
-    return { position, said, records: one % 5, diagnostic, doubted, emptied: false, heldBack: false };
+    return { position, said, records: one % 5, diagnostic, suspicious, emptied: false, withheld: false };
   });
 }
 
@@ -47,14 +47,14 @@ test('coverage after responses in any order, some of them read again, has the re
     }));
     for (const { drawn, at } of shuffled(inOrder, first)) {
       const position = positionOf(at);
-      // Whether a response is doubted does not change when it is read again.
-      const doubted = at % 4 === 2;
-      const facts = factsOf(position, drawn, doubted);
+      // Whether a response is suspicious does not change when it is read again.
+      const suspicious = at % 4 === 2;
+      const facts = factsOf(position, drawn, suspicious);
       const coverage = facts.map(({ said, records, diagnostic }, entry) => ({
         ...{ day: dayOf(first * ENTRIES + entry), instrument: '', variant: '', state: said, records },
         ...(diagnostic !== null && { diagnostic }),
       }));
-      await writeCoverage(db.drizzle, { ...PAIR, runId: 1, windowId: null, position, coverage, doubted });
+      await writeCoverage(db.drizzle, { ...PAIR, runId: 1, windowId: null, position, coverage, suspicious });
       for (const [entry, fact] of facts.entries()) known[entry]?.push(fact);
     }
     for (const facts of known) {
@@ -80,13 +80,13 @@ test('the state of a row of coverage follows from its registers as in the model,
       registers.push({
         last: { position: positionOf(2), said, records: 0, diagnostic: 'last' },
         loaded: loadedAt === null ? null : { position: loadedAt, records: 7 },
-        doubted: position(2),
+        suspicious: position(2),
         emptied: position(4),
-        heldBack: position(6),
+        withheld: position(6),
       });
     }
   }
-  const rows = registers.map(({ last, loaded, doubted, emptied, heldBack }, at) => ({
+  const rows = registers.map(({ last, loaded, suspicious, emptied, withheld }, at) => ({
     ...{
       ...PAIR,
       day: dayOf(at),
@@ -96,8 +96,8 @@ test('the state of a row of coverage follows from its registers as in the model,
       last_said: last?.said,
     },
     ...{ last_records: 0, last_diagnostic: 'last', loaded_position: loaded?.position ?? null },
-    ...{ loaded_records: loaded?.records ?? null, doubted_position: doubted },
-    ...{ emptied_position: emptied, held_back_position: heldBack },
+    ...{ loaded_records: loaded?.records ?? null, suspicious_position: suspicious },
+    ...{ emptied_position: emptied, withheld_position: withheld },
   }));
   const columns = Object.keys(rows[0] ?? {}).join(', ');
   await context.db.pool.query(

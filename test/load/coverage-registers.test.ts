@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Position, positionAt } from '../../src/core/position.ts';
-import { HELD_BACK } from '../../src/load/state/registers.ts';
+import { WITHHELD } from '../../src/load/state/registers.ts';
 import { forAll } from '../support/for-all.ts';
 import {
   type EntryFact,
@@ -28,15 +28,15 @@ function expectSame(found: unknown, expected: unknown): void {
 
 /** The fact that a number stands for, which fast-check draws and shrinks faster than records. */
 function factOf(drawn: number, at: number): EntryFact {
-  const doubted = drawn % 5 === 0;
+  const suspicious = drawn % 5 === 0;
   return {
     position: positionOf(at),
-    said: doubted ? 'failed' : (SAID[drawn % SAID.length] ?? 'failed'),
+    said: suspicious ? 'failed' : (SAID[drawn % SAID.length] ?? 'failed'),
     records: (drawn >> 4) % 7,
     diagnostic: drawn % 11 === 0 ? `diagnostic ${drawn}` : null,
-    doubted,
+    suspicious,
     emptied: (drawn >> 7) % 3 === 0,
-    heldBack: (drawn >> 9) % 3 === 0,
+    withheld: (drawn >> 9) % 3 === 0,
   };
 }
 const drawnFact = fc.nat(0xffff);
@@ -91,7 +91,7 @@ interface Response {
   readonly early: boolean;
   /** What a call said that had no response. */
   readonly said: (typeof SAID)[number];
-  /** Has a person accepted what was held back of it? */
+  /** Has a person accepted what was withheld of it? */
   readonly accepted: boolean;
 }
 
@@ -141,7 +141,7 @@ const inOrder = (responses: readonly Response[]) =>
 /** What became of the rows of a day when a response was folded. */
 interface Folded {
   readonly emptied: boolean;
-  readonly heldBack: boolean;
+  readonly withheld: boolean;
 }
 
 /** Folds the rows of a day: what each of the responses did to them, in their order. */
@@ -153,9 +153,9 @@ function foldRows(responses: readonly Response[], day: number): Map<Response, Fo
     const listed = response.symbols[day] ?? 0;
     rows |= listed;
     const gone = response.kind === 'full' && !response.rejects ? rows & ~listed : 0;
-    const heldBack = bits(gone) > MOST_WITHDRAWN && !response.accepted;
-    if (!heldBack) rows &= ~gone;
-    done.set(response, { emptied: gone !== 0 && !heldBack && rows === 0, heldBack });
+    const withheld = bits(gone) > MOST_WITHDRAWN && !response.accepted;
+    if (!withheld) rows &= ~gone;
+    done.set(response, { emptied: gone !== 0 && !withheld && rows === 0, withheld });
   }
   return done;
 }
@@ -184,12 +184,12 @@ function reported(responses: readonly Response[], day: number, instrument: boole
     const own = saidOf(response, day, instrument);
     if (own === null) continue;
     const hasNothing: boolean = own.said === 'empty' || own.said === 'not_published';
-    const diagnostic: string | null = hasNothing && folded?.heldBack === true ? HELD_BACK : own.diagnostic;
+    const diagnostic: string | null = hasNothing && folded?.withheld === true ? WITHHELD : own.diagnostic;
     const stays: boolean = !response.strays && folded?.emptied !== true;
     if (own.said === 'loaded') known = own;
     else if (stays && known?.said === 'loaded')
       known = { said: 'loaded', records: known.records, diagnostic };
-    else known = { said: diagnostic === HELD_BACK ? 'failed' : own.said, records: own.records, diagnostic };
+    else known = { said: diagnostic === WITHHELD ? 'failed' : own.said, records: own.records, diagnostic };
   }
   return known;
 }
@@ -207,9 +207,9 @@ function factAbout(
   return {
     ...said,
     position,
-    doubted: strays,
+    suspicious: strays,
     emptied: folded?.emptied ?? false,
-    heldBack: folded?.heldBack ?? false,
+    withheld: folded?.withheld ?? false,
   };
 }
 
@@ -263,8 +263,8 @@ describe('the registers of an entry', () => {
     const own = facts.find(({ position }) => position === response.position);
     const incoming = own === undefined ? NO_REGISTERS : registersOf(own);
     if (!isFolded) return join(known, incoming);
-    const { emptied, heldBack } = sum(facts);
-    return joinFolded(known, { ...incoming, emptied, heldBack });
+    const { emptied, withheld } = sum(facts);
+    return joinFolded(known, { ...incoming, emptied, withheld });
   }
 });
 
@@ -279,11 +279,15 @@ describe('the state of an entry', () => {
     ],
     ['where one takes the last row after it was loaded', { loaded: before, emptied: now }, 'empty'],
     ['where one took the last row before it was loaded', { loaded: now, emptied: before }, 'loaded'],
-    ['where one that had been loaded is doubted as it is read now', { loaded: now, doubted: now }, 'empty'],
-    ['where the loaded one is newer than the doubted', { loaded: now, doubted: before }, 'loaded'],
-    ['where the newest was held back', { heldBack: now }, 'failed'],
-    ['where it was held back and the rows are loaded', { loaded: before, heldBack: now }, 'loaded'],
-    ['where an older one was held back', { heldBack: before }, 'empty'],
+    [
+      'where one that had been loaded is suspicious as it is read now',
+      { loaded: now, suspicious: now },
+      'empty',
+    ],
+    ['where the loaded one is newer than the suspicious', { loaded: now, suspicious: before }, 'loaded'],
+    ['where the newest was withheld', { withheld: now }, 'failed'],
+    ['where it was withheld and the rows are loaded', { loaded: before, withheld: now }, 'loaded'],
+    ['where an older one was withheld', { withheld: before }, 'empty'],
   ])('%s', (_, { loaded, ...positions }: Partial<Record<keyof Registers, Position>>, said) => {
     const registers = {
       ...NO_REGISTERS,
@@ -296,7 +300,7 @@ describe('the state of an entry', () => {
 
   test('is unknown where nothing is known, and that of the newest where it is no response', () => {
     expect(stateOf(NO_REGISTERS)).toBeNull();
-    const heldBack = { ...NO_REGISTERS, last: { ...last, said: 'blocked' as const }, heldBack: now };
-    expect(stateOf(heldBack)).toEqual({ said: 'blocked', records: 0, diagnostic: null });
+    const withheld = { ...NO_REGISTERS, last: { ...last, said: 'blocked' as const }, withheld: now };
+    expect(stateOf(withheld)).toEqual({ said: 'blocked', records: 0, diagnostic: null });
   });
 });

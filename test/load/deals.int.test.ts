@@ -117,7 +117,7 @@ const drawnDeal = fc.record({
   price: fc.constant(81.5),
 });
 
-/** So few that no withdrawal is held back: at most five rows of a day are gone at once. */
+/** So few that no withdrawal is withheld: at most five rows of a day are gone at once. */
 const drawnResponses = fc.array(
   fc.record({
     day: fc.constantFrom('2025-02-26', DAY),

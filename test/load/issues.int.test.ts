@@ -38,7 +38,7 @@ const facts = fc.record({
       exchange,
       day: fc.option(day),
       gone: fc.integer({ min: 1, max: 900 }),
-      state: fc.constantFrom('refused', 'accepted', 'outdated', 'withdrawn'),
+      state: fc.constantFrom('withheld', 'accepted', 'outdated', 'withdrawn'),
     }),
   ),
   findings: fc.uniqueArray(
@@ -87,7 +87,7 @@ function expected({ rejects, good, withdrawals, findings }: Facts) {
   }
   const grouped = [...counted.values()].map(({ line, items }) => [...line, items, items]);
   const held = withdrawals
-    .filter(({ state }) => state === 'refused')
+    .filter(({ state }) => state === 'withheld')
     .map((one) => ['withdrawal', 1, 'bhavcopy_cm', one.exchange, one.day, 1, one.gone]);
   return [...grouped, ...held].map((line) => line.join()).sort();
 }
@@ -109,7 +109,7 @@ test('issues are the open rejects by day, withheld withdrawals and open findings
       [JSON.stringify(stored.rejects.map((one) => ({ ...one, at: at(one.response) })))],
     );
     await store.pool.query(
-      `insert into etl.withdrawals (load_id, window_id, run_id, operation, exchange, table_name, day, state, gone, most, rows_left, position, rows)
+      `insert into etl.withdrawals (load_id, window_id, run_id, operation, exchange, table_name, day, state, unlisted_rows, max_rows, remaining_rows, position, rows)
          select 1, 1, 1, 'GetBhavCopyCM', w->>'exchange', 'bhavcopy_cm', (w->>'day')::date, w->>'state', (w->>'gone')::int, 900, 0, now(), '[]'
            from jsonb_array_elements($1) as w`,
       [JSON.stringify(stored.withdrawals)],
@@ -145,14 +145,14 @@ test('issues are the open rejects by day, withheld withdrawals and open findings
   });
 });
 
-test('of doubted responses to the same request the last one is listed, until one that is not doubted', async () => {
+test('of suspicious responses to the same request the last one is listed, until one that is not suspicious', async () => {
   const store = await openStore();
   const runId = await newRun(store);
-  const respond = async (second: number, doubt: string | null) => {
+  const respond = async (second: number, suspicious: string | null) => {
     const windowId = await newWindow(store, runId, 'loaded');
     await store.pool.query('update etl.windows set suspicious = $2, unsettled = $2 where id = $1', [
       windowId,
-      doubt,
+      suspicious,
     ]);
     await store.pool.query(
       `insert into etl.responses (operation, exchange, from_date, to_date, instruments, variant, is_filtered, position, is_believed, window_id, run_id, params, fetched_at, called_on)

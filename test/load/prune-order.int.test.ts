@@ -41,8 +41,8 @@ async function stored(
   const found = await db.pool.query<{ text: string }>(
     `${parts.join(' union all ')}
      union all select concat_ws(' ', 'coverage', operation, day, state, records) from etl.coverage where exchange = $1
-     union all select concat_ws(' ', 'held back', table_name, day, gone, rows_left, most) from etl.withdrawals
-       where exchange = $1 and state = 'refused' order by 1`,
+     union all select concat_ws(' ', 'withheld', table_name, day, unlisted_rows, remaining_rows, max_rows) from etl.withdrawals
+       where exchange = $1 and state = 'withheld' order by 1`,
     [exchange],
   );
   return found.rows.map(({ text }) => text);
@@ -51,7 +51,7 @@ async function stored(
 async function acceptAll({ context, exchange }: Position): Promise<number> {
   const { db, config } = context;
   const found = await db.pool.query<{ id: number }>(
-    `select id::int from etl.withdrawals where exchange = $1 and state = 'refused' order by table_name, day, position`,
+    `select id::int from etl.withdrawals where exchange = $1 and state = 'withheld' order by table_name, day, position`,
     [exchange],
   );
   for (const { id } of found.rows) {

@@ -123,9 +123,9 @@ test('a response that a late one leaves nothing to take says so no more', async 
     await load(exchange, 3, []);
   }
   await load('NSE', 2, []);
-  const took = `select exchange, extract(minute from position)::int as minute, day::text, state, gone, rows_left as left
+  const took = `select exchange, extract(minute from position)::int as minute, day::text, state, unlisted_rows, remaining_rows
                   from etl.withdrawals order by 1, 2`;
-  const withdrawn = { day: LAST, state: 'withdrawn', gone: 1, left: 0 };
+  const withdrawn = { day: LAST, state: 'withdrawn', unlisted_rows: 1, remaining_rows: 0 };
   expect(await query(context, took)).toEqual([
     { exchange: 'BSE', minute: 3, ...withdrawn },
     { exchange: 'NSE', minute: 2, ...withdrawn },

@@ -102,8 +102,8 @@ export async function load(database: Database, response: Response): Promise<Reco
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],
-    doubts: [],
-    doubtsWithoutReject: [],
+    suspicions: [],
+    suspicionsWithoutReject: [],
     readAgain: unkept,
   });
 }

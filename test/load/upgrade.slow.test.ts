@@ -13,7 +13,7 @@ import { type Column, columnsOf, contentsOf } from './database-contents.ts';
 import { openPool } from './support.ts';
 
 /**
- * A filled database as 0.1.0 leaves it: all operations, corrected rows, rejects, withdrawals that were held back, one
+ * A filled database as 0.1.0 leaves it: all operations, corrected rows, rejects, withdrawals that were withheld, one
  * that was accepted, an imported file, responses loaded late, and a rebuild of the bhav copies that was interrupted.
  * `before_rebuild` has copies of its tables from before. Until 0.1.0 is released, a change of the schema makes it anew:
  * `filled-database.slow.test.ts` does, and says how.
@@ -99,7 +99,7 @@ test.each([
         'select operation, exchange, day, instrument, variant, state, records, diagnostic from %',
       'etl.rejects': 'select operation, exchange, fingerprint, record::text from % where resolved_at is null',
       'etl.withdrawals':
-        "select operation, exchange, table_name, day, gone, most, rows_left, state, accepted_by from % where state in ('refused', 'accepted')",
+        "select operation, exchange, table_name, day, unlisted_rows, max_rows, remaining_rows, state, accepted_by from % where state in ('withheld', 'accepted')",
     };
     for (const [table, select] of Object.entries(reported)) {
       const all = (from: string) =>

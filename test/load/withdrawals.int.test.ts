@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
-import { countDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
-import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
+import { countSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
+import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, contextOf, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
@@ -54,9 +54,16 @@ test('each day is compared with its own rows: a response that ends two days earl
     true,
   );
   expect(early.withdrawn).toBe(0);
-  expect(early.withdrawals.map(({ day, state, gone, left }) => [day, state, gone, left])).toEqual([
-    ['2025-07-21', 'refused', 100, 0],
-    ['2025-07-22', 'refused', 100, 0],
+  expect(
+    early.withdrawals.map(({ day, state, unlistedRows, remainingRows }) => [
+      day,
+      state,
+      unlistedRows,
+      remainingRows,
+    ]),
+  ).toEqual([
+    ['2025-07-21', 'withheld', 100, 0],
+    ['2025-07-22', 'withheld', 100, 0],
   ]);
   expect(early.suspicious).toEqual([expect.stringMatching(/of 2025-07-21 .*of 2025-07-22/)]);
   expect(await live(store)).toBe(2_200);
@@ -69,7 +76,7 @@ test('each day is compared with its own rows: a response that ends two days earl
   );
   expect(half).toMatchObject({
     withdrawn: 0,
-    withdrawals: [{ day: '2025-07-04', gone: 50, state: 'refused' }],
+    withdrawals: [{ day: '2025-07-04', unlistedRows: 50, state: 'withheld' }],
   });
 });
 
@@ -85,23 +92,29 @@ test('rows are not withdrawn a few at a time: a day is compared with the most ro
   expect(await live(store)).toBe(15);
 });
 
-test('what was refused is listed with rows, until a person or a better response decides', async () => {
+test('what was withheld is listed with rows, until a person or a better response decides', async () => {
   const store = await openStore();
   await response(store, rows(DAY, 0, 20));
   await response(store, rows(DAY, 12, 20));
-  const [refused, ...more] = await withdrawalsHeldBack(store.drizzle, 10, 3);
+  const [withheld, ...more] = await withheldWithdrawals(store.drizzle, 10, 3);
   expect(more).toEqual([]);
-  expect(refused).toMatchObject({ day: DAY, gone: 12, left: 8, most: 20, table: 'bhavcopy_cm' });
-  expect(refused?.rows).toHaveLength(3);
-  expect(refused?.rows[0]).toMatchObject({ exchange: 'NSE', series: 'EQ', trade_date: DAY });
+  expect(withheld).toMatchObject({
+    day: DAY,
+    unlistedRows: 12,
+    remainingRows: 8,
+    maxRows: 20,
+    table: 'bhavcopy_cm',
+  });
+  expect(withheld?.rows).toHaveLength(3);
+  expect(withheld?.rows[0]).toMatchObject({ exchange: 'NSE', series: 'EQ', trade_date: DAY });
   // The day comes in full again: nothing is left to decide.
   await response(store, rows(DAY, 0, 20));
-  expect(await withdrawalsHeldBack(store.drizzle, 10, 3)).toEqual([]);
-  expect(await acceptWithdrawal(store, refused?.id ?? 0, ME)).toBeNull();
+  expect(await withheldWithdrawals(store.drizzle, 10, 3)).toEqual([]);
+  expect(await acceptWithdrawal(store, withheld?.id ?? 0, ME)).toBeNull();
 
   await response(store, rows(DAY, 12, 20));
-  const [again] = await withdrawalsHeldBack(store.drizzle, 10, 3);
-  expect(await countDoubtedWindows(store.drizzle)).toMatchObject([{ windows: 1 }]);
+  const [again] = await withheldWithdrawals(store.drizzle, 10, 3);
+  expect(await countSuspiciousWindows(store.drizzle)).toMatchObject([{ windows: 1 }]);
   const before = (await store.pool.query('select market.state()::int as state')).rows[0].state;
   expect(await acceptWithdrawal(store, again?.id ?? 0, ME)).toMatchObject({
     withdrawn: 12,
@@ -111,7 +124,7 @@ test('what was refused is listed with rows, until a person or a better response 
   expect(await live(store)).toBe(8);
   expect(await coverage(store)).toEqual([{ state: 'loaded', records: 8 }]);
   // One was settled by a better response, the other by a person.
-  expect(await countDoubtedWindows(store.drizzle)).toEqual([]);
+  expect(await countSuspiciousWindows(store.drizzle)).toEqual([]);
   const past = await store.pool.query(
     `select (select count(*)::int from market_history.bhavcopy_cm_at(${before})) as before,
        (select count(*)::int from market_history.bhavcopy_cm_at(${before + 1})) as after`,
@@ -127,7 +140,7 @@ test('where a session always has rows, a response without any withdraws none, ho
   await response(store, rows(DAY, 0, 1));
   expect(await response(store, [])).toMatchObject({
     withdrawn: 0,
-    withdrawals: [{ day: DAY, gone: 1, left: 0, state: 'refused' }],
+    withdrawals: [{ day: DAY, unlistedRows: 1, remainingRows: 0, state: 'withheld' }],
   });
   expect(await live(store)).toBe(1);
 });
@@ -139,7 +152,7 @@ test('a day that loses its last rows is loaded no longer, and the report says so
   const gone = await response(store, [], undefined, true);
   expect(gone).toMatchObject({
     withdrawn: 3,
-    withdrawals: [{ day: DAY, gone: 3, left: 0, state: 'withdrawn' }],
+    withdrawals: [{ day: DAY, unlistedRows: 3, remainingRows: 0, state: 'withdrawn' }],
   });
   expect(await coverage(store)).toEqual([{ state: 'empty', records: 0 }]);
 });

@@ -90,10 +90,10 @@ export const NAMED: readonly Mutant[] = [
     test: COVERAGE,
   },
   {
-    name: 'doubted-once-and-never-after',
+    name: 'suspicious-once-and-never-after',
     file: WRITE_COVERAGE,
-    from: "newest('doubted_position')",
-    to: "['doubted_position', incoming('doubted_position')] as const",
+    from: "newest('suspicious_position')",
+    to: "['suspicious_position', incoming('suspicious_position')] as const",
     test: COVERAGE,
   },
   {

@@ -28,6 +28,9 @@ const INSTEAD: readonly (readonly [RegExp, string])[] = [
   [/\bnever[ _]asked\b/gi, 'not requested yet'],
   [/\bcounts? as\b(?! \()/gi, 'is taken as, is'],
   [/\b(?:is|are) for\b/gi, 'the verb that is meant: concerns, belongs to, reads'],
+  [/doubt/gi, 'suspicious, where a response is meant; unclear, where a text is'],
+  [/held[ _]back|heldBack/gi, 'withheld'],
+  [/(?:refused|kept) withdrawal|withdrawals? (?:is|are|was|were) (?:refused|kept)/gi, 'withheld'],
   [/’/g, "the apostrophe '"],
 ];
 

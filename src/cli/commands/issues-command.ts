@@ -69,7 +69,7 @@ function headline({ kind, operation, exchange, exchanges, from, to, subject, ite
     case 'reject':
       return `${plural(items, 'reject')}: ${titleOf(operation)} ${where}`;
     case 'withdrawal':
-      return `${plural(effect ?? 0, 'row')} no longer listed, and kept: ${titleOf(operation)} ${where}`;
+      return `withheld withdrawal of ${plural(effect ?? 0, 'row')}: ${titleOf(operation)} ${where}`;
     case 'suspicious':
       return `suspicious response: ${[titleOf(operation), where, subject].filter(Boolean).join(' ')}`;
     case 'corporate_action':

@@ -1,11 +1,11 @@
 import { usageError } from '../../core/errors.ts';
-import { readHeldBack, withdrawalsHeldBack } from '../../load/state/withdrawals.ts';
+import { readWithheld, withheldWithdrawals } from '../../load/state/withdrawals.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { type Column, count, momentText, plural, table } from '../output.ts';
 import { dataSetColumns } from '../run-output.ts';
 
-type HeldBack = Awaited<ReturnType<typeof withdrawalsHeldBack>>[number];
+type Withheld = Awaited<ReturnType<typeof withheldWithdrawals>>[number];
 
 interface Flags extends JsonFlag {
   readonly limit: number;
@@ -14,18 +14,18 @@ interface Flags extends JsonFlag {
 /** How many rows of each are shown as examples. */
 const SAMPLES = 3;
 
-const COLUMNS: readonly Column<HeldBack>[] = [
+const COLUMNS: readonly Column<Withheld>[] = [
   { head: 'withdrawal', cell: (one) => one.id },
-  ...dataSetColumns<HeldBack>(),
+  ...dataSetColumns<Withheld>(),
   { head: 'day', cell: (one) => one.day ?? '' },
-  { head: 'not listed', cell: (one) => one.gone },
-  { head: 'would be left', cell: (one) => one.left },
-  { head: 'most', cell: (one) => one.most },
+  { head: 'not listed', cell: (one) => one.unlistedRows },
+  { head: 'would be left', cell: (one) => one.remainingRows },
+  { head: 'most', cell: (one) => one.maxRows },
   { head: 'for example', cell: (one) => one.rows.map(sampleText).join('; ') },
 ];
 
 /** The key of a row without what other columns of the table show. */
-function sampleText(row: HeldBack['rows'][number]): string {
+function sampleText(row: Withheld['rows'][number]): string {
   return Object.entries(row)
     .filter(([column, value]) => column !== 'exchange' && !column.endsWith('_date') && value)
     .map(([, value]) => value)
@@ -33,19 +33,19 @@ function sampleText(row: HeldBack['rows'][number]): string {
 }
 
 export const notFound = (id: number) =>
-  usageError(`no withdrawal ${id} is waiting for a decision ("eod withdrawals" lists them)`);
+  usageError(`no withdrawal ${id} is withheld ("eod withdrawals" lists them)`);
 
 export async function showWithdrawal(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
   const { db, config } = await openContext(cli);
-  const found = await readHeldBack(db.drizzle, id);
+  const found = await readWithheld(db.drizzle, id);
   if (found === null) throw notFound(id);
   if (flags.json === true) return printJson(cli, found);
-  const { table: name, exchange, day, gone, left, most, reason, runId, windowId } = found;
+  const { table: name, exchange, day, unlistedRows, remainingRows, maxRows, reason, runId, windowId } = found;
   print(
     cli,
     [
       `withdrawal ${id}: ${[`market.${name}`, exchange, day].filter(Boolean).join(' ')}`,
-      `${plural(gone, 'row')} not listed any more, ${count(left)} would be left, of at most ${count(most)}`,
+      `${plural(unlistedRows, 'row')} not listed any more, ${count(remainingRows)} would be left, of at most ${count(maxRows)}`,
       ...(reason === null ? [] : [reason]),
       `by run ${runId}, window ${windowId}; noted at ${momentText(found.notedAt, config.EOD_TIMEZONE)} (${config.EOD_TIMEZONE})`,
       '',
@@ -56,7 +56,7 @@ export async function showWithdrawal(cli: Cli, id: number, flags: JsonFlag): Pro
 
 export async function listWithdrawals(cli: Cli, flags: Flags): Promise<void> {
   const { db } = await openContext(cli);
-  const heldBack = await withdrawalsHeldBack(db.drizzle, flags.limit, SAMPLES);
-  if (flags.json === true) return printJson(cli, heldBack);
-  print(cli, heldBack.length === 0 ? 'no withdrawal is waiting for a decision' : table(COLUMNS, heldBack));
+  const withheld = await withheldWithdrawals(db.drizzle, flags.limit, SAMPLES);
+  if (flags.json === true) return printJson(cli, withheld);
+  print(cli, withheld.length === 0 ? 'no withdrawal is withheld' : table(COLUMNS, withheld));
 }

@@ -82,8 +82,7 @@ export const repairCommands: readonly Specification[] = [
   },
   {
     name: 'withdrawals',
-    summary:
-      'List rows that the source stopped listing but that were kept, because they are suspiciously many; accept their withdrawal.',
+    summary: 'List withheld withdrawals: too many rows that the source no longer lists; accept them.',
     args: [new Argument('[id]', 'number of a withdrawal, to show all its rows')],
     options: [limitOption(50), jsonOption()],
     examples: ['eod withdrawals', 'eod withdrawals 4', 'eod withdrawals accept 4'],
@@ -95,7 +94,7 @@ export const repairCommands: readonly Specification[] = [
     verbs: [
       {
         name: 'accept',
-        summary: 'Withdraw the rows of one, because the source is right.',
+        summary: 'Withdraw the rows of one: the source is right.',
         args: [idArgument('withdrawal')],
         options: [jsonOption()],
         run: async () => (await import('../commands/accept-command.ts')).accept,

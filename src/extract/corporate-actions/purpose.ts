@@ -115,7 +115,7 @@ export function needsReview<Event extends Pick<PurposeEvent, 'status' | 'reason'
     : event;
 }
 
-/** Why a person decides about a special dividend: only adjusted prices are in doubt. */
+/** Why a person decides about a special dividend: only adjusted prices are uncertain. */
 export const SPECIAL_DIVIDEND =
   'a special dividend may be large enough to adjust prices for it; total returns reinvest it';
 

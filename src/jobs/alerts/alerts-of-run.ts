@@ -3,7 +3,7 @@ import { readCompleteness } from '../../load/state/coverage/completeness.ts';
 import type { RunRequest } from '../../load/state/request.ts';
 import { changeText, readSchemaChanges } from '../../load/state/responses/schema-changes.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
-import { doubtedWindowsOfRuns, reportRun } from '../../load/state/runs/reports.ts';
+import { reportRun, suspiciousWindowsOfRuns } from '../../load/state/runs/reports.ts';
 import { type EndedRun, readRun } from '../../load/state/runs/runs.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
 import { isInUse, pairTitle } from '../../operations/registry.ts';
@@ -22,7 +22,7 @@ export async function alertsOfRun(context: Context, run: EndedRun): Promise<Aler
   const alerts = [
     key,
     await failure(context, run, key),
-    await doubtedResponses(context, run),
+    await suspiciousResponses(context, run),
     await schemaChanged(context, run),
     await completion(context, run),
   ];
@@ -79,9 +79,9 @@ async function completion(context: Context, run: EndedRun): Promise<Alert | null
   };
 }
 
-async function doubtedResponses({ db }: Context, run: EndedRun): Promise<Alert | null> {
-  const doubted = await doubtedWindowsOfRuns(db.drizzle, [run.id]);
-  const found = doubted.map((window) => ({
+async function suspiciousResponses({ db }: Context, run: EndedRun): Promise<Alert | null> {
+  const suspicious = await suspiciousWindowsOfRuns(db.drizzle, [run.id]);
+  const found = suspicious.map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
     window: window.windowId,
     suspicious: window.reason,
@@ -90,7 +90,7 @@ async function doubtedResponses({ db }: Context, run: EndedRun): Promise<Alert |
   return {
     kind: 'suspicious',
     subject: found.map(({ what }) => what).join(', '),
-    message: `run ${run.id} has suspicious windows: ${listText(doubted.map((one) => `${pairTitle(one)} ${one.from}: ${one.reason}`))}`,
+    message: `run ${run.id} has suspicious windows: ${listText(suspicious.map((one) => `${pairTitle(one)} ${one.from}: ${one.reason}`))}`,
     facts: { run: run.id, windows: found },
   };
 }

@@ -52,11 +52,15 @@ export async function storeResponse(
   const { config, db } = context;
   const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
   await noteSessions(context, window, storable.extracted);
-  const { coverage, fullSets, doubts, doubtsWithoutReject, ...noted } = daysOfResponse(context, window, {
-    ...file,
-    ...storable,
-    calledAt,
-  });
+  const { coverage, fullSets, suspicions, suspicionsWithoutReject, ...noted } = daysOfResponse(
+    context,
+    window,
+    {
+      ...file,
+      ...storable,
+      calledAt,
+    },
+  );
   return loadWindow(db, {
     windowId: window.id,
     runId: window.runId,
@@ -73,8 +77,8 @@ export async function storeResponse(
     coverage,
     outcome,
     warnings: [...extracted.warnings, ...warnings, ...noted.warnings],
-    doubts,
-    doubtsWithoutReject,
+    suspicions,
+    suspicionsWithoutReject,
     position,
     fetchedAt: new Date(calledAt),
     bytes,
@@ -110,11 +114,11 @@ function daysOfResponse(
   const clock: Clock = { now: () => calledAt, trialDay };
   // Only files have `partial`.
   const isFile = partial !== undefined;
-  const doubtsWithoutReject = miscountText(extracted);
-  const doubts = [
+  const suspicionsWithoutReject = miscountText(extracted);
+  const suspicions = [
     ...strayRecordsText(extracted),
     ...joinedRowsText(extracted, isFile),
-    ...doubtsWithoutReject,
+    ...suspicionsWithoutReject,
   ];
   const sessions =
     trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
@@ -122,7 +126,9 @@ function daysOfResponse(
   const requested = coverageOf(dataSet, window, sessions, extracted, { clock, calendar, config });
   const coverage = requested.map((entry) =>
     // Some records are not what was requested, so the others cannot be trusted to be complete.
-    doubts.length === 0 ? entry : { ...entry, state: 'failed' as const, diagnostic: doubts.join('; ') },
+    suspicions.length === 0
+      ? entry
+      : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
   );
   return {
     coverage,
@@ -133,8 +139,8 @@ function daysOfResponse(
       otherDays.length > 0
         ? []
         : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
-    doubts,
-    doubtsWithoutReject,
+    suspicions,
+    suspicionsWithoutReject,
     warnings: [
       ...(otherDays.length === 0
         ? []

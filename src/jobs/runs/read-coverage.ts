@@ -9,7 +9,7 @@ import {
   scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
 import { knownDay, summarizeDays } from '../../load/state/coverage/covered-days.ts';
-import { listDoubtedWindows } from '../../load/state/windows/doubted.ts';
+import { listSuspiciousWindows } from '../../load/state/windows/suspicious.ts';
 import { expectedVariants } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -46,11 +46,11 @@ export interface DataSetDays extends Pair {
   readonly days: readonly CoverageDay[];
 }
 
-/** At most this many windows with doubted responses are read. */
-const MAX_DOUBTED = 1_000;
+/** At most this many windows with suspicious responses are read. */
+const MAX_SUSPICIOUS = 1_000;
 
-/** A window whose response is doubted, with the reasons. */
-type DoubtedWindow = Awaited<ReturnType<typeof listDoubtedWindows>>[number];
+/** A window whose response is suspicious, with the reasons. */
+type SuspiciousWindow = Awaited<ReturnType<typeof listSuspiciousWindows>>[number];
 
 /** The data sets to show: those that are expected, and any other operation that was ever requested. */
 export const listDataSets = (context: Context): Promise<Pair[]> =>
@@ -72,17 +72,17 @@ export async function readDays(
 ): Promise<DataSetDays[]> {
   const { db, config, clock, calendar } = context;
   const now = today(clock, config.EOD_TIMEZONE);
-  const [sessions, summaries, doubted, firsts] = await Promise.all([
+  const [sessions, summaries, suspicious, firsts] = await Promise.all([
     readSessionRecords(context, { ...scopeOf(config, pairs), from, to }),
     summarizeDays(db.drizzle, { pairs: pairs.filter((pair) => !hasSessions(pair)), from, to }),
-    listDoubtedWindows(db.drizzle, { from, to }, MAX_DOUBTED),
+    listSuspiciousWindows(db.drizzle, { from, to }, MAX_SUSPICIOUS),
     Promise.all(pairs.map((pair) => knownDay(db.drizzle, pair, 'first'))),
   ]);
   const sessionOf = new Map(sessions.map((one) => [`${pairName(one)} ${one.day}`, one]));
   const summaryOf = new Map(summaries.map((one) => [`${pairName(one)} ${one.day}`, one]));
   return pairs.map((pair, at) => {
     const first = firsts[at] ?? null;
-    const ofPair = doubted.filter((one) => pairName(one) === pairName(pair));
+    const ofPair = suspicious.filter((one) => pairName(one) === pairName(pair));
     const days = eachDay(from, to).map((day): CoverageDay => {
       const session = sessionOf.get(`${pairName(pair)} ${day}`);
       const summary = summaryOf.get(`${pairName(pair)} ${day}`);
@@ -113,7 +113,7 @@ export async function readDays(
 
 const hasSessions = ({ operation }: Pair) => expectedVariants(operationNamed(operation)) !== null;
 
-const covers = ({ from, to }: DoubtedWindow, day: Day) => from <= day && day <= to;
+const covers = ({ from, to }: SuspiciousWindow, day: Day) => from <= day && day <= to;
 
 /** The years that can be looked at, the newest first. */
 export interface KnownYears {

@@ -11,7 +11,7 @@ import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/re
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import { readKeyRefusal } from '../../load/state/source/access-keys.ts';
 import { readHour } from '../../load/state/source/call-budget.ts';
-import { countDoubtedWindows } from '../../load/state/windows/doubted.ts';
+import { countSuspiciousWindows } from '../../load/state/windows/suspicious.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import { expectedVariants, isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -69,7 +69,7 @@ export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
   const pairs = await readFreshness(context);
   const rejects = await countOpenRejects(db.drizzle);
-  const doubted = await countDoubtedWindows(db.drizzle);
+  const suspicious = await countSuspiciousWindows(db.drizzle);
   const openRuns = await openRunsProgress(db.drizzle);
   const recent = await recentSessions(context, pairs);
   const requests = await lastRequests(db.drizzle);
@@ -80,7 +80,7 @@ export async function readStatus(context: Context): Promise<Status> {
       ...pair,
       recent: recent.get(pairName(pair)) ?? {},
       openRejects: rejects.find(same)?.rejects ?? 0,
-      suspiciousWindows: doubted.find(same)?.windows ?? 0,
+      suspiciousWindows: suspicious.find(same)?.windows ?? 0,
       lastRun: last?.runId ?? null,
       lastRequestedAt: last === undefined ? null : new Date(last.requestedAt).toISOString(),
     };

@@ -7,7 +7,7 @@ import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
 import {
   markAccepted,
   NO_DAY,
-  readHeldBack,
+  readWithheld,
   restartDayRows,
   writeWithdrawals,
 } from '../state/withdrawals.ts';
@@ -17,7 +17,7 @@ import { ensureStage } from './merge/merge.ts';
 import { mergeSql } from './merge/merge-sql.ts';
 import { updateObservedAliases } from './observed-aliases/observed-aliases.ts';
 
-/** The result of accepting a withdrawal that was held back. */
+/** The result of accepting a withheld withdrawal. */
 interface AcceptedWithdrawal {
   readonly id: number;
   readonly table: string;
@@ -30,10 +30,10 @@ interface AcceptedWithdrawal {
 }
 
 /**
- * Withdraws the rows that a full response no longer listed and that were kept, because they were too many. From now on
+ * Withdraws the rows that a full response no longer listed and whose withdrawal was withheld, because they were too many. From now on
  * the day is compared with the rows that it has left.
  *
- * @returns null if no withdrawal with this id is held back and undecided.
+ * @returns null if no withdrawal with this id is withheld.
  */
 export async function acceptWithdrawal(
   database: Database,
@@ -45,7 +45,7 @@ export async function acceptWithdrawal(
 ): Promise<AcceptedWithdrawal | null> {
   const done = await transaction(database, async (tx) => {
     const { client } = tx;
-    const found = await readHeldBack(tx, id);
+    const found = await readWithheld(tx, id);
     const table = tables.find(({ name }) => name === found?.table);
     if (found === null || table === undefined) return null;
     const { exchange, day } = found;
@@ -53,11 +53,11 @@ export async function acceptWithdrawal(
     await ensureStage(client, table);
     // First the lock of the day, as in every load; a load that held it may have decided the withdrawal.
     await takeLocks(tx, locksOfTable(table.name, exchange, [day ?? NO_DAY]));
-    const heldBack = await readHeldBack(tx, id);
-    if (heldBack === null) return null;
+    const withheld = await readWithheld(tx, id);
+    if (withheld === null) return null;
     const loadId = await nextLoadId(tx);
-    const { runId, windowId, operation, position } = heldBack;
-    const fetchedAt = new Date(heldBack.fetchedAt);
+    const { runId, windowId, operation, position } = withheld;
+    const fetchedAt = new Date(withheld.fetchedAt);
     const days = day === null ? null : { from: day, to: day };
     // Responses fetched later may have listed some of the rows: then all are folded again, with this withdrawal
     // accepted.
@@ -66,7 +66,7 @@ export async function acceptWithdrawal(
     const folded = await foldIfLate(tx, { ...load, fullSet: { table, exchange, days, mayBeEmpty: true } });
     let gone = folded?.withdrawn;
     if (gone === undefined) {
-      const keys = JSON.stringify(heldBack.rows);
+      const keys = JSON.stringify(withheld.rows);
       const { rows } = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [loadId, keys, position]);
       gone = rows[0]?.withdrawn ?? 0;
     }

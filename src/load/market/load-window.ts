@@ -165,21 +165,21 @@ async function storeLoad(
     resolvesRejects,
     coverage: load.coverage.filter((entry) => !isIgnored(entry)),
   };
-  const doubted = load.doubts.length > 0;
+  const suspicious = load.suspicions.length > 0;
   if (load.response !== undefined) {
-    const fact = factOf({ coverage: completed.coverage, doubted }, begun);
+    const fact = factOf({ coverage: completed.coverage, suspicious }, begun);
     await keepResponse(tx, load.windowId, { ...load.response, position, fact, resolvesRejects });
   }
   await writeRejects(tx, load.exchange, [{ ...load, requested: begun }]);
   const { decided, withdrawals } = merged;
-  let heldBack: readonly DayWithdrawal[] = [];
+  let withheld: readonly DayWithdrawal[] = [];
   for (const one of decided) {
     const found = withdrawals.filter(({ table }) => table === one.table);
-    heldBack = heldBack.concat(await writeWithdrawals(tx, { ...load, loadId }, one, found));
+    withheld = withheld.concat(await writeWithdrawals(tx, { ...load, loadId }, one, found));
   }
   const mayHaveMoved = withdrawals.length > 0 || decided.some(({ isDecided }) => isDecided !== undefined);
-  await writeCoverage(tx, { ...completed, doubted, decided: mayHaveMoved ? decided : [] });
-  const ending = endingWindow(tx, load.windowId, endOf(load, merged, heldBack));
+  await writeCoverage(tx, { ...completed, suspicious, decided: mayHaveMoved ? decided : [] });
+  const ending = endingWindow(tx, load.windowId, endOf(load, merged, withheld));
   if (load.outcome.state === 'failed' || (laterOrOwn && (await isRepetition(tx, load, merged)))) {
     await ending;
   } else {
@@ -196,18 +196,18 @@ async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTab
 }
 
 function endOf(
-  { outcome, bytes, warnings, doubts, doubtsWithoutReject }: WindowLoad,
+  { outcome, bytes, warnings, suspicions, suspicionsWithoutReject }: WindowLoad,
   { counts, undecided }: MergedTables,
-  heldBack: readonly DayWithdrawal[],
+  withheld: readonly DayWithdrawal[],
 ) {
-  const reasons = [...doubts, ...heldBack.flatMap((one) => one.heldBack ?? []), ...undecided];
+  const reasons = [...suspicions, ...withheld.flatMap((one) => one.withheld ?? []), ...undecided];
   return {
     ...outcome,
     counts,
     bytes,
     warnings,
     suspicious: joined(reasons),
-    unsettled: joined([...doubtsWithoutReject, ...undecided]),
+    unsettled: joined([...suspicionsWithoutReject, ...undecided]),
   };
 }
 

@@ -3,7 +3,7 @@
 /** The kinds of what needs a person, with how each is called. */
 export const ISSUE_NOUNS = {
   reject: 'reject',
-  withdrawal: 'withdrawal',
+  withdrawal: 'withheld withdrawal',
   suspicious: 'suspicious response',
   corporate_action: 'corporate action',
   finding: 'finding',

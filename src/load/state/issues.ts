@@ -25,7 +25,7 @@ export async function readIssues(db: NodePgDatabase, filter: IssueFilter, limit:
 }
 
 /**
- * What needs a person. Where rows are missing or doubted, or prices may be wrong by a fifth or more, comes first; then the
+ * What needs a person. Where rows are missing or suspicious, or prices may be wrong by a fifth or more, comes first; then the
  * newest day, and of one day the largest effect.
  */
 export function listIssues(db: NodePgDatabase, filter: IssueFilter, limit: number) {

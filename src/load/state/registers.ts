@@ -18,4 +18,4 @@ export interface CoverageEntry {
 }
 
 /** Why a day is a gap although its newest response had no record of it and nothing was wrong with it. */
-export const HELD_BACK = 'the response has no rows of this day, but some are stored';
+export const WITHHELD = 'the response has no rows of this day, but some are stored';

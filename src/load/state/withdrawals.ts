@@ -21,16 +21,16 @@ export interface DayWithdrawal {
   /** The position of the response. */
   readonly position: Position;
   /** How many rows were not listed. */
-  readonly gone: number;
+  readonly unlistedRows: number;
   /** The most rows that the day ever had, since a person last accepted that it has fewer. */
-  readonly most: number;
+  readonly maxRows: number;
   /** How many rows the day has left, or would have. */
-  readonly left: number;
+  readonly remainingRows: number;
   /** Why they were not withdrawn; null if they were. */
-  readonly heldBack: string | null;
+  readonly withheld: string | null;
   /** Keys of the rows, if they were not withdrawn; else empty. */
   readonly rows: readonly RowKey[];
-  /** Whether a later response about the day has decided what was held back. */
+  /** Whether a later response about the day has decided what was withheld. */
   readonly isOutdated?: boolean;
 }
 
@@ -54,8 +54,8 @@ export const DAY_ROWS = 'etl.day_rows';
  * selects.
  */
 export const storeDayRows = (select: string, into: string) =>
-  `insert into ${into} (table_name, exchange, day, position, most) ${select}
-      on conflict (table_name, exchange, day, position) do update set most = excluded.most`;
+  `insert into ${into} (table_name, exchange, day, position, max_rows) ${select}
+      on conflict (table_name, exchange, day, position) do update set max_rows = excluded.max_rows`;
 
 /** SQL that replaces the entries of days by those of another table. $1: exchange, $2: days. */
 export const replaceDayRows = (table: string, from: string) => `
@@ -64,7 +64,7 @@ export const replaceDayRows = (table: string, from: string) => `
          and not exists (select from ${from} f where f.day = d.day and f.position = d.position)
     )
     insert into ${DAY_ROWS} as d select * from ${from} f where f.day = any($2::date[]) order by f.day, f.position
-    on conflict (table_name, exchange, day, position) do update set most = excluded.most where excluded.most <> d.most`;
+    on conflict (table_name, exchange, day, position) do update set max_rows = excluded.max_rows where excluded.max_rows <> d.max_rows`;
 
 /** The day of the entry of a table without days. */
 export const NO_DAY = '0001-01-01';
@@ -78,11 +78,11 @@ const dayOrNone = sql<string>`coalesce(${withdrawals.day}, ${sql.raw(`'${NO_DAY}
  */
 export const hasEmptiedSql = (tables: readonly string[], row: string) =>
   `exists (select from etl.withdrawals w where w.table_name in (${tables.map((name) => `'${name}'`).join(', ')})
-      and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.gone > 0 and w.rows_left = 0
+      and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.unlisted_rows > 0 and w.remaining_rows = 0
       and w.position >= ${row}.loaded_position)`;
 
 /**
- * A select of the newest responses that took the last row of a day, and of those that were held back, by entry.
+ * A select of the newest responses that took the last row of a day, and of those that were withheld, by entry.
  *
  * @param condition which responses `a`, and which days `m.day`: null where the table has none. Then it is that of the
  * call.
@@ -90,23 +90,23 @@ export const hasEmptiedSql = (tables: readonly string[], row: string) =>
 export const dayEffectsSql = (condition: SQL) => sql`
     select a.operation, a.exchange, coalesce(m.day, a.called_on) as day, a.variant,
            max(a.position) filter (where m.state in ('withdrawn', 'accepted')) as emptied_position,
-           max(a.position) filter (where m.state in ('refused', 'outdated')) as held_back_position
+           max(a.position) filter (where m.state in ('withheld', 'outdated')) as withheld_position
       from ${withdrawals} m join ${responses} a on a.position = m.position and a.exchange = m.exchange
      where ${HAS_EFFECT} and ${condition} group by 1, 2, 3, 4`;
 
-const factsOf = ({ heldBack, isOutdated, gone, most, left, rows }: DayWithdrawal) => ({
+const factsOf = ({ withheld, isOutdated, unlistedRows, maxRows, remainingRows, rows }: DayWithdrawal) => ({
   state:
-    heldBack === null ? ('withdrawn' as const) : isOutdated ? ('outdated' as const) : ('refused' as const),
-  reason: heldBack,
-  gone,
-  most,
-  rows_left: left,
+    withheld === null ? ('withdrawn' as const) : isOutdated ? ('outdated' as const) : ('withheld' as const),
+  reason: withheld,
+  unlisted_rows: unlistedRows,
+  max_rows: maxRows,
+  remaining_rows: remainingRows,
   rows,
 });
 
 type WithdrawalFacts = Pick<
   typeof withdrawals.$inferSelect,
-  'state' | 'reason' | 'gone' | 'most' | 'rows_left' | 'rows'
+  'state' | 'reason' | 'unlisted_rows' | 'max_rows' | 'remaining_rows' | 'rows'
 >;
 
 /**
@@ -122,21 +122,21 @@ function factsAfter(
 ): WithdrawalFacts | null {
   const isAccepted = facts.state === 'accepted';
   if (found !== undefined) {
-    const { gone, most, left } = found;
-    return isAccepted ? { ...facts, gone, most, rows_left: left } : factsOf(found);
+    const { unlisted_rows, max_rows, remaining_rows } = factsOf(found);
+    return isAccepted ? { ...facts, unlisted_rows, max_rows, remaining_rows } : factsOf(found);
   }
-  // The load lists all rows of the day, so what was held back is outdated.
+  // The load lists all rows of the day, so what was withheld is outdated.
   if (isDecided === undefined) return { ...facts, state: 'outdated' };
   if (!isDecided) return facts;
-  return isAccepted ? { ...facts, gone: 0 } : null;
+  return isAccepted ? { ...facts, unlisted_rows: 0 } : null;
 }
 
 /**
- * Stores what responses did about rows of some days that they did not list. A withdrawal that was held back stays open
+ * Stores what responses did about rows of some days that they did not list. A withheld withdrawal stays open
  * until another full response about its day, or a person, decides. After a fold, what is found replaces what the folded
  * responses did before; that a person has accepted a withdrawal stays.
  *
- * @returns those that are held back now, and were not before.
+ * @returns those that are withheld now, and were not before.
  */
 export async function writeWithdrawals(
   tx: NodePgDatabase,
@@ -150,13 +150,13 @@ export async function writeWithdrawals(
   { table, days, isDecided }: DecidedDays,
   found: readonly DayWithdrawal[],
 ): Promise<readonly DayWithdrawal[]> {
-  const { id, state, reason, gone, most, rows_left, rows } = withdrawals;
+  const { id, state, reason, unlisted_rows, max_rows, remaining_rows, rows } = withdrawals;
   const stored = await tx
     .select({
       id,
       day: dayOrNone,
       position: positionText(withdrawals.position),
-      facts: { state, reason, gone, most, rows_left, rows },
+      facts: { state, reason, unlisted_rows, max_rows, remaining_rows, rows },
     })
     .from(withdrawals)
     .where(
@@ -164,7 +164,7 @@ export async function writeWithdrawals(
         eq(withdrawals.table_name, table),
         eq(withdrawals.exchange, load.exchange),
         days === null ? isNull(withdrawals.day) : sql`${withdrawals.day} = any(${sql.param(days)}::date[])`,
-        isDecided === undefined ? eq(state, 'refused') : undefined,
+        isDecided === undefined ? eq(state, 'withheld') : undefined,
       ),
     );
   const added = new Map(found.map((one) => [`${one.day ?? NO_DAY} ${one.position}`, one]));
@@ -172,13 +172,13 @@ export async function writeWithdrawals(
   for (const { id: known, day, position, facts } of stored) {
     const one = added.get(`${day} ${position}`);
     added.delete(`${day} ${position}`);
-    if (one !== undefined && facts.state === 'refused') before.add(one);
+    if (one !== undefined && facts.state === 'withheld') before.add(one);
     const now = factsAfter(facts, one, isDecided?.(position, day));
     if (now === null) await tx.delete(withdrawals).where(eq(id, known));
     else if (!isDeepStrictEqual(now, facts)) await tx.update(withdrawals).set(now).where(eq(id, known));
   }
-  const heldBack = found.filter((one) => factsOf(one).state === 'refused' && !before.has(one));
-  if (added.size === 0) return heldBack;
+  const withheld = found.filter((one) => factsOf(one).state === 'withheld' && !before.has(one));
+  if (added.size === 0) return withheld;
   await tx.insert(withdrawals).values(
     [...added.values()].map((one) => ({
       load_id: load.loadId,
@@ -192,7 +192,7 @@ export async function writeWithdrawals(
       ...factsOf(one),
     })),
   );
-  return heldBack;
+  return withheld;
 }
 
 /** Days for which a person has accepted that a response lacks rows, and its position. */
@@ -220,15 +220,15 @@ const asWithdrawal = {
   table: withdrawals.table_name,
   day: withdrawals.day,
   state: withdrawals.state,
-  gone: withdrawals.gone,
-  most: withdrawals.most,
-  left: withdrawals.rows_left,
+  unlistedRows: withdrawals.unlisted_rows,
+  maxRows: withdrawals.max_rows,
+  remainingRows: withdrawals.remaining_rows,
   reason: withdrawals.reason,
   notedAt: sql<string>`to_json(${withdrawals.noted_at})#>>'{}'`,
 };
 
-/** Withdrawals that are held back, which nobody has decided yet, the newest first, each with some of its rows. */
-export function withdrawalsHeldBack(db: NodePgDatabase, limit: number, samples: number) {
+/** Withheld withdrawals, the newest first, each with some of its rows. */
+export function withheldWithdrawals(db: NodePgDatabase, limit: number, samples: number) {
   return db
     .select({
       ...asWithdrawal,
@@ -236,12 +236,12 @@ export function withdrawalsHeldBack(db: NodePgDatabase, limit: number, samples: 
         from jsonb_array_elements(${withdrawals.rows}) with ordinality r where r.ordinality <= ${samples})`,
     })
     .from(withdrawals)
-    .where(eq(withdrawals.state, 'refused'))
+    .where(eq(withdrawals.state, 'withheld'))
     .orderBy(desc(withdrawals.id))
     .limit(limit);
 }
 
-/** What these runs withdrew or held back: by day, in the order of the loads. */
+/** What these runs withdrew or withheld: by day, in the order of the loads. */
 export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
   return db
     .select(asWithdrawal)
@@ -250,8 +250,8 @@ export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[])
     .orderBy(withdrawals.id);
 }
 
-/** A withdrawal that was held back; null if there is none with this id that is still undecided. */
-export async function readHeldBack(tx: NodePgDatabase, id: number) {
+/** A withheld withdrawal; null if there is none with this id. */
+export async function readWithheld(tx: NodePgDatabase, id: number) {
   const [found] = await tx
     .select({
       ...asWithdrawal,
@@ -260,7 +260,7 @@ export async function readHeldBack(tx: NodePgDatabase, id: number) {
       fetchedAt: sql<string>`coalesce((select a.fetched_at from ${responses} a where a.position = etl.withdrawals.position), ${withdrawals.position})`,
     })
     .from(withdrawals)
-    .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'refused')));
+    .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'withheld')));
   return found ?? null;
 }
 
@@ -286,7 +286,7 @@ export async function restartDayRows(
 ): Promise<void> {
   const { table, exchange, position, rows } = left;
   const ofDay = { table_name: table, exchange, day: left.day ?? NO_DAY };
-  await tx.update(withdrawals).set({ rows_left: rows }).where(eq(withdrawals.id, id));
+  await tx.update(withdrawals).set({ remaining_rows: rows }).where(eq(withdrawals.id, id));
   await tx
     .delete(dayRows)
     .where(
@@ -297,11 +297,11 @@ export async function restartDayRows(
         gte(dayRows.position, position),
       ),
     );
-  await tx.insert(dayRows).values({ ...ofDay, position, most: rows });
+  await tx.insert(dayRows).values({ ...ofDay, position, max_rows: rows });
 }
 
 /**
- * Deletes withdrawals that were held back before this moment, and that later responses made meaningless, also for the
+ * Deletes withdrawals that were withheld before this moment, and that later responses made meaningless, also for the
  * state of their days. The others say what became of rows, and the folds of responses follow from them.
  *
  * @param dryRun deletes nothing.
@@ -312,7 +312,7 @@ export async function pruneWithdrawals(db: NodePgDatabase, before: Date, dryRun:
     eq(withdrawals.state, 'outdated'),
     lt(withdrawals.noted_at, before.toISOString()),
     sql`not exists (select from ${responses} a join ${coverage} c on c.operation = a.operation and c.exchange = a.exchange
-      and c.day = coalesce(${withdrawals.day}, a.called_on) and c.instrument = '' and c.held_back_position = a.position where a.position = ${withdrawals.position})`,
+      and c.day = coalesce(${withdrawals.day}, a.called_on) and c.instrument = '' and c.withheld_position = a.position where a.position = ${withdrawals.position})`,
   );
   if (dryRun) return db.$count(withdrawals, isOld);
   return (await db.delete(withdrawals).where(isOld)).rowCount ?? 0;

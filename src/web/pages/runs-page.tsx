@@ -10,13 +10,13 @@ import {
 } from '../../core/wording.ts';
 import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
 import {
-  doubtedWindowsOfRuns,
   listRunSummaries,
   listUnloadedWindows,
   operationsOfRuns,
   type RunSummary,
   readRunSummary,
   retriesOfRuns,
+  suspiciousWindowsOfRuns,
 } from '../../load/state/runs/reports.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
@@ -104,10 +104,10 @@ export async function runPage(context: PageContext, requested: Requested): Promi
   const run = await readRunSummary(drizzle, runId);
   if (run === null) throw unknownRunError(runId);
   const zone = context.config.EOD_TIMEZONE;
-  const [operations, failed, doubted, empty, retries] = await Promise.all([
+  const [operations, failed, suspicious, empty, retries] = await Promise.all([
     operationsOfRuns(drizzle, [runId]),
     listUnloadedWindows(drizzle, runId, WINDOWS),
-    doubtedWindowsOfRuns(drizzle, [runId]),
+    suspiciousWindowsOfRuns(drizzle, [runId]),
     emptySessionsOfRuns(context, [runId]),
     retriesOfRuns(drizzle, [runId]),
   ]);
@@ -208,11 +208,11 @@ export async function runPage(context: PageContext, requested: Requested): Promi
             />
           </Section>
         )}
-        {doubted.length === 0 ? null : (
+        {suspicious.length === 0 ? null : (
           <Section id="suspicious" title="Suspicious windows">
             <Table
               caption="Windows whose response is suspicious"
-              rows={doubted.slice(0, WINDOWS)}
+              rows={suspicious.slice(0, WINDOWS)}
               columns={[
                 { head: 'Window', cell: (one) => one.windowId },
                 { head: 'Data set', cell: (one) => <DataSet {...one} /> },

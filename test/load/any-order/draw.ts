@@ -17,7 +17,7 @@ import {
 export type Step =
   /** `together`: at the same time as the load before. `again`: a second time after that. */
   | { readonly act: 'load'; readonly response: Response; readonly together: boolean; readonly again: boolean }
-  /** A person accepts a withdrawal that was held back, if there is one. */
+  /** A person accepts a withdrawal that was withheld, if there is one. */
   | { readonly act: 'accept'; readonly which: number }
   | { readonly act: 'replay' | 'rebuild' };
 

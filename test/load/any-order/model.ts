@@ -51,7 +51,7 @@ export const MAX_REJECT_SHARE = 0.5;
 /** This many rows of a day may always be withdrawn at once, and this share of the most that it had. */
 const ALWAYS_WITHDRAWN = 5;
 const MAX_WITHDRAW_SHARE = 0.1;
-const HELD_BACK = 'the response has no rows of this day, but some are stored';
+const WITHHELD = 'the response has no rows of this day, but some are stored';
 const NO_DAY = '-';
 
 type Reject = Exclude<Sent, { what: 'row' }>;
@@ -182,10 +182,10 @@ interface Withdrawal {
   readonly gone: number;
   readonly most: number;
   readonly left: number;
-  state: 'withdrawn' | 'accepted' | 'refused' | 'outdated';
+  state: 'withdrawn' | 'accepted' | 'withheld' | 'outdated';
 }
 
-const isHeldBack = ({ state }: Withdrawal) => state === 'refused';
+const isWithheld = ({ state }: Withdrawal) => state === 'withheld';
 const hasEmptied = ({ state, left }: Withdrawal) =>
   left === 0 && (state === 'withdrawn' || state === 'accepted');
 
@@ -258,7 +258,7 @@ function foldTable(
       row.saved = saved === 0 ? row.saved : saved;
     }
     for (const day of full) {
-      for (const one of withdrawals) if (one.day === day && isHeldBack(one)) one.state = 'outdated';
+      for (const one of withdrawals) if (one.day === day && isWithheld(one)) one.state = 'outdated';
       const live = liveOn(day);
       const gone = live.filter(([key]) => !best.has(key));
       if (gone.length === 0) continue;
@@ -273,7 +273,7 @@ function foldTable(
         !(listsNone && !mayBeEmpty) &&
         top - (was - gone.length) <= Math.max(ALWAYS_WITHDRAWN, Math.floor(top * MAX_WITHDRAW_SHARE));
       if (!isAllowed && !isAccepted) {
-        withdrawals.push({ position, day, gone: gone.length, most: top, left, state: 'refused' });
+        withdrawals.push({ position, day, gone: gone.length, most: top, left, state: 'withheld' });
         continue;
       }
       for (const [, row] of gone) {
@@ -383,7 +383,7 @@ export function fold(positions: ReadonlyMap<Response, string>, accepted: readonl
     const isSuspicious =
       strays.some((stray) => stray.fact === fact) ||
       tables.some(({ withdrawals }) =>
-        withdrawals.some((one) => isHeldBack(one) && one.position === fact.position),
+        withdrawals.some((one) => isWithheld(one) && one.position === fact.position),
       );
     if (isSuspicious) suspicious.set(operation, (suspicious.get(operation) ?? 0) + 1);
   }
@@ -441,18 +441,19 @@ function foldCoverage(
         table.withdrawals.filter((one) => hasEmptied(one) && onDay(one)).map(({ position }) => position),
       ),
     );
-    const refused = lastOf(
+    const newestWithheld = lastOf(
       filled.flatMap((table) =>
-        table.withdrawals.filter((one) => isHeldBack(one) && onDay(one)).map(({ position }) => position),
+        table.withdrawals.filter((one) => isWithheld(one) && onDay(one)).map(({ position }) => position),
       ),
     );
     const last = about.at(-1) as (typeof about)[number];
     const loaded = about.filter(({ said }) => said.state === 'loaded').at(-1);
-    const doubted = about.filter(({ fact }) => fact.strays > 0).at(-1)?.fact.position ?? '';
+    const suspicious = about.filter(({ fact }) => fact.strays > 0).at(-1)?.fact.position ?? '';
     const isLoaded =
-      loaded !== undefined && loaded.fact.position > doubted && loaded.fact.position >= emptied;
+      loaded !== undefined && loaded.fact.position > suspicious && loaded.fact.position >= emptied;
     const { state: lastSaid } = last.said;
-    const isHeld = refused === last.fact.position && (lastSaid === 'empty' || lastSaid === 'not_published');
+    const isUndecided =
+      newestWithheld === last.fact.position && (lastSaid === 'empty' || lastSaid === 'not_published');
     // A person has accepted that there is nothing.
     const isAccepted =
       emptied === last.fact.position &&
@@ -460,9 +461,9 @@ function foldCoverage(
       accepted.some((one) => one.position === last.fact.position && onDay(one));
     return {
       entry,
-      state: isLoaded ? 'loaded' : isHeld ? 'failed' : isAccepted ? 'empty' : lastSaid,
+      state: isLoaded ? 'loaded' : isUndecided ? 'failed' : isAccepted ? 'empty' : lastSaid,
       records: (isLoaded ? loaded.said : last.said).records,
-      diagnostic: isHeld ? HELD_BACK : last.said.diagnostic,
+      diagnostic: isUndecided ? WITHHELD : last.said.diagnostic,
     };
   });
 }

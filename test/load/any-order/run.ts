@@ -5,7 +5,7 @@ import { readToFold, storeResponse } from '../../../src/jobs/responses/store-res
 import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
 import { differingEntries } from '../../../src/load/state/coverage/sum-of-facts.ts';
 import { packBody } from '../../../src/load/state/responses/responses.ts';
-import { countDoubtedWindows } from '../../../src/load/state/windows/doubted.ts';
+import { countSuspiciousWindows } from '../../../src/load/state/windows/suspicious.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
 import { type Copy, emptyCopy, follow } from '../follower.ts';
@@ -79,11 +79,11 @@ export async function load(
   return id;
 }
 
-/** Accepts one of the withdrawals that were held back. @returns null if there is none. */
+/** Accepts one of the withdrawals that were withheld. @returns null if there is none. */
 async function accept({ context, exchange }: Position, which: number): Promise<Accepted | null> {
   const found = await context.db.pool.query<{ id: number; table: string; day: string; position: string }>(
     `select id::int, table_name as table, coalesce(day::text, '-') as day, ${POSITION_SQL} as position
-       from etl.withdrawals where state = 'refused' and exchange = $1 order by table_name, day, position`,
+       from etl.withdrawals where state = 'withheld' and exchange = $1 order by table_name, day, position`,
     [exchange],
   );
   const one = found.rows[which % Math.max(1, found.rows.length)];
@@ -116,8 +116,8 @@ const DIAGNOSTIC_SQL = `regexp_replace(coalesce(diagnostic, ''), '; this looks l
 const storedSql = (tables: readonly TableKind[]) => `${rowsSql(tables)}
   union all select topic, ${ENTRY_SQL} || ' ' || value from etl.coverage, lateral (values ('states', state), ('records', records::text),
     ('diagnostics', ${DIAGNOSTIC_SQL})) v(topic, value) where exchange = $1
-  union all select 'withdrawals', concat_ws(' ', table_name, coalesce(day::text, '-'), ${POSITION_SQL}, gone, most, rows_left, state)
-    from etl.withdrawals where exchange = $1 and gone > 0`;
+  union all select 'withdrawals', concat_ws(' ', table_name, coalesce(day::text, '-'), ${POSITION_SQL}, unlisted_rows, max_rows, remaining_rows, state)
+    from etl.withdrawals where exchange = $1 and unlisted_rows > 0`;
 const REJECTS_SQL = `select r.operation, r.from_date::text as from, r.to_date::text as to, r.record, r.position, r.resolved_at is null as open,
     ${isoSql('r.last_seen_at', 'MS')} as seen, w.variant, w.instruments
   from etl.rejects r join etl.windows w on w.id = r.window_id where r.exchange = $1`;
@@ -164,7 +164,7 @@ async function storedIn(
   }));
   const open = rejects.filter((one) => one.open);
   const openNames = open.map(({ name }) => name);
-  const suspicious = await countDoubtedWindows(drizzle);
+  const suspicious = await countSuspiciousWindows(drizzle);
   const operations = kinds.map((kind) => kindOf(kind).operation);
   const differing = await differingEntries(drizzle, { operations, exchange }, 100);
   const { rows: middle } = await pool.query<{ position: ResponsePosition }>(MIDDLE_SQL, [exchange]);

@@ -168,8 +168,8 @@ export async function foldInOrder(
       await client.query(text, [exchange, days, instruments, pruned.version]);
   }
   const withdrawals: DayWithdrawal[] = [];
-  /** Of each day, the one that was held back last, and that no response has decided since. */
-  const heldBack = new Map<string, DayWithdrawal>();
+  /** Of each day, the one that was withheld last, and that no response has decided since. */
+  const withheld = new Map<string, DayWithdrawal>();
   /** Days that the responses so far are about. */
   const seen = new Set<string>();
   const now =
@@ -215,10 +215,10 @@ export async function foldInOrder(
       },
       sql,
     );
-    for (const day of applied.checkedDays) heldBack.delete(day);
+    for (const day of applied.checkedDays) withheld.delete(day);
     for (const one of applied.withdrawals) {
       withdrawals.push(one);
-      if (one.heldBack !== null) heldBack.set(one.day ?? NO_DAY, one);
+      if (one.withheld !== null) withheld.set(one.day ?? NO_DAY, one);
     }
   }
   if (load.rows !== null && load.preserved !== undefined) {
@@ -259,7 +259,7 @@ export async function foldInOrder(
     ignored,
     withdrawn,
     withdrawals: withdrawals.map((one) =>
-      one.heldBack === null ? one : { ...one, isOutdated: heldBack.get(one.day ?? NO_DAY) !== one },
+      one.withheld === null ? one : { ...one, isOutdated: withheld.get(one.day ?? NO_DAY) !== one },
     ),
     checkedDays: [],
     folded: lists === 'none' ? null : folded,

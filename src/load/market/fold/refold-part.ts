@@ -151,11 +151,11 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     const { responseId } = one;
     const read = await judging.read(responseId);
     if (read === null) throw new Error(`response ${responseId} was pruned while it was locked`);
-    const { outcome, coverage, rejects, doubts, doubtsWithoutReject, sent } = read;
+    const { outcome, coverage, rejects, suspicions, suspicionsWithoutReject, sent } = read;
     const isNew = load === null && outcome.state !== 'failed';
     const own = { id: isNew ? await nextLoadId(tx) : loadId, runId };
     if (isNew) loaded.push({ responseId, loadId: own.id });
-    const said = { outcome, coverage, rejects, doubts, doubtsWithoutReject, sent };
+    const said = { outcome, coverage, rejects, suspicions, suspicionsWithoutReject, sent };
     responses.push({ ...one, said, load: load ?? own });
   }
   const folding = { ...part, loadId, responses, pruned };
@@ -344,7 +344,7 @@ async function writeFacts(
   const finished = responses.filter((one) => isFinished(part, one) && ignoredBy(one.position).length === 0);
   // Of several responses of a window, the last one.
   const unsettled = new Map(
-    finished.map((one) => [one.windowId, one.said.doubtsWithoutReject.join('; ') || null]),
+    finished.map((one) => [one.windowId, one.said.suspicionsWithoutReject.join('; ') || null]),
   );
   await noteUnsettled(
     tx,
@@ -426,7 +426,7 @@ async function replaceFacts(
     const coverage = said.coverage.filter((entry) => isSaid(entry) && (isAll || !isOutside(entry.day)));
     const others = (stored.get(responseId) ?? []).filter((entry) => isOutside(entry.day) || !isSaid(entry));
     const reported = [...others, ...coverage].sort((a, b) => (a.day < b.day ? -1 : Number(a.day > b.day)));
-    const fact = factOf({ coverage: reported, doubted: said.doubts.length > 0 }, { to, instruments });
+    const fact = factOf({ coverage: reported, suspicious: said.suspicions.length > 0 }, { to, instruments });
     const resolvesRejects = isFinished(part, one) ? canResolveRejects(said) : null;
     await replaceFact(tx, {
       responseId,

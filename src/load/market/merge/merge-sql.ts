@@ -401,13 +401,13 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
     ), counted as materialized (
       select g._day, g.gone, p.rows - g.gone as "left",
           p.rows - p.written + coalesce(r.rows, 0) as before,
-          greatest(p.rows - p.written + coalesce(r.rows, 0), d.most) as most, d.most as known,
+          greatest(p.rows - p.written + coalesce(r.rows, 0), d.max_rows) as most, d.max_rows as known,
           not $5::boolean and not exists (
             select from ${stage} listed where ${dayOf('listed')} = g._day) as emptied,
           g._day = any($7::date[]) as accepted
         from (select _day, count(*) as gone from gone group by 1) g join present p using (_day)
         left join replaced r using (_day)
-        left join lateral (select d.most from ${dayRows} d
+        left join lateral (select d.max_rows from ${dayRows} d
           where d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day order by d.position desc limit 1) d on true
     ), checked as materialized (
       select *, accepted or (not emptied

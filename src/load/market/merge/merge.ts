@@ -315,7 +315,10 @@ export const countsOf = (row: Readonly<Record<string, string>> | undefined) =>
 
 /** How many rows were withdrawn on these days. */
 export function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
-  return withdrawals.reduce((sum, { gone, heldBack }) => sum + (heldBack === null ? gone : 0), 0);
+  return withdrawals.reduce(
+    (sum, { unlistedRows, withheld }) => sum + (withheld === null ? unlistedRows : 0),
+    0,
+  );
 }
 
 /**
@@ -399,15 +402,15 @@ async function withdraw(
     table: table.name,
     day: days === null ? null : row.day,
     position,
-    gone: row.gone,
-    most: row.most,
-    left: row.left,
-    heldBack: row.allowed ? null : reasonToHoldBack(table, row, days),
+    unlistedRows: row.gone,
+    maxRows: row.most,
+    remainingRows: row.left,
+    withheld: row.allowed ? null : reasonToWithhold(table, row, days),
     rows: row.rows,
   }));
 }
 
-function reasonToHoldBack(
+function reasonToWithhold(
   { name }: TableDefinition,
   { day, gone, before, most, emptied }: DayCheck,
   days: DayRange | null,

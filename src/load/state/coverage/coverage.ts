@@ -25,7 +25,7 @@ interface CoverageFacts extends Pair {
   readonly position: Position;
   readonly coverage: readonly CoverageOfWindow[];
   /** True if the response's days are not loaded, whatever was before. */
-  readonly doubted?: boolean;
+  readonly suspicious?: boolean;
   /** Given if what responses did with the rows of some days may have changed. */
   readonly decided?: readonly DecidedDays[];
 }
@@ -47,8 +47,8 @@ const moved = (() => {
   return (isDecided: SQL) => [
     ...choose(['last_position', 'last_said', 'last_records', 'last_diagnostic'], isLast),
     ...choose(['loaded_position', 'loaded_records'], isLoaded),
-    newest('doubted_position'),
-    ...['emptied_position', 'held_back_position'].map(
+    newest('suspicious_position'),
+    ...['emptied_position', 'withheld_position'].map(
       (name) =>
         [name, sql`case when ${isDecided} then ${incoming(name)} else ${newest(name)[1]} end`] as const,
     ),
@@ -59,7 +59,7 @@ const moved = (() => {
  * Records what a response, a failed call or a holiday says of entries: one statement moves their registers forward
  * (registers.ts), on the newest version of each row, so that it does not matter in which order loads come here.
  * The state follows from the registers. For every entry about the days that were decided it also writes which responses
- * took the last row of a day or were held back. Rows are written in key order, so that two writers cannot deadlock.
+ * took the last row of a day or were withheld. Rows are written in key order, so that two writers cannot deadlock.
  */
 export async function writeCoverage(db: NodePgDatabase & Preparing, facts: CoverageFacts): Promise<void> {
   const { operation, exchange, runId, windowId, position, coverage: entries, decided = [] } = facts;
@@ -82,7 +82,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
   const others = sql`
     select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null, null, null
       from ${coverage} where ${coverage.exchange} = ${exchange} and ${isDecided}
-       and (${coverage.emptied_position} is not null or ${coverage.held_back_position} is not null
+       and (${coverage.emptied_position} is not null or ${coverage.withheld_position} is not null
          or (${coverage.operation}, ${day}, ${variant}) in (select operation, day, variant from affected))
        and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
   // A response that has one lists days in full, so it requested no instrument in particular.
@@ -107,10 +107,10 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     with own as (${own}), affected as (${affected}),
       said as (select * from own${isNone ? sql`` : sql` union all ${others}`})
     insert into ${coverage} (operation, exchange, day, instrument, variant, last_position, last_said, last_records, last_diagnostic,
-      loaded_position, loaded_records, doubted_position, emptied_position, held_back_position, run_id, window_id, checked_at)
+      loaded_position, loaded_records, suspicious_position, emptied_position, withheld_position, run_id, window_id, checked_at)
     select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.position, s.state, s.records, s.diagnostic,
            case when s.state = 'loaded' then s.position end, case when s.state = 'loaded' then s.records end,
-           case when ${facts.doubted ?? false}::boolean and isfinite(s.position) then s.position end, m.emptied_position, m.held_back_position,
+           case when ${facts.suspicious ?? false}::boolean and isfinite(s.position) then s.position end, m.emptied_position, m.withheld_position,
            coalesce(s.run_id, ${runId}::bigint), coalesce(s.window_id, ${windowId}::bigint),
            case when isfinite(s.position) then statement_timestamp() else s.position end
       from said s left join affected m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''

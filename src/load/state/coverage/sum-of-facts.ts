@@ -18,9 +18,9 @@ import { dayEffectsSql } from '../withdrawals.ts';
 const REGISTERS = {
   last: ['last_position', 'last_said', 'last_records', 'last_diagnostic'],
   loaded: ['loaded_position', 'loaded_records'],
-  doubted: ['doubted_position'],
+  suspicious: ['suspicious_position'],
   emptied: ['emptied_position'],
-  heldBack: ['held_back_position'],
+  withheld: ['withheld_position'],
 } as const;
 type Register = keyof typeof REGISTERS;
 const NAMES = Object.keys(REGISTERS) as Register[];
@@ -30,7 +30,7 @@ const KEY = sql.raw(KEY_COLUMNS.join(', '));
 const list = (columns: readonly SQL[]) => sql.join([...columns], sql`, `);
 /** A column as it is stored, and as it is in the sum. */
 const stored = (column: string) => sql.raw(`b.stored_${column}`);
-const summed = (column: string) => sql.raw(/emptied|held_back/.test(column) ? `m.${column}` : `b.${column}`);
+const summed = (column: string) => sql.raw(/emptied|withheld/.test(column) ? `m.${column}` : `b.${column}`);
 
 /**
  * True if a register differs from the sum. One that is later, of a call without a response or of a response of which it
@@ -79,9 +79,9 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
   return sql`
     accepted as materialized (
       select w.position, coalesce(w.day, o.called_on) as day
-        from ${withdrawals} w join ${responses} o on o.position = w.position where w.state = 'accepted' and w.rows_left = 0
+        from ${withdrawals} w join ${responses} o on o.position = w.position where w.state = 'accepted' and w.remaining_rows = 0
     ), said as (
-      select a.operation, a.exchange, q.day, q.instrument, a.variant, a.position, q.records, q.diagnostic, a.is_doubted,
+      select a.operation, a.exchange, q.day, q.instrument, a.variant, a.position, q.records, q.diagnostic, a.is_suspicious,
              case when q.said = 'not_published' and q.instrument = '' and (a.position, q.day) in (select position, day from accepted)
                   then 'empty' else q.said end as said
         from ${responses} a, ${SAID} where ${requested}
@@ -89,7 +89,7 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
     summed as (
       select ${KEY}, max(position) as last_position, ${newest(sql`said`)})[1] as last_said, ${newest(sql`records`)})[1] as last_records,
              ${newest(sql`diagnostic`)})[1] as last_diagnostic, max(position)${isLoaded} as loaded_position,
-             ${newest(sql`records`)}${isLoaded})[1] as loaded_records, max(position) filter (where is_doubted) as doubted_position
+             ${newest(sql`records`)}${isLoaded})[1] as loaded_records, max(position) filter (where is_suspicious) as suspicious_position
         from said where true${isWithin} group by ${KEY}
     ), stored as (
       select ${KEY}, ctid as row, ${list(COLUMNS.map((name) => sql.raw(`${name} as stored_${name}`)))} from ${coverage} where ${isOf(sql``)}${isWithin}

@@ -40,7 +40,7 @@ interface LastLoad {
 
 /**
  * The load whose rows are stored now: the last one that may be about the days of a window, if it was of the same
- * response to the same requests, fetched before, without rejects, warnings or doubts. Null if there is no such load.
+ * response to the same requests, fetched before, without rejects, warnings or suspicions. Null if there is no such load.
  */
 export async function lastCleanLoad(
   db: Preparing,

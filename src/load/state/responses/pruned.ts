@@ -53,7 +53,7 @@ export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<L
 
 /**
  * The last position up to which the responses of a group can be pruned: all of them were fetched before a moment, and
- * they, but no later one, are loaded in some version. Responses since a withdrawal that was held back stay: they are
+ * they, but no later one, are loaded in some version. Responses since a withdrawal that was withheld stay: they are
  * folded if a person accepts it. It is never before the position up to which they are pruned already, although an
  * earlier response may have been loaded since: of the later ones nothing but their rows is left.
  *
@@ -79,7 +79,7 @@ export async function positionToPrune(
     select ${positionText(sql`position`)} as position, version::float8 as version from cuts
      where fetched_at < ${before.toISOString()}::timestamptz and (next is null or version < next)
        and position >= ${known?.position ?? BEFORE_ALL}::timestamptz
-       and position < coalesce((select min(w.position) from ${withdrawals} w where w.state = 'refused' and w.exchange = ${exchange}
+       and position < coalesce((select min(w.position) from ${withdrawals} w where w.state = 'withheld' and w.exchange = ${exchange}
          and w.operation = any(${sql.param(operations)}::text[])), 'infinity')
      order by cuts.position desc limit 1`);
   return found.rows[0] ?? null;

@@ -15,10 +15,10 @@ export interface ResponseSaid {
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
   readonly coverage: readonly CoverageEntry[];
   readonly rejects: readonly RejectEntry[];
-  /** Reasons to doubt it. */
-  readonly doubts: readonly string[];
+  /** Why it is suspicious. */
+  readonly suspicions: readonly string[];
   /** Those of them for which no reject stands, so that only a later good response settles them. */
-  readonly doubtsWithoutReject: readonly string[];
+  readonly suspicionsWithoutReject: readonly string[];
   /** The fields of its records; undefined if they were not observed. */
   readonly sent?: SentFields | undefined;
 }
@@ -39,7 +39,7 @@ export interface ResponseFact {
   readonly diagnostic: string | null;
   /** Its entries, with what differs; null if they are its last day, for each of its instruments. */
   readonly entries: readonly (Partial<CoverageEntry> & Pick<CoverageEntry, 'day'>)[] | null;
-  readonly doubted: true | null;
+  readonly suspicious: true | null;
 }
 
 /** The value of all these, or null if they differ. */
@@ -50,8 +50,8 @@ const common = <Value>(values: readonly (Value | null)[]): Value | null =>
 export function factOf(
   {
     coverage: entries,
-    doubted = false,
-  }: { readonly coverage: readonly CoverageEntry[]; readonly doubted?: boolean },
+    suspicious = false,
+  }: { readonly coverage: readonly CoverageEntry[]; readonly suspicious?: boolean },
   { to, instruments }: { readonly to: string; readonly instruments: readonly string[] },
 ): ResponseFact {
   const said = common(entries.map(({ state }) => state));
@@ -81,7 +81,7 @@ export function factOf(
           ...(records === null && { records: entry.records }),
           ...(diagnostic === null && entry.diagnostic !== undefined && { diagnostic: entry.diagnostic }),
         })),
-    doubted: doubted ? true : null,
+    suspicious: suspicious ? true : null,
   };
 }
 
@@ -117,7 +117,7 @@ const TYPES = {
   records: 'integer',
   diagnostic: 'text',
   entries: 'jsonb',
-  is_doubted: 'boolean',
+  is_suspicious: 'boolean',
 };
 const listed = (name: (column: string) => SQL) => sql.join(Object.keys(TYPES).map(name), sql`, `);
 
@@ -132,9 +132,9 @@ export const factColumns = {
 };
 
 /** What the statements that keep a fact are given. */
-export const factValues = ({ entries, doubted, ...fact }: ResponseFact) => ({
+export const factValues = ({ entries, suspicious, ...fact }: ResponseFact) => ({
   ...fact,
-  is_doubted: doubted,
+  is_suspicious: suspicious,
   entries: entries === null ? null : JSON.stringify(entries),
 });
 

@@ -220,8 +220,8 @@ export function retriesOfRuns(
     .orderBy(run_id, next, operation, exchange);
 }
 
-/** The windows of these runs whose responses are doubted. */
-export function doubtedWindowsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
+/** The windows of these runs whose responses are suspicious. */
+export function suspiciousWindowsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
   return db
     .select({ runId: windows.run_id, ...WINDOW_NAME, reason: sql<string>`${windows.suspicious}` })
     .from(windows)
@@ -267,7 +267,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
       .groupBy(runId, operation, warning)
       .orderBy(desc(count()), asc(operation), asc(warning)),
   );
-  const suspicious = byRun(await doubtedWindowsOfRuns(db, runIds));
+  const suspicious = byRun(await suspiciousWindowsOfRuns(db, runIds));
   const retries = byRun(await retriesOfRuns(db, runIds));
   const empty = byRun(await emptySessionsOfRuns(context, runIds));
   const withdrawals = byRun(await withdrawalsOfRuns(db, runIds));
@@ -290,7 +290,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
     ),
     /** Sessions that should have records and of which the response had none. */
     emptySessions: empty(run),
-    /** By day, the rows that full responses no longer listed: withdrawn, or too many to be withdrawn at once. */
+    /** By day, the rows that full responses no longer listed: withdrawn, or withheld. */
     withdrawals: withdrawals(run),
     /** Why windows were skipped, and how many for each reason. */
     skips: skips(run),

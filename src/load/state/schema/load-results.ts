@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { boolean, check, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
 import { forEachCount } from '../../../core/record-counts.ts';
-import { COVERAGE_STATES, HELD_BACK } from '../registers.ts';
+import { COVERAGE_STATES, WITHHELD } from '../registers.ts';
 import {
   COUNT_COMMENTS,
   count,
@@ -91,7 +91,7 @@ export const dayRows = etl.table(
     table_name: text('table_name').notNull(),
     exchange: text('exchange').notNull(),
     day: day('day').notNull(),
-    most: integer('most').notNull(),
+    max_rows: integer('max_rows').notNull(),
     position: position().notNull(),
   },
   (table) => [
@@ -108,16 +108,16 @@ describe(
     table_name: 'Table of market.',
     exchange: 'Exchange of the rows.',
     day: 'Day of the rows; 0001-01-01 where the table has no days.',
-    most: 'The most rows.',
+    max_rows: 'The most rows.',
     position:
-      'The position of the response since which this counts: it withdrew rows, and the most had been another number before. -infinity where that is not known.',
+      'The position of the response since which this counts: it withdrew rows, and the maximum had been another number before. -infinity where that is not known.',
   },
 );
 
-/** The condition that a response took the last row of a day, or that rows which it lacked were kept. */
-export const HAS_EFFECT = sql`(m.state in ('refused', 'outdated') or m.gone > 0 and m.rows_left = 0)`;
+/** The condition that a response took the last row of a day, or that its withdrawal was withheld. */
+export const HAS_EFFECT = sql`(m.state in ('withheld', 'outdated') or m.unlisted_rows > 0 and m.remaining_rows = 0)`;
 
-const WITHDRAWAL_STATES = ['withdrawn', 'refused', 'accepted', 'outdated'] as const;
+const WITHDRAWAL_STATES = ['withdrawn', 'withheld', 'accepted', 'outdated'] as const;
 
 export const withdrawals = etl.table(
   'withdrawals',
@@ -129,9 +129,9 @@ export const withdrawals = etl.table(
     day: day('day'),
     state: text('state', { enum: WITHDRAWAL_STATES }).notNull(),
     reason: text('reason'),
-    gone: integer('gone').notNull(),
-    most: integer('most').notNull(),
-    rows_left: integer('rows_left').notNull(),
+    unlisted_rows: integer('unlisted_rows').notNull(),
+    max_rows: integer('max_rows').notNull(),
+    remaining_rows: integer('remaining_rows').notNull(),
     position: position().notNull(),
     rows: jsonb('rows').$type<readonly Readonly<Record<string, string | null>>[]>().notNull(),
     noted_at: moment('noted_at').notNull().defaultNow(),
@@ -141,15 +141,15 @@ export const withdrawals = etl.table(
   (table) => [
     index('withdrawals_run_idx').on(table.run_id),
     index('withdrawals_day_idx').on(table.exchange, table.day),
-    index('withdrawals_refused_idx')
+    index('withdrawals_withheld_idx')
       .on(table.table_name, table.exchange, table.day)
-      .where(sql`${table.state} = 'refused'`),
+      .where(sql`${table.state} = 'withheld'`),
     check('withdrawals_state', isOneOf(table.state, WITHDRAWAL_STATES)),
   ],
 );
 describe(
   withdrawals,
-  'By response and day, the rows that a full response no longer listed: withdrawn, or too many to be withdrawn at once.',
+  'By response and day, the rows that a full response no longer listed: withdrawn, or withheld, because they are too many at once.',
   {
     id: 'Number of the withdrawal, as `eod withdrawals accept` takes it.',
     load_id: 'The load (etl.loads.id) that found it: of that response, or of an earlier one that came late.',
@@ -160,11 +160,12 @@ describe(
     table_name: 'Table of market.',
     day: 'Day of the rows; null where the table has no days.',
     state:
-      'withdrawn; refused (held back: too many at once, a person decides); accepted (withdrawn by a person); outdated (a later response decided).',
+      'withdrawn; withheld (too many at once, a person decides); accepted (withdrawn by a person); outdated (a later response decided).',
     reason: 'Why they were not withdrawn.',
-    gone: 'Rows that were not listed: the response is compared with those that the responses before it left.',
-    most: 'The most rows that the day ever had, as in etl.day_rows.',
-    rows_left: 'Rows that the day has left, or would have.',
+    unlisted_rows:
+      'Rows that were not listed: the response is compared with those that the responses before it left.',
+    max_rows: 'The most rows that the day ever had, as in etl.day_rows.',
+    remaining_rows: 'Rows that the day has left, or would have.',
     rows: 'Keys of the rows, if they were not withdrawn.',
     position: 'Position of the response that did not list them, as in etl.responses.',
     noted_at: 'When it was stored.',
@@ -175,17 +176,17 @@ describe(
 
 /**
  * The state of an entry as SQL, by its registers (registers.ts). A response that fills one table and takes the
- * last row of another loads the day; one that is doubted never does. Where the newest has no row of the day and was held
- * back, it is not known that there is nothing: the day stays a gap until a better response comes or a person decides.
+ * last row of another loads the day; one that is suspicious never does. Where the newest has no row of the
+ * day and its withdrawal was withheld, it is not known that there is nothing: the day stays a gap until a better response comes or a person decides.
  */
 const STATE_OF = (() => {
-  const isLoaded = `(loaded_position is not null and (doubted_position is null or loaded_position > doubted_position)
+  const isLoaded = `(loaded_position is not null and (suspicious_position is null or loaded_position > suspicious_position)
     and (emptied_position is null or loaded_position >= emptied_position))`;
-  const isHeldBack = `(held_back_position is not distinct from last_position and last_said in ('empty', 'not_published'))`;
+  const isWithheld = `(withheld_position is not distinct from last_position and last_said in ('empty', 'not_published'))`;
   return {
-    state: `case when ${isLoaded} then 'loaded' when ${isHeldBack} then 'failed' else last_said end`,
+    state: `case when ${isLoaded} then 'loaded' when ${isWithheld} then 'failed' else last_said end`,
     records: `case when ${isLoaded} then loaded_records else last_records end`,
-    diagnostic: `case when ${isHeldBack} then '${HELD_BACK}' else last_diagnostic end`,
+    diagnostic: `case when ${isWithheld} then '${WITHHELD}' else last_diagnostic end`,
   };
 })();
 
@@ -220,9 +221,9 @@ export const coverage = etl.table(
     last_diagnostic: text('last_diagnostic'),
     loaded_position: positionOf('loaded_position'),
     loaded_records: reference('loaded_records'),
-    doubted_position: positionOf('doubted_position'),
+    suspicious_position: positionOf('suspicious_position'),
     emptied_position: positionOf('emptied_position'),
-    held_back_position: positionOf('held_back_position'),
+    withheld_position: positionOf('withheld_position'),
     state: text('state', { enum: COVERAGE_STATES }).notNull().generatedAlwaysAs(sql.raw(STATE_OF.state)),
     records: reference('records').notNull().generatedAlwaysAs(sql.raw(STATE_OF.records)),
     diagnostic: text('diagnostic').generatedAlwaysAs(sql.raw(STATE_OF.diagnostic)),
@@ -262,14 +263,13 @@ describe(
       'Where the response, failed call or holiday that said something last stands in the order of responses. The state, records and diagnostic follow from these columns.',
     last_said: 'What it said: one of the states.',
     last_records: 'Records of that day in it. Unit: records.',
-    last_diagnostic: 'The line that the source sent instead of data, or why the response is doubted.',
+    last_diagnostic: 'The line that the source sent instead of data, or why the response is suspicious.',
     loaded_position: 'The position of the last response that had records of the day.',
     loaded_records: 'Records of that day in it. Unit: records.',
-    doubted_position:
+    suspicious_position:
       'The position of the last response with records that nobody requested, or with fewer than it states: the day is not loaded by it or by earlier ones.',
     emptied_position: 'The position of the last response that took the last row of the day.',
-    held_back_position:
-      'The position of the last response whose withdrawal of rows of the day was held back.',
+    withheld_position: 'The position of the last response whose withdrawal of rows of the day was withheld.',
     run_id: 'The run that last requested it.',
     window_id: 'The window that last requested it; null if the calendar decided.',
     checked_at: 'When it was last requested, which no replay does.',

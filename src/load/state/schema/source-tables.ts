@@ -170,7 +170,7 @@ export const responses = etl.table(
     records: integer('records'),
     diagnostic: text('diagnostic'),
     entries: jsonb('entries'),
-    is_doubted: boolean('is_doubted'),
+    is_suspicious: boolean('is_suspicious'),
     is_believed: boolean('is_believed').notNull().default(false),
     layout: bigint('layout', { mode: 'bigint' }),
     field_counts: integer('field_counts').array(),
@@ -219,7 +219,7 @@ describe(
     layout:
       'Which fields its records have, as in etl.response_layouts; NULL if it had no record, or was not observed.',
     field_counts: 'Its records, and how many of these have a value in each of the fields.',
-    is_doubted: 'True if it had records that nobody requested, or fewer than it states; else NULL.',
+    is_suspicious: 'True if it had records that nobody requested, or fewer than it states; else NULL.',
     is_believed:
       'Whether it can show that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.',
   },

@@ -23,9 +23,9 @@ export const issues = etl
   })
   .existing();
 describe(issues, 'What needs a person, one row an issue.', {
-  kind: 'reject (records that could not be read), withdrawal (rows that are no longer listed and were kept), suspicious (a response that is doubted), corporate_action (without a decision) or finding (data sets contradict each other).',
+  kind: 'reject (records that could not be read), withdrawal (rows that are no longer listed, whose withdrawal is withheld), suspicious (a response that lacks too many rows, or contradicts others), corporate_action (without a decision) or finding (data sets contradict each other).',
   priority:
-    '1: rows are missing or doubted, or prices may be wrong by a fifth or more; 3: it says little, or changes a price by less than 5 percent; 2: the others.',
+    '1: rows are missing or suspicious, or prices may be wrong by a fifth or more; 3: it says little, or changes a price by less than 5 percent; 2: the others.',
   operation: 'Operation or data set concerned.',
   exchange: 'Exchange.',
   exchanges:
@@ -42,8 +42,8 @@ describe(issues, 'What needs a person, one row an issue.', {
   since: 'Since when it has been known.',
 });
 
-export const doubtedWindows = etl
-  .view('doubted_windows', {
+export const suspiciousWindows = etl
+  .view('suspicious_windows', {
     id: reference('id').notNull(),
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
@@ -56,8 +56,8 @@ export const doubtedWindows = etl
   })
   .existing();
 describe(
-  doubtedWindows,
-  'Windows whose response is doubted, for a reason without a reject or withdrawal of its own, until a later complete response.',
+  suspiciousWindows,
+  'Windows whose response is suspicious, for a reason without a reject or withdrawal of its own, until a later complete response.',
   {
     id: 'Number of the window: etl.windows.id.',
     operation: 'Operation of the source.',
@@ -66,7 +66,7 @@ describe(
     to_date: 'Last day requested.',
     instruments: 'Instruments requested; empty means the whole exchange.',
     source_file: 'The file that an import read.',
-    reason: 'Why it is doubted.',
+    reason: 'Why it is suspicious.',
     finished_at: 'When the window ended.',
   },
 );

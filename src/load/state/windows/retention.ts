@@ -15,7 +15,7 @@ const isOldRun = (before: Date): SQL => sql`
 
 /**
  * The condition that nothing refers to a window: no kept response, whose replay names its window; no reject; nothing
- * that is doubted; no history that a rebuild replaced, which the digests need; and no imported file, which would be
+ * that is suspicious; no history that a rebuild replaced, which the digests need; and no imported file, which would be
  * imported again.
  */
 const isUnused: SQL = sql`

@@ -165,7 +165,7 @@ export function endingWindow(
   );
 }
 
-/** Notes why the responses of some windows are still doubted, as they are read now. */
+/** Notes why the responses of some windows are still suspicious, as they are read now. */
 export async function noteUnsettled(
   tx: NodePgDatabase,
   noted: readonly { readonly windowId: number; readonly unsettled: string | null }[],

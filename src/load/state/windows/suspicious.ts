@@ -3,15 +3,15 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
 import { rejects, withdrawals } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
-import { doubtedWindows } from '../schema/waiting.ts';
+import { suspiciousWindows } from '../schema/waiting.ts';
 import { windows } from '../schema/work.ts';
 
 /**
  * Windows that are suspicious, each with its reasons: one of its records was not requested and is
- * still an open reject, its withdrawal was held back and nobody has decided, or it was doubted for another reason and
+ * still an open reject, its withdrawal is withheld, or it was suspicious for another reason and
  * no later good response to all of its entries has come.
  */
-const DOUBTED = sql`
+const SUSPICIOUS = sql`
     select id, string_agg(reason, '; ') as reason from (
       select window_id as id, case count(*) when 1 then 'a record is' else count(*) || ' records are' end
           || ' of a day, quarter or exchange that was not requested' as reason
@@ -19,25 +19,25 @@ const DOUBTED = sql`
       union all
       -- A replay folds again what other windows have loaded: the position says whose withdrawal it is.
       select coalesce(nullif(a.window_id, 0), w.window_id), w.reason
-        from ${withdrawals} w left join ${responses} a on a.position = w.position where w.state = 'refused'
+        from ${withdrawals} w left join ${responses} a on a.position = w.position where w.state = 'withheld'
       union all
-      select id, reason from ${doubtedWindows}
+      select id, reason from ${suspiciousWindows}
     ) reasons group by id`;
 
-const doubted = { id: sql`doubted.id`, reason: sql<string>`doubted.reason` };
+const suspicious = { id: sql`suspicious.id`, reason: sql<string>`suspicious.reason` };
 
-/** How many windows with doubted responses each operation and exchange has. */
-export function countDoubtedWindows(db: NodePgDatabase) {
+/** How many windows with suspicious responses each operation and exchange has. */
+export function countSuspiciousWindows(db: NodePgDatabase) {
   const { operation, exchange } = windows;
   return db
     .select({ operation, exchange, windows: count() })
-    .from(sql`(${DOUBTED}) doubted`)
-    .innerJoin(windows, eq(windows.id, doubted.id))
+    .from(sql`(${SUSPICIOUS}) suspicious`)
+    .innerJoin(windows, eq(windows.id, suspicious.id))
     .groupBy(operation, exchange);
 }
 
-/** Windows with doubted responses that touch these days, the newest first. */
-export function listDoubtedWindows(db: NodePgDatabase, { from, to }: DayRange, limit: number) {
+/** Windows with suspicious responses that touch these days, the newest first. */
+export function listSuspiciousWindows(db: NodePgDatabase, { from, to }: DayRange, limit: number) {
   return db
     .select({
       windowId: windows.id,
@@ -46,10 +46,10 @@ export function listDoubtedWindows(db: NodePgDatabase, { from, to }: DayRange, l
       exchange: windows.exchange,
       from: windows.from_date,
       to: windows.to_date,
-      reason: doubted.reason,
+      reason: suspicious.reason,
     })
-    .from(sql`(${DOUBTED}) doubted`)
-    .innerJoin(windows, eq(windows.id, doubted.id))
+    .from(sql`(${SUSPICIOUS}) suspicious`)
+    .innerJoin(windows, eq(windows.id, suspicious.id))
     .where(and(lte(windows.from_date, to), gte(windows.to_date, from)))
     .orderBy(desc(windows.id))
     .limit(limit);
