@@ -143,5 +143,8 @@ interface Contradiction {
 /** The contradictions between settings that are valid one by one. */
 export function contradictions(config: Config): Contradiction[] {
   const issues = (schema.safeParse(config).error?.issues ?? []) as z.core.$ZodIssueCustom[];
-  return issues.map(({ message, params }) => ({ ...(params as Contradiction), found: message }));
+  return issues.map(({ message: found, params }) => {
+    const { state, remedy } = params as Contradiction;
+    return { state, found, remedy };
+  });
 }

@@ -46,7 +46,6 @@ describe('settings', () => {
   ])('%j', (env, found) => {
     const [first, ...others] = check(env);
     expect(first).toEqual({
-      name: 'settings',
       state: expect.stringMatching(/warning|failed/),
       found: expect.stringMatching(found),
       remedy: expect.stringMatching(/\w/),
@@ -73,7 +72,7 @@ describe('variables of other clients of Postgres', () => {
     const env = { PGHOST: 'db.example', PGUSER: 'asha', PGPASSWORD: 'kiwi', PGDATABASE: 'm', PGPORT: '5433' };
     const [only, ...others] = checked(env);
     expect(others).toEqual([]);
-    expect(only).toMatchObject({ name: 'settings', state: 'warning' });
+    expect(only).toMatchObject({ state: 'warning' });
     expect(only?.found).toMatch(
       /^PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD are set.*DATABASE_URL, which is not/,
     );

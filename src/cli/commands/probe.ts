@@ -6,7 +6,7 @@ import { createSource } from '../../extract/index.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openCalendar, openContext, openEnabledOperations, sourceSettings } from '../open-context.ts';
 import { parseDay } from '../options.ts';
-import { bold, type Column, plural, rangeText, table } from '../output.ts';
+import { bold, type Column, columnsOf, plural, rangeText, table } from '../output.ts';
 import { type Made, makeCalls } from '../probe/make-calls.ts';
 import {
   callRow,
@@ -158,8 +158,7 @@ function reportOf(made: Made, { EOD_DATE_DIALECT }: Config, { day, before }: Pro
 type Report = ReturnType<typeof reportOf>;
 
 const POINT_COLUMNS: readonly Column<PointReport>[] = [
-  { head: 'state', cell: ({ state }) => state },
-  { head: 'point', cell: ({ point }) => point },
+  ...columnsOf<PointReport>('state', 'point'),
   {
     head: 'seen',
     cell: ({ evidence, setting }) =>
@@ -167,14 +166,14 @@ const POINT_COLUMNS: readonly Column<PointReport>[] = [
   },
 ];
 
-const CALL_COLUMNS: readonly Column<Report['calls'][number]>[] = [
-  { head: 'operation', cell: ({ operation }) => operation },
-  { head: 'exchange', cell: ({ exchange }) => exchange },
-  { head: 'format', cell: ({ format }) => format },
-  { head: 'records', cell: ({ records }) => records },
-  { head: 'seconds', cell: ({ seconds }) => seconds },
-  { head: 'problem', cell: ({ problem }) => problem },
-];
+const CALL_COLUMNS = columnsOf<Report['calls'][number]>(
+  'operation',
+  'exchange',
+  'format',
+  'records',
+  'seconds',
+  'problem',
+);
 
 function showReport(cli: Cli, report: Report): void {
   const { calls, openPoints, settings, stopped, notMade } = report;

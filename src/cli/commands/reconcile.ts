@@ -9,10 +9,10 @@ import { readCheckedDays, SEVERITIES } from '../../load/state/findings.ts';
 import { clockLead } from '../../load/state/position-sql.ts';
 import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { bounded, type Check, failed, ok, warning } from '../doctor/check.ts';
+import { bounded, type Check, failed, type Outcome, ok, warning } from '../doctor/check.ts';
 import { openContext } from '../open-context.ts';
 import { parseChoices, parseOpenRange, parseRange, type RangeFlags } from '../options.ts';
-import { type Column, columnsOf, duration, plural, table } from '../output.ts';
+import { type Column, columnsOf, duration, firstFew, plural, table } from '../output.ts';
 
 const CHECK_COLUMNS: readonly Column<CheckResult>[] = [
   ...columnsOf<CheckResult>('check', 'severity', 'open'),
@@ -75,29 +75,22 @@ async function storeChecks(db: Database): Promise<readonly Check[]> {
   const checks = { rows: lostDaysCheck, coverage: coverageCheck, positions: positionsCheck };
   const made: Check[] = [];
   for (const [name, check] of Object.entries(checks)) {
-    const found = await bounded(name, LIMIT_MS, 'see "eod doctor"', () => check(db));
-    for (const one of found) made.push(one);
+    for (const one of await bounded(name, LIMIT_MS, 'see "eod doctor"', () => check(db))) made.push(one);
   }
   return made;
 }
 
-/** `a, b and 3 more`. */
-const some = (list: readonly string[]) =>
-  list.length <= 3 ? list.join(', ') : `${list.slice(0, 2).join(', ')} and ${list.length - 2} more`;
-
 /** Looks for loaded days that have no row: nothing else requests them again. */
-async function lostDaysCheck(db: Database): Promise<Check> {
-  const name = 'rows';
+async function lostDaysCheck(db: Database): Promise<Outcome> {
   const lost = await readLostDays(db.pool);
   const [first] = lost;
-  if (first === undefined) return ok(name, 'every loaded day has rows');
+  if (first === undefined) return ok('every loaded day has rows');
   const found = lost.map(
     ({ operation, exchange, days, from, to }) =>
       `${pairTitle({ operation, exchange })}, ${plural(days, 'day')} from ${from} to ${to}`,
   );
   const requested = `${first.operation} --exchange ${first.exchange} --from ${first.from} --to ${first.to}`;
   return failed(
-    name,
     `some loaded days have no row: ${found.join('; ')}`,
     `"eod replay ${requested}" loads the kept responses again, "eod backfill ${requested} --force" requests them; "eod findings" lists the days that were checked`,
   );
@@ -107,16 +100,15 @@ async function lostDaysCheck(db: Database): Promise<Check> {
 const SUMS_MS = 60_000;
 
 /** Checks that the coverage is the sum of what is kept with the responses. */
-async function coverageCheck(db: Database): Promise<Check> {
-  const name = 'coverage';
+async function coverageCheck(db: Database): Promise<Outcome> {
   const { differing, left } = await compareSums(db, SUMS_MS);
   const [first] = differing;
   const unknown =
     left.length === 0
       ? ''
-      : `; too many entries to compare in ${SUMS_MS / 1_000} s more than those of the last day: ${some(left)}`;
+      : `; too many entries to compare in ${SUMS_MS / 1_000} s more than those of the last day: ${firstFew(left)}`;
   if (first === undefined) {
-    return ok(name, `the coverage is what its responses said${unknown}`);
+    return ok(`the coverage is what its responses said${unknown}`);
   }
   const found = differing.map(
     ({ operation, exchange, entries, day, instrument, variant, registers }) =>
@@ -124,7 +116,6 @@ async function coverageCheck(db: Database): Promise<Check> {
   );
   const { operation, exchange, day } = first;
   return failed(
-    name,
     `the coverage is not what the responses said: ${found.join('; ')}${unknown}`,
     `the tables were changed by hand: "eod replay ${operation} --exchange ${exchange} --from ${day} --to ${day}" reads the kept responses of a day again`,
   );
@@ -137,12 +128,10 @@ async function coverageCheck(db: Database): Promise<Check> {
 const CLOCK_LEAPT_MS = 1_000;
 
 /** Checks that the positions of new responses are the times of their calls. */
-async function positionsCheck(db: Database): Promise<Check> {
-  const name = 'positions';
+async function positionsCheck(db: Database): Promise<Outcome> {
   const lead = await clockLead(db.drizzle);
-  if (lead < CLOCK_LEAPT_MS) return ok(name, 'responses are ordered');
+  if (lead < CLOCK_LEAPT_MS) return ok('responses are ordered');
   return warning(
-    name,
     `the last response has a position ${duration(lead / 1_000)} ahead of the clock of Postgres, which was set back since`,
     'correct the clock of that machine if it is wrong now. The order of responses stays right: until the clock has caught up, each gets a position a microsecond after the one before, which is not the time of its call',
   );

@@ -10,15 +10,20 @@ import type { Cli } from '../cli.ts';
 /** `skipped`: could not be checked, or does not apply; `found` says why. */
 type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';
 
-/** The outcome of one check. */
-export interface Check {
-  readonly name: string;
+/** The outcome of a check. */
+export interface Outcome {
   readonly state: CheckState;
   /** What was found, in a sentence without secrets. */
   readonly found: string;
   /** What to do about it; null if nothing needs to be done. */
   readonly remedy: string | null;
 }
+
+/** A check that was made. */
+export type Check = { readonly name: string } & Outcome;
+
+/** What a line of the table results in. An outcome without a name has that of the line. */
+type Outcomes = Outcome | Check | readonly (Outcome | Check)[];
 
 /** What checks find out and later ones need. */
 export interface Found {
@@ -29,7 +34,7 @@ export interface Found {
   redis: RedisFacts;
   /** Whether the queue can be used; there only if it can. */
   queue: true;
-  call: Outcome;
+  call: CallMade;
   /** The source, which accepts the key. */
   acceptedKey: Source;
 }
@@ -37,7 +42,7 @@ export interface Found {
 type Need = keyof Found;
 
 /** What one call to the source showed. */
-export interface Outcome {
+export interface CallMade {
   readonly source: Source;
   readonly error: unknown;
   readonly ms: number;
@@ -84,25 +89,17 @@ interface Forbidden {
 /** What the key may do, and what it forbids this installation. */
 export type KeyReport = Limitation & { readonly forbidden: Forbidden };
 
-const found =
-  (state: 'ok' | 'skipped') =>
-  (name: string, text: string): Check => ({ name, state, found: text, remedy: null });
+/** Nothing is wrong. */
+export const ok = (found: string): Outcome => ({ state: 'ok', found, remedy: null });
 
-const problem =
-  (state: 'warning' | 'failed') =>
-  (name: string, text: string, remedy: string): Check => ({ name, state, found: text, remedy });
+/** The check was not made. */
+export const skipped = (found: string): Outcome => ({ state: 'skipped', found, remedy: null });
 
-/** The result of a check that found nothing wrong. */
-export const ok = found('ok');
+/** Something works now, but may stop working. */
+export const warning = (found: string, remedy: string): Outcome => ({ state: 'warning', found, remedy });
 
-/** The result of a check that was not made. */
-export const skipped = found('skipped');
-
-/** The result of a check that found something that works now, but may stop working. */
-export const warning = problem('warning');
-
-/** The result of a check that found a reason why the pipeline cannot work. */
-export const failed = problem('failed');
+/** There is a reason why the pipeline cannot work. */
+export const failed = (found: string, remedy: string): Outcome => ({ state: 'failed', found, remedy });
 
 /**
  * By how much our clock is certainly ahead of another (negative: behind), which was read at some time during a call; 0 if
@@ -125,20 +122,21 @@ export function isBelow(version: string, other: string): boolean {
 }
 
 /**
- * Runs checks with a time limit. Anything thrown becomes a failed check of this name, so that no check hides another.
+ * Makes a check within a time limit. What it throws is its outcome, so that no check hides another.
  *
- * @param remedy for checks that could not be made.
+ * @param remedy if it cannot be made.
  */
 export async function bounded(
   name: string,
   milliseconds: number,
   remedy: string,
-  work: () => Promise<Check | readonly Check[]>,
+  work: () => Outcomes | Promise<Outcomes>,
 ): Promise<readonly Check[]> {
   try {
-    return [await within(work(), milliseconds)].flat();
+    const outcomes = await within(Promise.resolve(work()), milliseconds);
+    return [outcomes].flat().map((outcome) => ({ name, ...outcome }));
   } catch (error) {
-    return [failed(name, messageOf(error) || 'no response', remedy)];
+    return [{ name, ...failed(messageOf(error) || 'no response', remedy) }];
   }
 }
 
@@ -150,7 +148,7 @@ export interface Row {
   readonly limitMs: number;
   /** What to do if the check cannot be made. */
   readonly remedy: string;
-  readonly run: (found: Examination & Found) => Check | readonly Check[] | Promise<Check | readonly Check[]>;
+  readonly run: (found: Examination & Found) => Outcomes | Promise<Outcomes>;
 }
 
 /** Longer than the time limits of the queries within. */

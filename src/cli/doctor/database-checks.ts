@@ -23,13 +23,14 @@ import { useStoredOperations } from '../../load/state/enabled-operations.ts';
 import { allOperations } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
+import { firstFew } from '../output.ts';
 import { locationOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
 import {
-  type Check,
   certainLead,
   type Examination,
   type Found,
   failed,
+  type Outcome,
   ok,
   type Row,
   row,
@@ -47,7 +48,7 @@ const CONNECT_MS = 5_000;
 const START_MS = 60_000;
 
 /** Checks the database that DATABASE_URL names, or the private Postgres where there is one. */
-async function checkDatabase(found: Examination): Promise<Check> {
+async function checkDatabase(found: Examination): Promise<Outcome> {
   const { cli, config } = found;
   const url = config.DATABASE_URL ?? (await privateUrl(cli, config));
   if (typeof url !== 'string') {
@@ -80,7 +81,6 @@ async function checkDatabase(found: Examination): Promise<Check> {
   } catch (error) {
     const { cause } = databaseError(error);
     return failed(
-      'database',
       `${location}: ${reasonOf(cause ?? error)}`,
       'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session',
     );
@@ -96,7 +96,7 @@ function folderOf({ cwd }: Cli, { EOD_DATA_DIR }: Config): string {
 /**
  * Starts the private Postgres and returns its address; returns a check instead if there is none or it does not start.
  */
-async function privateUrl(cli: Cli, config: Config): Promise<string | Check> {
+async function privateUrl(cli: Cli, config: Config): Promise<string | Outcome> {
   const dataDir = resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres');
   const remedy = 'set DATABASE_URL to a Postgres of yours';
   try {
@@ -104,7 +104,6 @@ async function privateUrl(cli: Cli, config: Config): Promise<string | Check> {
       const { findBinaries } = await import('../../load/database/embedded/cluster.ts');
       const { version } = await findBinaries();
       return ok(
-        'database',
         `DATABASE_URL is not set: the first command that needs it creates a private Postgres ${version.split('-')[0]} in ${folderOf(cli, config)}`,
       );
     }
@@ -116,11 +115,7 @@ async function privateUrl(cli: Cli, config: Config): Promise<string | Check> {
     );
     return server.url;
   } catch (error) {
-    return failed(
-      'database',
-      `the private Postgres in ${folderOf(cli, config)}: ${messageOf(error)}`,
-      remedy,
-    );
+    return failed(`the private Postgres in ${folderOf(cli, config)}: ${messageOf(error)}`, remedy);
   }
 }
 
@@ -130,77 +125,70 @@ function schemasOf(config: Config): string[] {
   return ['etl', 'market', 'market_history', ...queue];
 }
 
-function serverCheck({ version, major, encoding, readOnly }: ServerFacts, location: string): Check {
+function serverCheck({ version, major, encoding, readOnly }: ServerFacts, location: string): Outcome {
   const found = `${location}: version ${version}`;
   if (major < OLDEST_SERVER) {
-    return failed('database', `${found} is too old`, `upgrade it: ${OLDEST_SERVER} or newer is needed`);
+    return failed(`${found} is too old`, `upgrade it: ${OLDEST_SERVER} or newer is needed`);
   }
   if (encoding !== ENCODING) {
     return failed(
-      'database',
       `${found}, whose encoding is ${encoding}`,
       `use a database in ${ENCODING}: create database NAME encoding '${ENCODING}' template template0`,
     );
   }
   if (readOnly) {
     return failed(
-      'database',
       `${found}, which accepts no writes (a standby, or default_transaction_read_only)`,
       'name the primary server in DATABASE_URL',
     );
   }
-  return ok('database', found);
+  return ok(found);
 }
 
-async function checkTimeZone({ server, config }: With<'server'>): Promise<Check> {
+async function checkTimeZone({ server, config }: With<'server'>): Promise<Outcome> {
   const { EOD_TIMEZONE: zone } = config;
   const problem = await timeZoneProblem(server.db.pool, zone, Date.now());
   return problem === null
-    ? ok('time zone', `Postgres and this program read ${zone} alike`)
-    : failed('time zone', problem.found, problem.remedy);
+    ? ok(`Postgres and this program read ${zone} alike`)
+    : failed(problem.found, problem.remedy);
 }
 
-async function checkPooler({ server }: With<'server'>): Promise<Check> {
+async function checkPooler({ server }: With<'server'>): Promise<Outcome> {
   const { reason, remedy } = SHARED_SESSIONS;
-  if (await sharesSessions(server.db.pool)) return failed('pooler', reason, remedy);
-  return ok('pooler', 'sessions are kept from one transaction to the next');
+  if (await sharesSessions(server.db.pool)) return failed(reason, remedy);
+  return ok('sessions are kept from one transaction to the next');
 }
 
-/** `a, b and 3 more`. */
-const some = (list: readonly string[]) =>
-  list.length <= 3 ? list.join(', ') : `${list.slice(0, 2).join(', ')} and ${list.length - 2} more`;
-
-async function checkRights({ server, config }: With<'server'>): Promise<Check> {
+async function checkRights({ server, config }: With<'server'>): Promise<Outcome> {
   const { role } = server.facts;
   const rights = await readRoleRights(server.db.pool, schemasOf(config));
   const { missingSchemas, unusable, unreadable, unchangeable, closed, mayCreate, mayStage } = rights;
   const statements = 'docs/security.md has the statements for the roles';
   if (missingSchemas.length > 0 && !mayCreate) {
     return failed(
-      'rights',
       `the role ${role} may not create the schemas ${missingSchemas.join(', ')}, which are not there`,
       `let an administrator create them, or run "eod migrate" as another role; ${statements}`,
     );
   }
   const lacking = [
     ...(unusable.length > 0 ? [`use the schemas ${unusable.join(', ')}`] : []),
-    ...(unreadable.length > 0 ? [`read ${some(unreadable)}`] : []),
-    ...(unchangeable.length > 0 ? [`change rows of ${some(unchangeable)}`] : []),
-    ...(closed.length > 0 ? [`use ${some(closed)}`] : []),
+    ...(unreadable.length > 0 ? [`read ${firstFew(unreadable)}`] : []),
+    ...(unchangeable.length > 0 ? [`change rows of ${firstFew(unchangeable)}`] : []),
+    ...(closed.length > 0 ? [`use ${firstFew(closed)}`] : []),
     ...(mayStage ? [] : ['create temporary tables in this database']),
   ];
   if (lacking.length > 0) {
     const found = `the role ${role} may not ${lacking.join('; ')}`;
-    return failed('rights', found, `use the worker's role, or let the owner grant its rights; ${statements}`);
+    return failed(found, `use the worker's role, or let the owner grant its rights; ${statements}`);
   }
   const what = mayCreate ? 'work, and migrate' : 'work; only the owner of the tables may run "eod migrate"';
-  return ok('rights', `the role ${role} may ${what}`);
+  return ok(`the role ${role} may ${what}`);
 }
 
 /** The checks that have to find nothing wrong before our tables are used. */
 const BEFORE_TABLES = ['time zone', 'pooler', 'rights'];
 
-async function checkMigrations(found: With<'server'>): Promise<Check> {
+async function checkMigrations(found: With<'server'>): Promise<Outcome> {
   const { config, checks } = found;
   const { db } = found.server;
   let state: Awaited<ReturnType<typeof schemaState>>;
@@ -208,26 +196,25 @@ async function checkMigrations(found: With<'server'>): Promise<Check> {
     state = await schemaState(db);
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
-    return failed('migrations', 'the tables are of an unreleased version', error.message);
+    return failed('the tables are of an unreleased version', error.message);
   }
   if (state === 'current') {
     const isUsable = BEFORE_TABLES.every((name) => checks.find((one) => one.name === name)?.state === 'ok');
     if (isUsable) found.tables = db;
-    return ok('migrations', 'the tables are those of this version');
+    return ok('the tables are those of this version');
   }
   const which = state === 'missing' ? 'there are no tables yet' : 'the tables are of an older version';
   if (config.DATABASE_URL === undefined) {
-    return skipped('migrations', `${which}; the next command that uses them brings them up to date`);
+    return skipped(`${which}; the next command that uses them brings them up to date`);
   }
-  return failed('migrations', which, 'run "eod migrate" as the owner of the tables');
+  return failed(which, 'run "eod migrate" as the owner of the tables');
 }
 
 /**
  * Uses the operations of this database, and checks that each has a file and the tables that it declares. What the other
  * checks know of operations follows from it.
  */
-async function checkOperations({ tables: db, config }: With<'tables'>): Promise<Check | Check[]> {
-  const name = 'operations';
+async function checkOperations({ tables: db, config }: With<'tables'>): Promise<Outcome | Outcome[]> {
   const leftOut = await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
   const differing = await declaredDifferences(db.pool);
   const { broken } = await allOperations(config.EOD_OPERATIONS_DIR);
@@ -236,14 +223,12 @@ async function checkOperations({ tables: db, config }: With<'tables'>): Promise<
       .filter((file) => leftOut.every((one) => one.name !== file.name))
       .map((file) =>
         warning(
-          name,
           `${file.name}, which is not enabled, cannot be: ${file.problem}`,
           'correct its file, or move it out of EOD_OPERATIONS_DIR',
         ),
       ),
     ...leftOut.map(({ name: operation, problem }) =>
       failed(
-        name,
         problem === null
           ? `no file declares ${operation}, which is left out`
           : `${operation} is left out: ${problem}`,
@@ -253,29 +238,28 @@ async function checkOperations({ tables: db, config }: With<'tables'>): Promise<
     ...differing.map(({ table, refusal }) =>
       refusal === null
         ? failed(
-            name,
             `market.${table.name} lacks columns or tables that its operation declares`,
             'run "eod migrate" as the owner of the tables: it adds them',
           )
-        : failed(name, refusal.problem, refusal.remedy),
+        : failed(refusal.problem, refusal.remedy),
     ),
   ];
-  return checks.length > 0 ? checks : ok(name, 'each has the tables that it declares');
+  return checks.length > 0 ? checks : ok('each has the tables that it declares');
 }
 
 /** Connections left for others: people, monitoring, backups. */
 const SPARE = 5;
 
-function connectionsCheck(facts: ServerFacts, config: Config): Check {
+function connectionsCheck(facts: ServerFacts, config: Config): Outcome {
   const needed = poolSize(config) + (config.REDIS_URL === undefined ? QUEUE_CONNECTIONS : 0);
   const { connections, roleConnections, databaseConnections, connectionsUsed } = facts;
   const most = Math.min(connections, roleConnections ?? connections, databaseConnections ?? connections);
   const found = `${most} at most, ${connectionsUsed} used now; one process of "eod up" opens up to ${needed}`;
   const remedy =
     'raise max_connections in Postgres (or the CONNECTION LIMIT of the role or database), set EOD_CONCURRENCY lower, or put the queue on Redis';
-  if (most < needed) return failed('connections', found, remedy);
-  if (most < connectionsUsed + needed + SPARE) return warning('connections', found, remedy);
-  return ok('connections', found);
+  if (most < needed) return failed(found, remedy);
+  if (most < connectionsUsed + needed + SPARE) return warning(found, remedy);
+  return ok(found);
 }
 
 /**
@@ -285,17 +269,15 @@ function connectionsCheck(facts: ServerFacts, config: Config): Check {
 export function querySettingsCheck(
   { workMemMb, randomPageCost, jit }: QuerySettings,
   isPrivate: boolean,
-): Check {
-  const name = 'query settings';
+): Outcome {
   const found = `work_mem is ${workMemMb} MB, random_page_cost ${randomPageCost}, jit ${jit ? 'on' : 'off'}`;
   const better = [
     ...(workMemMb < 16 ? ["work_mem = '64MB'"] : []),
     ...(randomPageCost > 2 ? ['random_page_cost = 1.1 (on an SSD)'] : []),
     ...(jit ? ['jit = off'] : []),
   ];
-  if (better.length === 0 || isPrivate) return ok(name, found);
+  if (better.length === 0 || isPrivate) return ok(found);
   return warning(
-    name,
     found,
     `for queries over many rows "alter database NAME set …": ${better.join(', ')}; docs/performance.md has the measured differences`,
   );

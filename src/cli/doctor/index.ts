@@ -19,6 +19,7 @@ import {
   failed,
   isBelow,
   type KeyReport,
+  type Outcome,
   ok,
   type Row,
   row,
@@ -113,17 +114,17 @@ async function made(
   found: Examination,
 ): Promise<readonly Check[]> {
   const missing = needs.find((need) => found[need] === undefined);
-  if (missing !== undefined) return [skipped(name, found.lacks[missing])];
-  return bounded(name, limitMs, remedy, async () => run(found as Examination & Found));
+  if (missing !== undefined) return [{ name, ...skipped(found.lacks[missing]) }];
+  return bounded(name, limitMs, remedy, () => run(found as Examination & Found));
 }
 
 /** Checks the version of Node against `engines` of package.json, e.g. `>=20.19`. */
-export function nodeCheck(running: string, engines: string): Check {
+export function nodeCheck(running: string, engines: string): Outcome {
   const [least, own] = [engines.replace(/^\D+/, ''), running.replace(/^v/, '')];
   const needed = `${least} or newer is needed`;
   return isBelow(own, least)
-    ? failed('node', `Node ${own}; ${needed}`, 'install the current LTS release of Node')
-    : ok('node', `Node ${own} (${needed})`);
+    ? failed(`Node ${own}; ${needed}`, 'install the current LTS release of Node')
+    : ok(`Node ${own} (${needed})`);
 }
 
 /** The folder of the data of a server that runs on this machine; null if it runs elsewhere, or cannot be seen. */
@@ -142,7 +143,7 @@ async function diskCheck(
   { EOD_DATA_DIR, DATABASE_URL }: Config,
   cwd: string,
   facts: ServerFacts | null,
-): Promise<Check> {
+): Promise<Outcome> {
   const isPrivate = DATABASE_URL === undefined;
   const ofServer = isPrivate || facts === null ? null : dataOnThisMachine(facts);
   const folder = resolve(cwd, EOD_DATA_DIR);
@@ -157,7 +158,6 @@ async function diskCheck(
   try {
     if (!statSync(seen).isDirectory()) {
       return failed(
-        'disk',
         `${seen} is not a folder`,
         'set EOD_DATA_DIR to a folder, or remove the file instead of it',
       );
@@ -171,19 +171,14 @@ async function diskCheck(
         () => true,
         () => false,
       );
-      if (!isWritable)
-        return failed('disk', `${seen} cannot be written`, 'set EOD_DATA_DIR to a folder of yours');
+      if (!isWritable) return failed(`${seen} cannot be written`, 'set EOD_DATA_DIR to a folder of yours');
     }
     if (isPrivate || ofServer !== null) {
-      if (free < LEAST_BYTES) return failed('disk', found, more);
-      if (free < ROOMY_BYTES) return warning('disk', found, more);
+      if (free < LEAST_BYTES) return failed(found, more);
+      if (free < ROOMY_BYTES) return warning(found, more);
     }
-    return ok('disk', found);
+    return ok(found);
   } catch (error) {
-    return warning(
-      'disk',
-      `${seen} cannot be checked: ${messageOf(error)}`,
-      'set EOD_DATA_DIR to a folder of yours',
-    );
+    return warning(`${seen} cannot be checked: ${messageOf(error)}`, 'set EOD_DATA_DIR to a folder of yours');
   }
 }

@@ -6,7 +6,7 @@ import type { Allowance, Limitation } from '../../extract/index.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import { count, momentText, plural } from '../output.ts';
-import { type Check, failed, type KeyReport, ok, warning } from './check.ts';
+import { type Check, failed, type KeyReport, type Outcome, ok, warning } from './check.ts';
 import { callsOfNight } from './settings-checks.ts';
 
 /** How long before its end a key is worth a warning. */
@@ -41,19 +41,18 @@ export function limitationChecks(
   clock: Clock,
 ): readonly Check[] {
   return [
-    limitsCheck(report, config, calendar, clock),
-    expiryCheck(report, config, clock),
-    rightsCheck(report, config),
+    { name: 'key limits', ...limitsCheck(report, config, calendar, clock) },
+    { name: 'key expiry', ...expiryCheck(report, config, clock) },
+    { name: 'key rights', ...rightsCheck(report, config) },
   ];
 }
 
-function limitsCheck(report: KeyReport, config: Config, calendar: Calendar, clock: Clock): Check {
+function limitsCheck(report: KeyReport, config: Config, calendar: Calendar, clock: Clock): Outcome {
   const { callsPerHour, callsPerMonth, bandwidthPerHour, bandwidthPerMonth } = report;
   const { EOD_CALLS_PER_HOUR: pace } = config;
   const found = `calls: ${allowed(callsPerHour, callsPerMonth)}; bandwidth: ${allowed(bandwidthPerHour, bandwidthPerMonth)}`;
   if (typeof callsPerHour === 'number' && callsPerHour < pace) {
     return warning(
-      'key limits',
       `${found}; EOD_CALLS_PER_HOUR is ${count(pace)}`,
       callsPerHour < 1
         ? 'ask the service for a key that may make calls'
@@ -64,12 +63,11 @@ function limitsCheck(report: KeyReport, config: Config, calendar: Calendar, cloc
   const month = daily * SESSIONS_A_MONTH + (busiest - daily) * WEEKS_A_MONTH;
   if (typeof callsPerMonth === 'number' && callsPerMonth < month) {
     return warning(
-      'key limits',
       `${found}; the nights of a month take up to ${plural(month, 'call')}`,
       'set EOD_INSTRUMENT_LIMIT or EOD_LOOKBACK_SESSIONS lower, or ask the service for more calls',
     );
   }
-  return ok('key limits', found);
+  return ok(found);
 }
 
 /** `900 an hour, unlimited a month`. */
@@ -80,18 +78,18 @@ function allowed(hour: Allowance, month: Allowance): string {
   return `${text(hour)} an hour, ${text(month)} a month`;
 }
 
-function expiryCheck({ expiresAt }: KeyReport, config: Config, clock: Clock): Check {
-  if (expiresAt === null) return ok('key expiry', 'the service states no date');
+function expiryCheck({ expiresAt }: KeyReport, config: Config, clock: Clock): Outcome {
+  if (expiresAt === null) return ok('the service states no date');
   const left = Date.parse(expiresAt) - clock.now();
   const at = momentText(expiresAt, config.EOD_TIMEZONE);
   const remedy = 'have the key renewed, or set another EOD_ACCESS_KEY';
-  if (left <= 0) return failed('key expiry', `the key expired at ${at}`, remedy);
+  if (left <= 0) return failed(`the key expired at ${at}`, remedy);
   const found = `the key expires at ${at}`;
-  if (left > EXPIRES_SOON_MS) return ok('key expiry', found);
-  return warning('key expiry', `${found}, in ${plural(Math.ceil(left / DAY_MS), 'day')}`, remedy);
+  if (left > EXPIRES_SOON_MS) return ok(found);
+  return warning(`${found}, in ${plural(Math.ceil(left / DAY_MS), 'day')}`, remedy);
 }
 
-function rightsCheck(report: KeyReport, config: Config): Check {
+function rightsCheck(report: KeyReport, config: Config): Outcome {
   const requested = requestedOf(config);
   const { forbidden, exchanges } = report;
   const problems = [
@@ -107,7 +105,6 @@ function rightsCheck(report: KeyReport, config: Config): Check {
   if (problems.length > 0) {
     const isAll = requested.length > 0 && forbidden.operations.length === requested.length;
     return (isAll ? failed : warning)(
-      'key rights',
       `${problems.join('; ')} (${plural(requested.length, 'operation')} of ${exchangesRequested(requested, config).join(', ')} are requested)`,
       'ask the service for what you need; the rest is loaded without it. EOD_EXCHANGES and EOD_OPERATION_EXCHANGES leave exchanges out',
     );
@@ -121,7 +118,6 @@ function rightsCheck(report: KeyReport, config: Config): Check {
     typeof instruments === 'number' ? `${name} (${plural(instruments, 'instrument')})` : name,
   );
   return ok(
-    'key rights',
     `${operationsText}; exchanges: ${names === undefined || names.length === 0 ? 'not stated' : names.join(', ')}`,
   );
 }

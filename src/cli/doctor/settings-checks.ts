@@ -16,19 +16,18 @@ import { operationNamed, operations } from '../../operations/registry.ts';
 import { instrumentsOfDay } from '../../operations/spread.ts';
 import { count, plural } from '../output.ts';
 import { FITTING } from '../run-output.ts';
-import { type Check, failed, ok, warning } from './check.ts';
+import { failed, type Outcome, ok, warning } from './check.ts';
 
 /** Returns a check for each contradiction between settings, or one that says there is none. */
-export function settingsChecks(config: Config): readonly Check[] {
+export function settingsChecks(config: Config): readonly Outcome[] {
   const problems = [...contradictions(config), ...unknownNames(config)];
-  if (problems.length === 0) return [ok('settings', 'no two of them contradict each other')];
-  return problems.map(({ state, found, remedy }) => ({ name: 'settings', state, found, remedy }));
+  return problems.length === 0 ? [ok('no two of them contradict each other')] : problems;
 }
 
 /** A check for each setting with names in it of which some have no effect, or are unknown. */
-function unknownNames(config: Config): Check[] {
+function unknownNames(config: Config): Outcome[] {
   const inRanges = operations.filter(({ windows }) => windows.per === 'range');
-  const problems: Check[] = [];
+  const problems: Outcome[] = [];
   const allow = (
     name: 'EOD_WINDOW_DAYS' | 'EOD_OPERATION_EXCHANGES',
     known: readonly Operation[],
@@ -40,7 +39,6 @@ function unknownNames(config: Config): Check[] {
     if (others.length > 0)
       problems.push(
         warning(
-          'settings',
           `${name} names ${others.join(', ')}, ${why}`,
           `${remedy} ${known.map((one) => one.name).join(', ')}`,
         ),
@@ -62,7 +60,7 @@ function unknownNames(config: Config): Check[] {
     severities(config);
   } catch (error) {
     problems.push(
-      failed('settings', messageOf(error), '"eod reconcile --help" and docs/completeness.md name the checks'),
+      failed(messageOf(error), '"eod reconcile --help" and docs/completeness.md name the checks'),
     );
   }
   return problems;
@@ -85,14 +83,13 @@ const OF_CLIENTS = [
 export function postgresVariablesCheck(
   env: Readonly<Record<string, string>>,
   { DATABASE_URL }: Pick<Config, 'DATABASE_URL'>,
-): readonly Check[] {
+): readonly Outcome[] {
   const set = OF_CLIENTS.filter((name) => name in env);
   if (set.length === 0) return [];
   const are = `${set.join(', ')} ${set.length === 1 ? 'is' : 'are'} set, but eod connects to the address in DATABASE_URL`;
   if (DATABASE_URL === undefined) {
     return [
       warning(
-        'settings',
         `${are}, which is not set: the data is stored in a private Postgres`,
         'to use that server, set DATABASE_URL=postgres://user:password@host:port/database',
       ),
@@ -104,10 +101,9 @@ export function postgresVariablesCheck(
     env[name] === undefined || part === '' || decodeURIComponent(part) === env[name] ? [] : [name],
   );
   const found = `${are}, and takes from them only what it leaves out`;
-  if (others.length === 0) return [ok('settings', found)];
+  if (others.length === 0) return [ok(found)];
   return [
     warning(
-      'settings',
       `${found}; ${others.join(', ')} ${others.length === 1 ? 'differs' : 'differ'} from it`,
       'correct DATABASE_URL if it names the wrong server; "eod psql" uses it too, and psql alone does not',
     ),
@@ -115,15 +111,14 @@ export function postgresVariablesCheck(
 }
 
 /** Checks that the calendar has the holidays of this year, and in December those of the next. */
-export function calendarCheck(calendar: Calendar, config: Config, clock: Clock): Check {
+export function calendarCheck(calendar: Calendar, config: Config, clock: Clock): Outcome {
   const soon = addDays(today(clock, config.EOD_TIMEZONE), 30);
   const years = new Set([today(clock, config.EOD_TIMEZONE), soon].map((day) => Number(day.slice(0, 4))));
   const unknown = config.EOD_EXCHANGES.flatMap((exchange) =>
     [...years].filter((year) => !calendar.knows(exchange, year)).map((year) => `${exchange} ${year}`),
   );
-  if (unknown.length === 0) return ok('calendar', `it knows the holidays of ${[...years].join(' and ')}`);
+  if (unknown.length === 0) return ok(`it knows the holidays of ${[...years].join(' and ')}`);
   return warning(
-    'calendar',
     `it has no holidays for ${unknown.join(', ')}: every Monday to Friday is assumed to be a session`,
     'list them in a file and set EOD_CALENDAR_FILE (docs/completeness.md), or install a newer version',
   );
@@ -198,12 +193,12 @@ const BEFORE_NEXT_NIGHT_H = 24;
 const HOUR_MS = 3_600_000;
 
 /** Checks that the calls of an ordinary night can be made before the next night begins. */
-export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Check {
+export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Outcome {
   const { daily, busiest, groups, unplanned } = callsOfNight(config, calendar, clock);
   if (unplanned.size > 0) {
     const named = [...unplanned].map(([operation, reason]) => `${operation}: ${reason}`).join('; ');
     const disable = [...unplanned.keys()].join(' ');
-    return failed('night', named, `correct the file, or run "eod operations disable ${disable}"`);
+    return failed(named, `correct the file, or run "eod operations disable ${disable}"`);
   }
   const perHour = config.EOD_CALLS_PER_HOUR;
   const hours = Math.ceil(daily / perHour);
@@ -215,13 +210,12 @@ export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Ch
   if (left.length > 0) {
     const named = left.map(([pair, { leftOver }]) => `${count(leftOver)} of ${pair}`).join(', ');
     return failed(
-      'night',
       `${found}; the next one begins before it has ended: these calls do not fit: ${named}`,
       FITTING,
     );
   }
   if (hours > BEFORE_OPENING_H) {
-    return warning('night', `${found}; it ends after the exchanges have opened again`, FITTING);
+    return warning(`${found}; it ends after the exchanges have opened again`, FITTING);
   }
-  return ok('night', found);
+  return ok(found);
 }

@@ -17,7 +17,7 @@ import { countedCall, storeEvidence } from '../counted-call.ts';
 import { sourceSettings } from '../open-context.ts';
 import { cannotStoreText, count, duration } from '../output.ts';
 import {
-  type Check,
+  type CallMade,
   certainLead,
   type Examination,
   type Found,
@@ -45,11 +45,11 @@ const USED_UP = 'the calls of this hour are used up, so none was made: try again
  * Makes one call to check whether the source can be reached, whether it accepts the access key, and what its clock
  * says. It counts in the hour's budget like any other, and is not made if nothing is left of that.
  */
-async function checkSource(found: Examination): Promise<Check> {
+async function checkSource(found: Examination): Promise<Outcome> {
   const { cli, config, tables: db = null } = found;
   const none = (why: string) => {
     found.lacks.call = found.lacks.acceptedKey = why;
-    return skipped('source', why);
+    return skipped(why);
   };
   if (cli.demo === true) return none('the demo starts a simulated source of its own');
   if (config.EOD_BASE_URL === undefined || config.EOD_ACCESS_KEY === undefined) {
@@ -59,11 +59,7 @@ async function checkSource(found: Examination): Promise<Check> {
     );
     const remedy =
       'set them in the environment or in .env ("eod init" writes one); "eod sandbox" starts a simulated source and prints what to set';
-    return failed(
-      'source',
-      `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not set`,
-      remedy,
-    );
+    return failed(`${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not set`, remedy);
   }
   if (found.offline) return none('--offline: no call was made');
   const callLimit = await countedCall(cli, config, db);
@@ -88,24 +84,24 @@ async function checkSource(found: Examination): Promise<Check> {
  */
 async function checkKeyReport(
   found: Examination & Pick<Found, 'acceptedKey'>,
-): Promise<Check | readonly Check[]> {
+): Promise<Outcome | readonly Outcome[]> {
   const { cli, config, calendar, acceptedKey: source, tables: db = null } = found;
   const callLimit = await countedCall(cli, config, db);
-  if (callLimit === null) return skipped('key limits', USED_UP);
+  if (callLimit === null) return skipped(USED_UP);
   const silent = `the service does not say what the key may do (${LIMITATION}`;
   try {
     const limitation = await source.limitation(cli.life.signal);
-    if (limitation === null) return skipped('key limits', `${silent}: a response of unknown form)`);
+    if (limitation === null) return skipped(`${silent}: a response of unknown form)`);
     found.key = keyReport(limitation, config);
     return limitationChecks(found.key, config, calendar, systemClock);
   } catch (error) {
     if (db !== null && evidenceOf(error, 1).hour === 'closed')
       await closeHour(db.drizzle, callLimit, messageOf(error));
-    return skipped('key limits', `${silent}: ${messageOf(error)})`);
+    return skipped(`${silent}: ${messageOf(error)})`);
   }
 }
 
-async function call(source: Source, { cli, calendar, config, tables }: Examination): Promise<Outcome> {
+async function call(source: Source, { cli, calendar, config, tables }: Examination): Promise<CallMade> {
   const operation = operationNamed(CHEAPEST);
   const exchange = operation.exchanges[0] as string;
   const { EOD_TRIAL_DAY: trial } = config;
@@ -129,16 +125,15 @@ async function call(source: Source, { cli, calendar, config, tables }: Examinati
   return { source, error, ms, date: source.lastDate(), counted: tables !== undefined, trialDay };
 }
 
-function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {
+function sourceCheck({ error, ms, counted, trialDay }: CallMade): Outcome {
   const budget = counted ? 'one call of the hour' : 'one call, not counted: the database cannot be used';
   if (trialDay !== undefined) {
     return warning(
-      'source',
       `it serves ${trialDay}, whatever day is requested (${budget})`,
       trialAddressText(trialDay),
     );
   }
-  if (error === null) return ok('source', `it sent ${CHEAPEST} in ${count(ms)} ms (${budget})`);
+  if (error === null) return ok(`it sent ${CHEAPEST} in ${count(ms)} ms (${budget})`);
   const kind = error instanceof PipelineError ? error.kind : 'internal';
   const found = `${kind}: ${messageOf(error)} (${budget})`;
   switch (kind) {
@@ -146,54 +141,50 @@ function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {
     case 'network':
     case 'timeout':
       return failed(
-        'source',
         found,
         'check EOD_BASE_URL, the network, the TLS certificate, and a firewall or proxy on the way (HTTPS_PROXY, NO_PROXY); a proxy must allow CONNECT to the port',
       );
     case 'http_status':
       return failed(
-        'source',
         found,
         'check the path in EOD_BASE_URL; a status of 5xx is the service itself, try again later',
       );
     case 'credential':
-      return ok('source', `it responds, in ${count(ms)} ms (${budget})`);
+      return ok(`it responds, in ${count(ms)} ms (${budget})`);
     case 'hourly_quota':
     case 'monthly_quota':
       return warning(
-        'source',
         found,
         'wait until the quota is renewed; EOD_CALLS_PER_HOUR should be what the key is granted',
       );
     case 'operation_blocked':
     case 'exchange_blocked':
     case 'instrument_blocked':
-      return warning('source', found, `ask the service for access, if you need ${CHEAPEST}; others may work`);
+      return warning(found, `ask the service for access, if you need ${CHEAPEST}; others may work`);
     case 'not_ready':
-      return ok('source', `it responds: ${found}`);
+      return ok(`it responds: ${found}`);
     default:
       return warning(
-        'source',
         found,
         'check EOD_BASE_URL, EOD_FORMAT and EOD_DATE_DIALECT: the response has no known form',
       );
   }
 }
 
-function checkKey(found: Examination & Pick<Found, 'call'>): Check {
+function checkKey(found: Examination & Pick<Found, 'call'>): Outcome {
   const check = keyCheck(found.call);
   if (check.state === 'ok') found.acceptedKey = found.call.source;
   return check;
 }
 
-function keyCheck({ error }: Outcome): Check {
-  if (error === null) return ok('access key', 'it was accepted');
+function keyCheck({ error }: CallMade): Outcome {
+  if (error === null) return ok('it was accepted');
   const { key } = evidenceOf(error, 1);
   if (key === 'refused') {
-    return failed('access key', messageOf(error), 'correct EOD_ACCESS_KEY, or have the key renewed');
+    return failed(messageOf(error), 'correct EOD_ACCESS_KEY, or have the key renewed');
   }
-  if (key === 'accepted') return ok('access key', 'it was accepted');
-  return skipped('access key', 'the call did not show it');
+  if (key === 'accepted') return ok('it was accepted');
+  return skipped('the call did not show it');
 }
 
 /**
@@ -203,7 +194,7 @@ function keyCheck({ error }: Outcome): Check {
 const NOTICEABLE_MS = 5_000;
 const HARMFUL_MS = 60_000;
 
-function clockCheck({ call: made, server, config }: Examination): Check {
+function clockCheck({ call: made, server, config }: Examination): Outcome {
   const date = made?.date ?? null;
   const databaseAheadMs = server?.clockAheadMs ?? null;
   const remedy = 'let the machine set its clock by NTP (timedatectl set-ntp true)';
@@ -214,19 +205,17 @@ function clockCheck({ call: made, server, config }: Examination): Check {
     ...(ahead === null ? [] : [{ who: "the source's", ahead }]),
     ...(databaseAheadMs === null ? [] : [{ who: "the database's", ahead: -databaseAheadMs }]),
   ];
-  if (seen.length === 0) return skipped('clock', `there is no other clock to compare ours with; ${zone}`);
+  if (seen.length === 0) return skipped(`there is no other clock to compare ours with; ${zone}`);
   const [worst] = seen.toSorted((a, b) => Math.abs(b.ahead) - Math.abs(a.ahead)) as [(typeof seen)[0]];
   const off = Math.abs(worst.ahead);
-  if (off < NOTICEABLE_MS)
-    return ok('clock', `ours agrees with ${seen.map(({ who }) => who).join(' and ')}; ${zone}`);
+  if (off < NOTICEABLE_MS) return ok(`ours agrees with ${seen.map(({ who }) => who).join(' and ')}; ${zone}`);
   const found = `ours is ${duration(off / 1000)} ${worst.ahead > 0 ? 'ahead of' : 'behind'} ${worst.who}; ${zone}`;
-  if (off < HARMFUL_MS) return warning('clock', found, remedy);
+  if (off < HARMFUL_MS) return warning(found, remedy);
   const offsets = [config.EOD_TIMEZONE, Intl.DateTimeFormat().resolvedOptions().timeZone].map((name) =>
     Math.abs(zoneOffsetSeconds(name, Math.floor(Date.now() / 1000)) * 1000),
   );
   const isZone = offsets.some((offset) => offset !== 0 && Math.abs(offset - off) < HARMFUL_MS);
   return failed(
-    'clock',
     isZone
       ? `${found}; that is the offset of a time zone: the clock was set to local time while it should hold UTC`
       : found,
@@ -235,16 +224,14 @@ function clockCheck({ call: made, server, config }: Examination): Check {
 }
 
 /** Checks that responses are requested in the format of the newest kept one: the source prints digits by format. */
-async function formatCheck({ config, tables: db }: WithTables): Promise<Check> {
+async function formatCheck({ config, tables: db }: WithTables): Promise<Outcome> {
   const [newest] = await newestResponses(db.drizzle, null, 1);
   const response = newest === undefined ? null : await readKeptResponse(db.drizzle, newest);
-  if (response === null) return skipped('format', 'no response is kept to compare with');
+  if (response === null) return skipped('no response is kept to compare with');
   const before = formatOf(decodeText(response.body));
   const requested = config.EOD_FORMAT === 'CsvContent' ? 'Csv' : config.EOD_FORMAT;
-  if (before === requested)
-    return ok('format', `responses are requested in the format of the newest one, ${before}`);
+  if (before === requested) return ok(`responses are requested in the format of the newest one, ${before}`);
   return warning(
-    'format',
     `EOD_FORMAT is ${config.EOD_FORMAT}, the newest kept response is ${before}: the source may print numbers with other digits, and each row whose digits differ gets a revision when it is requested again`,
     `set EOD_FORMAT=${before}, unless the change is meant`,
   );
@@ -258,14 +245,13 @@ function formatOf(text: string): 'Json' | 'Xml' | 'Csv' {
 }
 
 /** Checks how many of the hour's calls are left, as counted in the database. */
-async function quotaCheck({ config, tables: db }: WithTables): Promise<Check> {
-  if (config.EOD_ACCESS_KEY === undefined) return skipped('quota', 'EOD_ACCESS_KEY is not set');
+async function quotaCheck({ config, tables: db }: WithTables): Promise<Outcome> {
+  if (config.EOD_ACCESS_KEY === undefined) return skipped('EOD_ACCESS_KEY is not set');
   const callLimit = callLimitOf(config, systemClock);
   const hour = await readHour(db.drizzle, callLimit);
   const refusal = await readKeyRefusal(db.drizzle, callLimit.keyHash);
   if (refusal !== null) {
     return failed(
-      'quota',
       `no calls are made: the source refused the key ("${refusal}")`,
       'correct EOD_ACCESS_KEY, or have the key renewed, then "eod runs resume" what was blocked',
     );
@@ -275,25 +261,20 @@ async function quotaCheck({ config, tables: db }: WithTables): Promise<Check> {
   );
   if (hour.refused !== null) {
     return warning(
-      'quota',
       `the source has closed this hour after ${count(hour.calls)} calls: "${hour.refused}"`,
       'wait for the next clock hour; if this happens again, set EOD_CALLS_PER_HOUR lower',
     );
   }
   const found = `${count(nightly ?? 0)} of ${count(callLimit.limit)} calls of this hour are left, ${count(backfill ?? 0)} of them for backfills`;
-  return nightly === 0 ? warning('quota', found, 'wait for the next clock hour') : ok('quota', found);
+  return nightly === 0 ? warning(found, 'wait for the next clock hour') : ok(found);
 }
 
 /** Checks whether Postgres stores the responses that workers have. */
-async function storageCheck({ config, tables: db }: WithTables): Promise<Check> {
+async function storageCheck({ config, tables: db }: WithTables): Promise<Outcome> {
   const found = cannotStoreText(await readWorkers(db.drizzle), config.EOD_TIMEZONE);
   return found === null
-    ? ok('storage', 'no worker has a response that Postgres does not store')
-    : failed(
-        'storage',
-        found,
-        'see the disk and the log of Postgres; the responses are kept and stored then',
-      );
+    ? ok('no worker has a response that Postgres does not store')
+    : failed(found, 'see the disk and the log of Postgres; the responses are kept and stored then');
 }
 
 /** Longer than the time limits of the call and the queries. */
