@@ -156,7 +156,6 @@ describe(
   expectations,
   'What should be stored of each operation, as its file declares it; etl.completeness compares coverage with it.',
   {
-    operation: 'Operation of the source.',
     days: 'sessions: data is expected of each session; quarters: of the last day of each quarter; none: of the operation as a whole.',
     variants: 'The variants that are requested for each day; null if no day is requested.',
     parts: 'The variants whose last responses together list everything; null if one response does.',

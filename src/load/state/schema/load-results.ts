@@ -55,11 +55,6 @@ describe(
     id: 'Number of the load.',
     window_id: 'The window whose response it stored.',
     run_id: 'The run of the window.',
-    operation: 'Operation of the source.',
-    exchange: 'Exchange that was requested.',
-    from_date: 'First day requested.',
-    to_date: 'Last day requested.',
-    instruments: 'Instruments requested; empty means the whole exchange.',
     variant: 'Which request about a day this is, as in etl.windows.',
     is_filtered: 'Whether it was narrowed to a part of the data, as in etl.windows.',
     position:
@@ -155,8 +150,6 @@ describe(
     load_id: 'The load (etl.loads.id) that found it: of that response, or of an earlier one that came late.',
     window_id: 'The window of that load.',
     run_id: 'The run of that load.',
-    operation: 'Operation of the source.',
-    exchange: 'Exchange that was requested.',
     table_name: 'Table of market.',
     day: 'Day of the rows; null where the table has no days.',
     state:
@@ -250,8 +243,6 @@ describe(
   coverage,
   'What is known about each operation, exchange and session day; no row means that it was not requested yet.',
   {
-    operation: 'Operation of the source.',
-    exchange: 'Exchange that was requested.',
     day: 'Session day; the day of the call for operations without dates.',
     instrument: 'Instrument, if the operation is requested per instrument; empty means the whole exchange.',
     variant: 'Which request about a day, if the operation has several, e.g. eod/Standalone.',
@@ -312,8 +303,6 @@ const REJECT_COMMENTS = {
   id: 'Number of the reject.',
   run_id: 'The run that fetched it last.',
   window_id: 'The window that fetched it last.',
-  operation: 'Operation of the source.',
-  exchange: 'Exchange that was requested.',
   position: 'Position in the response, from 0.',
   from_date: 'The day that it names; if none can be read, the first day requested.',
   to_date: 'The day that it names; if none can be read, the last day requested.',
@@ -408,8 +397,6 @@ describe(
   openRejects,
   'How many rejects are neither resolved nor accepted, by operation, exchange and day, and whether the rest of their response was stored.',
   {
-    operation: 'Operation of the source.',
-    exchange: 'Exchange that was requested.',
     from_date: 'The day that the records name; if none can be read, the first day requested.',
     to_date: 'The day that the records name; if none can be read, the last day requested.',
     rejects: 'Rejects that are open. Unit: records.',

@@ -40,7 +40,6 @@ export const callBudget = etl.table(
   (table) => [primaryKey({ name: 'call_budget_pkey', columns: [table.key_hash, table.hour] })],
 );
 describe(callBudget, 'Calls made with a key in a clock hour: one budget for all workers.', {
-  key_hash: 'Hash of the access key; never the key.',
   hour: 'Start of the clock hour (of EOD_TIMEZONE), when the source starts counting again.',
   calls: 'Calls granted in this hour. Unit: calls.',
   refused_at:
@@ -61,7 +60,6 @@ export const accessKeys = etl.table(
   (table) => [check('access_keys_state', sql`${table.state} in ('unknown', 'good', 'refused')`)],
 );
 describe(accessKeys, 'What is known about each access key, by its hash.', {
-  key_hash: 'Hash of the access key; never the key.',
   state: 'unknown, good or refused.',
   diagnostic: 'The line with which the source refused it.',
   last_good_at: 'When the source last accepted it.',
@@ -83,8 +81,6 @@ describe(
   rangeLimits,
   'The longest range that the source allows, as far as refusals and responses have shown; tried again after a week.',
   {
-    key_hash: 'Hash of the access key; never the key.',
-    operation: 'Operation of the source.',
     days: 'Days a request may span. Unit: days.',
     learned_at: 'When that was last shown.',
   },
@@ -104,8 +100,6 @@ describe(
   withdrawnOperations,
   'Operations that the source does not offer any more; their requests are sent to another operation, and they are tried again after a week.',
   {
-    key_hash: 'Hash of the access key; never the key.',
-    operation: 'Operation of the source.',
     diagnostic: 'What the source said.',
     noted_at: 'When it last said so.',
   },
@@ -146,7 +140,6 @@ describe(
   'How far the responses of data sets that fill the same tables are pruned. The rows that these responses left are those of a state, so later responses are put in their order without them.',
   {
     operation: 'The first, by name, of the data sets that fill the same tables.',
-    exchange: 'Exchange that was requested.',
     position: 'Position of the last response that is pruned, and with it all before it.',
     state:
       'The state in which these responses, and no later one, were loaded: market_history.<table>_at(state) has their rows.',
@@ -195,11 +188,6 @@ describe(
       'Where it stands in the one order of responses: the response with the greater position is the later one. Given once, when its call was counted.',
     run_id: 'The run that fetched it.',
     window_id: 'The window that fetched it.',
-    operation: 'Operation of the source.',
-    exchange: 'Exchange that was requested.',
-    from_date: 'First day requested.',
-    to_date: 'Last day requested.',
-    instruments: 'Instruments requested; empty means the whole exchange.',
     params:
       'As in etl.windows. With "file" the body is not a response but an imported CSV file of that name.',
     variant: 'Which request about a day, if the operation has several, e.g. eod/Standalone.',
@@ -255,8 +243,6 @@ describe(
   responseLayouts,
   'What the view etl.source_fields is computed from: the sets of fields that responses had, with sums over all responses of each. Read the view.',
   {
-    operation: 'Operation of the source.',
-    exchange: 'Exchange that was requested.',
     layout: 'Made from the names and types of the fields.',
     fields:
       'The fields by name: name, plain (as names are compared), type, and an example of the first response.',
@@ -284,7 +270,6 @@ export const declaredFields = etl.table(
   ],
 );
 describe(declaredFields, 'Which columns are read from which fields, as of the last eod migrate.', {
-  operation: 'Operation of the source.',
   field: 'Name of the field as names are compared.',
   mapped_column: 'Column of market, with its table.',
 });
@@ -320,8 +305,6 @@ describe(
   sourceFields,
   'Every field that records of the source had, by operation and exchange, since fields are observed; without imported files.',
   {
-    operation: 'Operation of the source.',
-    exchange: 'Exchange that was requested.',
     field:
       'Name as it was sent last; names that differ in case, spaces, hyphens and underscores only are one field.',
     type: 'Type of its values in the last response that had some: number, digits (a number in a text), text, boolean, list, object, or mixed.',

@@ -60,11 +60,6 @@ describe(
   'Windows whose response is suspicious, for a reason without a reject or withdrawal of its own, until a later complete response.',
   {
     id: 'Number of the window: etl.windows.id.',
-    operation: 'Operation of the source.',
-    exchange: 'Exchange that was requested.',
-    from_date: 'First day requested.',
-    to_date: 'Last day requested.',
-    instruments: 'Instruments requested; empty means the whole exchange.',
     source_file: 'The file that an import read.',
     reason: 'Why it is suspicious.',
     finished_at: 'When the window ended.',

@@ -53,8 +53,6 @@ describe(runs, 'One row per run: what was requested, by whom, its state and tota
     'running; paused (stopped by hand; `eod runs resume` continues it); completed (every window loaded, empty or skipped for a reason); failed (a window failed or was blocked); cancelled.',
   requested_by: 'Who requested it: user and host, or the scheduler.',
   request: 'What was requested, as JSON; never the access key.',
-  from_date: 'First day requested.',
-  to_date: 'Last day requested.',
   tick: 'Schedule and time that started it; unique, so that two schedulers start one run. Null when a person started it.',
   deferred: 'Operations whose windows wait for others of the run, which list what to request.',
   error: 'Why the run as a whole stopped.',
@@ -137,11 +135,6 @@ describe(
   {
     id: 'Number of the window.',
     run_id: 'The run it belongs to.',
-    operation: 'Operation of the source.',
-    exchange: 'Exchange that was requested.',
-    from_date: 'First day requested.',
-    to_date: 'Last day requested.',
-    instruments: 'Instruments requested; empty means the whole exchange.',
     params:
       'Further request options; never the access key. Of an import: "file", the name of the CSV file, and "rank", the rank of its format among those of the session.',
     variant: 'Which request about a day this is, if the operation has several, e.g. eod/Standalone.',
