@@ -27,6 +27,7 @@ export interface Lifecycle {
    * Opens something and remembers how to close it. If a signal comes meanwhile, the step is still finished, so that
    * nothing stays half open.
    *
+   * @param close by default calls its `close`, if it has one.
    * @param abandon what can be done at once, without waiting, when the process is forced to exit.
    * @throws PipelineError `aborted` if a signal has come.
    */
@@ -49,6 +50,9 @@ interface Host {
   exit(code: number): void;
   readonly stderr: { write(text: string): unknown };
 }
+
+const closeOpened = async (opened: unknown): Promise<unknown> =>
+  (opened as { close?: () => unknown } | null | undefined)?.close?.();
 
 /** Listens for signals from now on; nothing else in `eod` does. */
 export function createLifecycle(host: Host = process): Lifecycle {
@@ -92,13 +96,13 @@ export function createLifecycle(host: Host = process): Lifecycle {
     signal: abort.signal,
     stopped,
     cutShort: () => (received === null ? null : EXIT_CODES[received]),
-    async open(step, close, abandonOpened) {
+    async open(step, close = closeOpened, abandonOpened) {
       throwIfStopped(abort.signal);
       opening += 1;
       try {
         const opened = await step();
         stack.push({
-          close: async () => close?.(opened),
+          close: async () => close(opened),
           abandon: abandonOpened && (() => abandonOpened(opened)),
         });
         return opened;

@@ -94,9 +94,8 @@ export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context>
 async function withDemoSource({ demo, life }: Cli, config: Config): Promise<Config> {
   if (demo !== true || config.EOD_BASE_URL !== undefined) return config;
   const { EXAMPLE_KEY, startSandbox } = await import('../sandbox/index.ts');
-  const sandbox = await life.open(
-    () => startSandbox({ calendar: loadCalendar(), accessKey: EXAMPLE_KEY, splits: true }),
-    (opened) => opened.close(),
+  const sandbox = await life.open(() =>
+    startSandbox({ calendar: loadCalendar(), accessKey: EXAMPLE_KEY, splits: true }),
   );
   return { ...config, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: EXAMPLE_KEY };
 }
@@ -185,10 +184,7 @@ export async function openForUser(
   // On the user's own server, the role of DATABASE_URL says what may be read.
   if (config.DATABASE_URL !== undefined) return { config, db };
   const { openAsReader } = await import('../load/database/embedded/reader.ts');
-  const reader = await cli.life.open(
-    () => openAsReader(db, log),
-    (opened) => opened.close(),
-  );
+  const reader = await cli.life.open(() => openAsReader(db, log));
   return { config, db: reader };
 }
 
@@ -263,10 +259,7 @@ async function openQueues(
 ): Promise<Queues> {
   log.debug({ on: config.REDIS_URL === undefined ? 'Postgres' : 'Redis' }, 'opens the queue');
   const { openQueues: open } = await import('../jobs/queue/queue.ts');
-  return life.open(
-    () => open({ db, config, log, telemetry }),
-    (opened) => opened.close(),
-  );
+  return life.open(() => open({ db, config, log, telemetry }));
 }
 
 async function openSource(
@@ -276,10 +269,7 @@ async function openSource(
 ): Promise<Source> {
   const { createSource } = await import('../extract/index.ts');
   log.debug({ origin: new URL(settings.baseUrl).origin, format: settings.format }, 'opens the source');
-  return life.open(
-    async () => createSource(settings, log, clock),
-    (opened) => opened.close(),
-  );
+  return life.open(async () => createSource(settings, log, clock));
 }
 
 /** Whether the OpenTelemetry variables name a receiver of traces. */
@@ -337,9 +327,8 @@ export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wai
   const { host, pathname } = new URL(url);
   log.debug({ host, database: pathname.slice(1), connections }, 'opens the database');
   const retry = wait === 'none' ? {} : { retry: retryOf(cli, config) };
-  const db = await life.open(
-    async () => openDatabase({ url, connections, log, timeouts: timeoutsOf(config), ...retry }),
-    (opened) => opened.close(),
+  const db = await life.open(async () =>
+    openDatabase({ url, connections, log, timeouts: timeoutsOf(config), ...retry }),
   );
   if (config.DATABASE_URL !== undefined) {
     await life.open(() => checkPostgres(db, startRetryOf(cli, config, wait)));

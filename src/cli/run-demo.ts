@@ -36,10 +36,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   const { life } = cli;
   cli.demo = true;
   const calendar = loadCalendar();
-  const sandbox = await life.open(
-    () => startSandbox({ calendar, accessKey: EXAMPLE_KEY, splits: true }),
-    (opened) => opened.close(),
-  );
+  const sandbox = await life.open(() => startSandbox({ calendar, accessKey: EXAMPLE_KEY, splits: true }));
   const config = loadConfig(
     {
       ...demoSettings(cli, readEnvironment(cli.env, cli.cwd)),

@@ -51,9 +51,8 @@ export async function probe(cli: Cli, flags: ProbeFlags): Promise<void> {
   const wayOf = async (own: Config) => ({
     config: own,
     planned: planCalls(own, days),
-    source: await cli.life.open(
-      async () => createSource({ ...settings, dateDialect: own.EOD_DATE_DIALECT, timeoutMs }, log),
-      (opened) => opened.close(),
+    source: await cli.life.open(async () =>
+      createSource({ ...settings, dateDialect: own.EOD_DATE_DIALECT, timeoutMs }, log),
     ),
   });
   const way = await wayOf(config);

@@ -15,9 +15,8 @@ export async function serveSandbox(cli: Cli, flags: Flags, command: Command): Pr
   const options = sandboxOptionsFromFlags(givenFlags(command, flags));
   const config = await loadSettings(cli);
   const calendar = openCalendar(cli, config);
-  const server = await cli.life.open(
-    () => startSandbox({ calendar, splits: true, operationsDir: config.EOD_OPERATIONS_DIR, ...options }),
-    (opened) => opened.close(),
+  const server = await cli.life.open(() =>
+    startSandbox({ calendar, splits: true, operationsDir: config.EOD_OPERATIONS_DIR, ...options }),
   );
   for (const { problem } of server.broken) logStderr(cli, `eod: ${problem}`);
   print(cli, `sandbox listening on ${server.url}`);

@@ -17,9 +17,8 @@ export async function web(cli: Cli, { port }: { readonly port?: number }): Promi
 /** Serves HTTP until the command ends. @returns the address. */
 export async function serve(cli: Cli, context: QueueContext, roles: readonly string[]): Promise<string> {
   const { life } = cli;
-  const server = await life.open(
-    () => startHttpServer(context, { roles, stopping: life.signal, isDemo: cli.demo === true }),
-    (opened) => opened.close(),
+  const server = await life.open(() =>
+    startHttpServer(context, { roles, stopping: life.signal, isDemo: cli.demo === true }),
   );
   return server.url;
 }

@@ -69,10 +69,7 @@ async function checkSource(found: Examination): Promise<Outcome> {
     connections: 1,
     timeoutMs: Math.min(config.EOD_TIMEOUT_MS, CALL_MS),
   };
-  const source = await cli.life.open(
-    async () => createSource(settings),
-    (opened) => opened.close(),
-  );
+  const source = await cli.life.open(async () => createSource(settings));
   found.call = await call(source, found);
   if (db !== null) await storeEvidence(db, callLimit, found.call.error);
   return sourceCheck(found.call);
