@@ -17,6 +17,7 @@ const NEEDED = [
   'CHANGELOG.md',
   'LICENSE',
   'README.md',
+  'UPGRADING.md',
   'bin/eod.mjs',
   'deploy/prometheus/rules.yml',
   'dist/cli/main.js',

@@ -211,7 +211,7 @@ WITH RECURSIVE clock AS (
                                        k.requested * cardinality(k.variants)) AS is_awaited,
          CASE WHEN sum(k.loaded) > 0 THEN 'loaded' WHEN sum(k.empty) > 0 THEN 'empty'
            WHEN sum(k.failed) > 0 THEN 'failed' WHEN sum(k.blocked) > 0 THEN 'blocked'
-           WHEN bool_or(k.is_partial) THEN 'partial' ELSE 'never' END AS best,
+           WHEN bool_or(k.is_partial) THEN 'partial' ELSE 'not_requested' END AS best,
          CASE WHEN bool_or(k.is_whole) THEN k.requested
            WHEN count(*) < cardinality(k.variants) THEN 0
            ELSE least(k.requested, min(k.responded)) END AS responded
@@ -281,7 +281,7 @@ WITH RECURSIVE clock AS (
 ), failing AS MATERIALIZED (
   SELECT f.operation, f.exchange, f.day, f.error FROM etl.failing_requests() f
 ), row AS (
-  SELECT s.*, k.day AS known_on, coalesce(k.found, CASE WHEN f.day IS NULL THEN 'never' ELSE 'failed' END) AS found, f.error, coalesce(k.is_stored, false) AS is_stored,
+  SELECT s.*, k.day AS known_on, coalesce(k.found, CASE WHEN f.day IS NULL THEN 'not_requested' ELSE 'failed' END) AS found, f.error, coalesce(k.is_stored, false) AS is_stored,
          coalesce(k.responded, 0) AS counted,
          s.due_there <= clock.now_there AND NOT (k.found IS NOT DISTINCT FROM 'not_published' AND s.is_empty_normal
            AND s.day + s.awaited_days + s.due_at > clock.now_there) AS is_due
@@ -290,7 +290,7 @@ WITH RECURSIVE clock AS (
     LEFT JOIN failing f ON f.operation = s.operation AND f.exchange = s.exchange AND f.day = s.day
    WHERE s.days <> 'none'
   UNION ALL
-  SELECT s.*, l.day, coalesce(l.found, CASE WHEN f.error IS NULL THEN 'never' ELSE 'failed' END), f.error, coalesce(l.is_stored, false), coalesce(l.responded, 0), true
+  SELECT s.*, l.day, coalesce(l.found, CASE WHEN f.error IS NULL THEN 'not_requested' ELSE 'failed' END), f.error, coalesce(l.is_stored, false), coalesce(l.responded, 0), true
     FROM (SELECT DISTINCT ON (u.operation, u.exchange) u.* FROM clock CROSS JOIN session u
            WHERE u.days = 'none' AND last_day IS NULL AND u.due_there <= clock.now_there
            ORDER BY u.operation, u.exchange, u.day DESC) s
@@ -308,8 +308,8 @@ SELECT j.exchange, j.operation, j.day,
          WHEN j.found = 'failed' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on) ~ 'count_mismatch: ' THEN 'count_mismatch'
          WHEN j.found = 'blocked' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on)
            ~* '(dates?|from\W+to)\W.*out of .*allowed range' THEN 'beyond_history'
-         WHEN j.found = 'never' AND j.day < clock.reach AND j.days <> 'quarters' AND clock.has_source THEN 'beyond_history'
-         WHEN j.found = 'never' THEN 'not_requested' ELSE j.found END,
+         WHEN j.found = 'not_requested' AND j.day < clock.reach AND j.days <> 'quarters' AND clock.has_source THEN 'beyond_history'
+         WHEN j.found = 'not_requested' THEN 'not_requested' ELSE j.found END,
        CASE WHEN j.is_complete THEN NULL ELSE nullif(concat_ws('; ',
          CASE WHEN j.is_share THEN format('%s of %s companies', r.responded, j.requested) END,
          coalesce(j.error, etl.diagnostic_of(j.operation, j.exchange, j.known_on))), '') END,

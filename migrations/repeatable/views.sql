@@ -234,7 +234,7 @@ CREATE OR REPLACE VIEW market.financial_ratios_wide AS
      AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date < o.valid_to;
 
 COMMENT ON VIEW market.financial_ratios_wide IS 'Financial ratios with a column each: market.financial_ratios and market.financial_ratio_facts together, because the service responds in either shape. is_latest marks the newest of a company and nature of report.';
-COMMENT ON COLUMN market.financial_ratios_wide.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no bhav copy has named the symbol.';
+COMMENT ON COLUMN market.financial_ratios_wide.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no prices have named the symbol.';
 COMMENT ON COLUMN market.financial_ratios_wide.exchange IS 'Exchange that was requested.';
 COMMENT ON COLUMN market.financial_ratios_wide.symbol IS 'Symbol that was requested.';
 COMMENT ON COLUMN market.financial_ratios_wide.nature_of_report IS 'Standalone or Consolidated figures.';
@@ -349,7 +349,7 @@ CREATE OR REPLACE VIEW market.band_hits AS
       ON n.exchange = b.exchange AND n.symbol = b.symbol AND n.series = b.series AND n.trade_date = b.trade_date;
 
 COMMENT ON VIEW market.band_hits IS 'Securities that hit a price band, with the returns of that day and of the next session; one that hit both bands has two rows.';
-COMMENT ON COLUMN market.band_hits.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no bhav copy of the day is stored.';
+COMMENT ON COLUMN market.band_hits.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no prices of the day are stored.';
 COMMENT ON COLUMN market.band_hits.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.band_hits.symbol IS 'Ticker symbol of that day.';
 COMMENT ON COLUMN market.band_hits.series IS 'Series of that day.';

@@ -1,3 +1,4 @@
+import { isTooOld } from '../core/errors.ts';
 import type { Pair } from '../core/exchanges.ts';
 import { groupBy } from '../core/iterables.ts';
 import { emptySessionsText, type Retry, retryText, runStateText } from '../core/wording.ts';
@@ -136,17 +137,23 @@ export function failuresText({ failures, runId, kind, error: stoppedBy }: RunRep
   // Only a refused key stops a run as a whole.
   const isKey = stoppedBy !== null && failures.every(({ error }) => error === stoppedBy);
   const resume = `"eod runs resume ${runId}" requests ${failures.length === 1 ? 'it' : 'them'} again`;
+  const tooOld = failures.filter(({ error }) => isTooOld(error)).length;
   const again = !RESUMABLE.includes(kind)
     ? []
-    : [isKey ? `set another EOD_ACCESS_KEY; then ${resume}` : resume];
+    : [
+        ...(tooOld === failures.length
+          ? []
+          : [isKey ? `set another EOD_ACCESS_KEY; then ${resume}` : resume]),
+        ...(tooOld === 0 ? [] : ['days that are too old for the source can only be imported ("eod import")']),
+      ];
   const byReason = [...groupBy(failures, ({ state, error }) => `${state}: ${error ?? 'no reason is known'}`)];
   if (byReason.length === 1 && failures.length > 1)
     return [`${head} ${byReason[0]?.[0]}`, ...again].join('\n');
   const lines = firstLines(byReason, ([reason, windows]) => {
     const [state = '', ...texts] = reason.split(': ');
-    const named = windows.slice(0, NAMED_WINDOWS).map(windowText).join(', ');
+    const named = windows.slice(0, NAMED_WINDOWS).map(windowText).join('; ');
     const more = windows.length - NAMED_WINDOWS;
-    return `  ${state}: ${named}${more > 0 ? ` and ${plural(more, 'other')}` : ''}: ${texts.join(': ')}`;
+    return `  ${state}: ${named}${more > 0 ? `; and ${plural(more, 'other')}` : ''}: ${texts.join(': ')}`;
   });
   return [head, ...lines, ...again].join('\n');
 }
@@ -158,8 +165,8 @@ const RESUMABLE: readonly RunReport['kind'][] = ['backfill', 'nightly', 'gap_fil
 const NAMED_WINDOWS = 3;
 
 function windowText(one: RunReport['failures'][number]): string {
-  const { operation, exchange, instruments, variant } = one;
-  return [operation, exchange, rangeText(one), ...instruments.slice(0, 3), variant].filter(Boolean).join(' ');
+  const { instruments, variant } = one;
+  return [pairTitle(one), rangeText(one), ...instruments.slice(0, 3), variant].filter(Boolean).join(' ');
 }
 
 /** 0 only if every window was loaded, empty where that is normal, or skipped for a reason. */
@@ -192,7 +199,7 @@ const FORECAST_COLUMNS = [
 const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
   ...columnsOf<OperationForecast>('skipped'),
   { head: 'out of reach', cell: (row) => row.outOfReach },
-  { head: '', cell: (row) => (row.isEstimated ? 'planned once the bhav copy is in' : '') },
+  { head: '', cell: (row) => (row.isEstimated ? 'planned once the prices are loaded' : '') },
   { head: '', cell: (row) => (row.isSpread ? 'a seventh of the instruments each night' : '') },
 ];
 

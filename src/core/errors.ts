@@ -159,6 +159,10 @@ export function isLostConnection(error: unknown): boolean {
  */
 export const RANGE_REFUSED_LINE = '(dates?|from\\W+to)\\W.*out of .*allowed range';
 
+/** True if a window failed because its days are too old for the source, so that no other request can help. */
+export const isTooOld = (failure: string | null): boolean =>
+  new RegExp(RANGE_REFUSED_LINE, 'i').test(failure ?? '');
+
 /** @throws PipelineError `aborted` after a signal to stop. */
 export function throwIfStopped(signal: AbortSignal): void {
   if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });

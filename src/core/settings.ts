@@ -156,7 +156,7 @@ export const settingGroups = {
     ),
     EOD_INSTRUMENT_LIMIT: setting(
       integer(1, 100_000).default(200),
-      'How many instruments to request when `EOD_INSTRUMENTS` is unset: those with the largest turnover in the newest stored bhav copy. Each of them costs two calls per night and operation.',
+      'How many instruments to request when `EOD_INSTRUMENTS` is unset: those with the largest turnover on the newest stored day. Each of them costs two calls per night and operation.',
     ),
     EOD_WINDOW_DAYS: setting(
       pairs('NAME=days', /^(\w+)=(?=0*[1-9])(\d{1,4})$/, Number).default({}),

@@ -18,7 +18,7 @@ const DERIVATIVES = [
 const table = defineTable({
   name: 'bhavcopy_cm',
   comment:
-    'Bhav copy: the end-of-day trade file of the cash market, one row per symbol, series and session. Partitioned by year of trade_date.',
+    'End-of-day prices of the cash market (the bhav copies of the exchanges), one row per symbol, series and session. Partitioned by year of trade_date.',
   key: ['exchange', 'symbol', 'series', 'trade_date'],
   partitionBy: 'trade_date',
   names: [

@@ -224,8 +224,8 @@ export const namedBy = <Item extends DataSet>(items: readonly Item[], text: stri
 interface Titled {
   /** `Prices` */
   readonly title: string;
-  /** Its first table, in the schema `market`. */
-  readonly table: string;
+  /** As it can be typed too: its first table, or its own name where that table means others as well. */
+  readonly listedAs: string;
   readonly group: DataSet['group'];
 }
 
@@ -235,19 +235,17 @@ export function titled(name: string): Titled | null {
   if (found === undefined) return null;
   const { table } = found.shapes[0];
   const { title = sentenceCase(table.name.replaceAll('_', ' ')), group } = found;
-  return { title, table: table.name, group };
+  const isAlone = allNamedBy(dataSets, table.name).every((one) => one.name === name);
+  return { title, listedAs: isAlone ? table.name : name, group };
 }
 
-/** What a data set is called in lists, and can be typed: its table, or its own name where the table means others too. */
-export function listedAs(name: string): string {
-  const table = titled(name)?.table;
-  return table !== undefined && allNamedBy(dataSets, table).every((one) => one.name === name) ? table : name;
-}
+/** What a data set is called in lists; its name if it is not in use. */
+export const listedAs = (name: string): string => titled(name)?.listedAs ?? name;
 
-/** The title of a data set with its table, `Prices, bhavcopy_cm`; its name if it is not in use. */
+/** The title of a data set with what it is listed as, `Prices, bhavcopy_cm`; its name if it is not in use. */
 export function titleOf(name: string): string {
   const found = titled(name);
-  return found === null ? name : `${found.title}, ${found.table}`;
+  return found === null ? name : `${found.title}, ${found.listedAs}`;
 }
 
 /** A data set of an exchange in a sentence: `Prices, bhavcopy_cm NSE`. */

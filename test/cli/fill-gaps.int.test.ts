@@ -129,7 +129,9 @@ test('what cannot be filled ends with exit code 1 and stays a gap, with the reas
   const { code, stdout, stderr } = await runCli(['gaps', 'fill', ...args], options);
   expect(code).toBe(1);
   expect(stdout).toMatch(/^run 1 \(gap_fill, 2025-09-10\): failed/);
-  expect(stderr).toMatch(/1 window did not load:\n {2}failed: GetCircuitBreakers NSE 2025-09-10: .*503/);
+  expect(stderr).toMatch(
+    /1 window did not load:\n {2}failed: Price bands hit, circuit_breakers NSE 2025-09-10: .*503/,
+  );
   const { json } = await runJson<Gaps>(['gaps', ...args], options);
   expect(json.gaps).toMatchObject([
     { operation: 'GetCircuitBreakers', exchange: 'NSE', from: '2025-09-10', reason: 'failed' },

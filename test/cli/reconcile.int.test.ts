@@ -23,7 +23,7 @@ test('eod reconcile and eod findings: look, list, fail on demand', async ({ url 
     ['coverage', 'ok'],
     ['positions', 'ok'],
   ]);
-  expect((await runCli(['findings'], options)).stdout).toBe('no findings: no bhav copy is loaded\n');
+  expect((await runCli(['findings'], options)).stdout).toBe('no findings: no prices are loaded\n');
 
   await query(
     url,
@@ -66,11 +66,11 @@ test('nothing is said of days that were not checked since they were loaded', asy
   expect(await findings()).toContain(
     'no findings, but 2 loaded days were not checked:\neod reconcile --from 2025-09-10 --to 2025-09-11\n',
   );
-  expect(await reconcile('2025-09-10')).toContain('1 day with a bhav copy: nothing found');
+  expect(await reconcile('2025-09-10')).toContain('1 day with prices: nothing found');
   expect(await findings()).toContain(
     'but 1 loaded day was not checked:\neod reconcile --from 2025-09-11 --to 2025-09-11\n',
   );
-  expect(await reconcile('2025-09-12')).toContain('no bhav copy of these days is loaded');
+  expect(await reconcile('2025-09-12')).toContain('no prices of these days are loaded');
   await reconcile('2025-09-11');
   expect(await findings()).toBe('no findings\n');
   await load('2025-09-10');

@@ -63,7 +63,7 @@ test('wait --night names what is missing, and ends with 0 once it is there', asy
   const late = await runCli(['wait', '--night', DAY, '--timeout', '0'], { cwd, env: one });
   expect(late.code).toBe(1);
   expect(late.stdout).toContain(`the night of ${DAY} is not complete`);
-  expect(late.stdout).toContain(`Prices, bhavcopy_cm NSE ${DAY}: not_requested`);
+  expect(late.stdout).toContain(`Prices, bhavcopy_cm NSE ${DAY}: not requested yet`);
   await runJson(['backfill', '--all', '--from', DAY, '--to', DAY], { cwd, env: one });
   const { json } = await runJson<{ isThere: boolean }>(['wait', '--night', DAY], { cwd, env: one });
   expect(json).toMatchObject({ isThere: true, missing: [] });

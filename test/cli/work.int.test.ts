@@ -158,12 +158,34 @@ describe('backfill', () => {
     const env = { ...environment(url), ...nobody };
     const human = await runCli(['backfill', 'GetSeriesChange', ...RANGE], { cwd, env });
     expect(human.code).toBe(1);
-    expect(human.stderr).toMatch(/failed: GetSeriesChange NSE 2025-02-20 to 2025-02-27: .*cannot be reached/);
+    expect(human.stderr).toMatch(
+      /failed: Series changes, series_changes NSE 2025-02-20 to 2025-02-27: .*cannot be reached/,
+    );
     const { code, json, stderr } = await runJson<RunReport>(['runs', 'resume', '1'], { cwd, env });
     expect(code).toBe(1);
     expect(json).toMatchObject({ state: 'failed', windows: { failed: 1 } });
     expect(json.failures).toHaveLength(1);
     expect(human.stderr + stderr).not.toContain('kiwi');
+  });
+
+  test('of days that are too old for the source nothing is requested again: only an import can fill them', async ({
+    url,
+  }) => {
+    const young = await openSandbox({ instrumentsPerExchange: 10, behaviour: { historyDays: 30 } });
+    const { code, stderr } = await runCli(['backfill', 'GetSeriesChange', ...RANGE], {
+      cwd,
+      env: environment(url, young),
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain('days that are too old for the source can only be imported ("eod import")');
+    expect(stderr).not.toContain('runs resume');
+    const web = startCli(['web'], { cwd, env: environment(url, young) });
+    const [, at = ''] = await web.output(/(http:\/\/127\.0\.0\.1:\d+)/);
+    const page = await (await fetch(`${at}/runs/1`)).text();
+    expect(page).toContain('allowed range');
+    expect(page).not.toContain('runs resume');
+    web.signal('SIGTERM');
+    await web.ended;
   });
 
   test('a refused key is one line with what to do, however many windows it stopped', async ({ url }) => {

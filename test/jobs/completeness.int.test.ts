@@ -121,7 +121,7 @@ function judgeOf(pair: Pair, known: readonly Known[]) {
       isStored,
       isComplete: isStored && isAll,
       responded,
-      found: found ?? (isSingle ? 'partial' : 'never'),
+      found: found ?? (isSingle ? 'partial' : 'not_requested'),
     };
   };
 }
@@ -144,7 +144,7 @@ function modelOf(pair: Pair, known: readonly Known[], now: number) {
     const awaitedDays = Math.max(7, 2 * lookback) + (on === null ? 0 : 7);
     const mayCome = found === 'not_published' && emptyIsNormal && at(addDays(day, awaitedDays)) > now;
     const isDue = due <= now && !mayCome;
-    const why = isStored ? 'partial' : found === 'never' ? 'not_requested' : found;
+    const why = isStored ? 'partial' : found === 'not_requested' ? 'not_requested' : found;
     return {
       ...pair,
       day,

@@ -455,7 +455,7 @@ describe('requests per instrument', () => {
 
   test('without any instrument the range is skipped, and why is said', () => {
     expect(requested('GetFinRatioEOD', { instruments: [] })).toMatchObject([
-      { state: 'skipped', reason: expect.stringContaining('no bhav copy of BSE is stored') },
+      { state: 'skipped', reason: expect.stringContaining('no prices of BSE are stored') },
     ]);
   });
 });

@@ -164,10 +164,10 @@ describe('the registry', () => {
     expect(named('corporate_action_categories')).toBe('GetCorporateActionsCategories');
   });
 
-  test('has a title for each, with that table', () => {
+  test('has a title for each, with the name it is listed under', () => {
     expect(titleOf('GetBhavCopyCM')).toBe('Prices, bhavcopy_cm');
     expect(titleOf('GetConsolidatedPledge')).toBe('Promoter pledges, consolidated_pledge');
-    expect(titleOf('GetFinRatioEOD')).toBe('Daily ratios, financial_ratios');
+    expect(titleOf('GetFinRatioEOD')).toBe('Daily ratios, GetFinRatioEOD');
     expect(titleOf('GetNowhere')).toBe('GetNowhere');
   });
 

@@ -26,6 +26,7 @@ test('the package has at most 4 MB, the listed entries, and neither source maps 
     'CHANGELOG.md',
     'LICENSE',
     'README.md',
+    'UPGRADING.md',
     'bin',
     'deploy',
     'dist',

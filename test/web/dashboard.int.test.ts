@@ -96,7 +96,7 @@ test('Data has the rows of each session, and the prices of a share, by the name 
   expect(await textOf('/data/GetBhavCopyCM?symbol=NOSUCH')).toContain(
     'NOSUCH, BSE: closing prices no session of 2025',
   );
-  expect(await textOf('/data/GetFinancialRatios')).toContain('Quarterly ratios, financial_ratios');
+  expect(await textOf('/data/GetFinancialRatios')).toContain('Quarterly ratios, GetFinancialRatios');
   expect((await fetch(`${url}/data/nowhere`)).status).toBe(404);
 });
 

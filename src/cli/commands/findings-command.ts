@@ -53,7 +53,7 @@ export async function listFindings(cli: Cli, flags: FindingFlags): Promise<void>
   if (flags.json === true) return printJson(cli, listed);
   if (total === 0) {
     const days = await readCheckedDays(db.drizzle, filter);
-    return print(cli, `no findings${days.loaded === 0 ? ': no bhav copy is loaded' : uncheckedText(days)}`);
+    return print(cli, `no findings${days.loaded === 0 ? ': no prices are loaded' : uncheckedText(days)}`);
   }
   const more =
     total > listed.length ? `\n\n${count(listed.length)} of ${count(total)}; --limit shows more` : '';

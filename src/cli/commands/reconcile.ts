@@ -58,13 +58,12 @@ const storeText = ({ name, found, remedy }: Check): string[] =>
 
 function summary({ from, to }: DayRange, days: number, results: readonly CheckResult[]): string {
   const open = results.filter((result) => result.open > 0).length;
-  const nothing =
-    days === 0 ? 'no bhav copy of these days is loaded, so little was compared' : 'nothing found';
+  const nothing = days === 0 ? 'no prices of these days are loaded, so little was compared' : 'nothing found';
   const tail =
     open === 0
       ? nothing
       : `${open} of ${results.length} checks found something: "eod findings" lists what, docs/completeness.md explains it`;
-  return `${table(CHECK_COLUMNS, results)}\n\n${from} to ${to}, ${plural(days, 'day')} with a bhav copy: ${tail}`;
+  return `${table(CHECK_COLUMNS, results)}\n\n${from} to ${to}, ${plural(days, 'day')} with prices: ${tail}`;
 }
 
 /** Time limit of each check, longer than those of its queries. */

@@ -40,7 +40,7 @@ const RUN_COLUMNS: readonly Column<OpenRunProgress>[] = [
 ];
 
 const STATE_NAMES: Readonly<Record<string, string>> = {
-  never: 'not requested yet',
+  not_requested: 'not requested yet',
   not_published: 'not published',
 };
 
@@ -171,7 +171,7 @@ function recentText({ recent }: OperationStatus, sessions: number): string {
 }
 
 /** States of a session that need no look. One that was not requested yet is listed as missing, if it is. */
-const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'never'];
+const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'not_requested'];
 
 function unusualText({ lastRecords, medianRecords }: OperationStatus): string {
   if (lastRecords === null || medianRecords === null || !isUnusual(lastRecords, medianRecords)) return '';

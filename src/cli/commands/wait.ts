@@ -5,6 +5,7 @@ import { usageError } from '../../core/errors.ts';
 import { stateOfDay } from '../../jobs/alerts/complete-night.ts';
 import type { Context } from '../../jobs/context.ts';
 import type { SessionState } from '../../load/state/coverage/completeness.ts';
+import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
@@ -82,7 +83,8 @@ function foundText(
     `the night of ${night} is not complete: ${plural(missing.length, 'session')} missing; ${now}`,
     ...firstLines(
       missing,
-      ({ operation, exchange, day, reason }) => `  ${pairTitle({ operation, exchange })} ${day}: ${reason}`,
+      ({ operation, exchange, day, reason }) =>
+        `  ${pairTitle({ operation, exchange })} ${day}: ${reason === null ? 'missing' : GAP_REASONS[reason]}`,
     ),
   ].join('\n');
 }

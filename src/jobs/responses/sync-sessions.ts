@@ -145,7 +145,7 @@ export async function observeSessions(
   for (const { day } of await writeSessions(db.drizzle, rows)) {
     log.warn(
       { exchange, day, listedAs: calendar.listed.kindOf(exchange, day) },
-      'a bhav copy has rows for a day that the calendar lists as closed: it is a session from now on',
+      'prices came for a day that the calendar lists as closed: it is a session from now on',
     );
   }
   await syncSessions(context);

@@ -370,7 +370,7 @@ function* planRequests(input: PlanInput, repeated: ReadonlySet<string>): Generat
       input,
       input.hasOtherNights === true
         ? 'its instruments are spread over the week, and none of them is requested on this weekday'
-        : `no instruments are known: no bhav copy of ${exchange} is stored, and none are named (EOD_INSTRUMENTS)`,
+        : `no instruments are known: no prices of ${exchange} are stored, and none are named (EOD_INSTRUMENTS)`,
     );
     return;
   }

@@ -31,7 +31,7 @@ select exchange, symbol, series, round(first, 2) as first, last, round(100 * (la
  order by abs(last / first - 1) desc limit 5;`,
   },
   {
-    title: "The last session's top gainers on BSE, with what the bhav copy says of them",
+    title: "The last session's top gainers on BSE, with their prices",
     sql: `select g.rank, b.symbol, g.close_price, g.change_percent, b.traded_quantity, b.trade_count
   from market.top_gainers_losers g
   join market.bhavcopy_cm b on b.exchange = g.exchange and b.trade_date = g.trade_date

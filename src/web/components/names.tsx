@@ -21,14 +21,14 @@ export function Name({ children }: { readonly children: string }) {
   );
 }
 
-/** A data set by its title and table, and the exchange. */
+/** A data set by its title, what it is listed as, and the exchange. */
 export function DataSet({ operation, exchange }: Pick<Pair, 'operation'> & Partial<Pair>) {
   const found = titled(operation);
   return (
     <>
       {found === null ? <Name>{operation}</Name> : `${found.title}, `}
       <span class="of">
-        {found === null ? null : <Name>{found.table}</Name>} {exchange}
+        {found === null ? null : <Name>{found.listedAs}</Name>} {exchange}
       </span>
     </>
   );

@@ -218,8 +218,8 @@ function Checks({
       <Section id="checks" title="Checks">
         {isClean && unchecked < loaded ? <p>No contradictions on the days that were checked.</p> : null}
         <p>
-          {count(unchecked)} of {plural(loaded, 'day')} with a bhav copy, between {from} and {to}, were not
-          checked since they were loaded: <Command>{reconcileCommand(from, to)}</Command>.
+          {count(unchecked)} of {plural(loaded, 'day')} with prices, between {from} and {to}, were not checked
+          since they were loaded: <Command>{reconcileCommand(from, to)}</Command>.
         </p>
       </Section>
     );
@@ -229,10 +229,10 @@ function Checks({
     <Section id="checks" title="Checks">
       <p>
         {loaded === 0 ? (
-          'No bhav copy is loaded to check.'
+          'No prices are loaded to check.'
         ) : (
           <>
-            The data sets do not contradict each other. Every day with a bhav copy is checked, the last at{' '}
+            The data sets do not contradict each other. Every day with prices is checked, the last at{' '}
             <Moment iso={checkedAt} zone={zone} />.
           </>
         )}{' '}

@@ -1,4 +1,4 @@
-import { unknownRunError } from '../../core/errors.ts';
+import { isTooOld, unknownRunError } from '../../core/errors.ts';
 import {
   count,
   duration,
@@ -114,6 +114,7 @@ export async function runPage(context: PageContext, requested: Requested): Promi
   const isOpen = run.state === 'running' || run.state === 'paused';
   const ended = run.windows.total - run.windows.open;
   const unloaded = run.windows.failed + run.windows.blocked + run.windows.cancelled;
+  const mayHelp = failed.length < Math.max(1, unloaded) || failed.some(({ said }) => !isTooOld(said));
   return {
     title: `Run ${runId}`,
     ...(isOpen ? { refreshS: REFRESH_S } : {}),
@@ -157,7 +158,7 @@ export async function runPage(context: PageContext, requested: Requested): Promi
               ['Requested by', run.requestedBy],
             ]}
           />
-          <RunActions run={run} token={context.token} />
+          <RunActions run={run} token={context.token} mayHelp={mayHelp} />
         </section>
         <Section id="operations" title="By data set">
           <Table
@@ -227,11 +228,20 @@ export async function runPage(context: PageContext, requested: Requested): Promi
   };
 }
 
-function RunActions({ run, token }: { readonly run: RunSummary; readonly token: string | null }) {
+function RunActions({
+  run,
+  token,
+  mayHelp,
+}: {
+  readonly run: RunSummary;
+  readonly token: string | null;
+  /** Whether requesting again what failed can help. */
+  readonly mayHelp: boolean;
+}) {
   const { runId, state, kind } = run;
   // Imports and replays are continued by the command that started them.
   const isOfWorkers = kind !== 'import' && kind !== 'replay' && kind !== 'events';
-  const mayResume = isOfWorkers && (state === 'paused' || state === 'failed');
+  const mayResume = isOfWorkers && (state === 'paused' || (state === 'failed' && mayHelp));
   const mayCancel = state === 'running' || state === 'paused';
   if (!mayResume && !mayCancel) return null;
   return (

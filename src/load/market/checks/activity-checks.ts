@@ -24,7 +24,7 @@ const moverValues: Check = {
   name: 'top_movers_values',
   severity: 'warning',
   operation: 'GetTop5GainersLosers',
-  rule: 'A top gainer or loser has the close, quantity and turnover of its line in the bhav copy, and its previous close and change but on the ex-date of a split or bonus.',
+  rule: 'A top gainer or loser has the close, quantity and turnover of its row of prices, and its previous close and change but on the ex-date of a split or bonus.',
   dated: true,
   sql: `
     select t.exchange, t.trade_date as date, t.scrip_code::text as instrument, wrong.expected, wrong.found
@@ -76,7 +76,7 @@ const moverRanks: Check = {
   name: 'top_movers_ranking',
   severity: 'warning',
   operation: 'GetTop5GainersLosers',
-  rule: 'The change at each rank of the list is the change at that rank when the whole bhav copy is ranked, and no rank is empty. Shares on the ex-date of a split or bonus are left out; a day with one in the list is not looked at.',
+  rule: 'The change at each rank of the list is the change at that rank when all prices of the day are ranked, and no rank is empty. Shares on the ex-date of a split or bonus are left out; a day with one in the list is not looked at.',
   dated: true,
   sql: `
     select t.exchange, t.trade_date as date, t.scrip_code::text as instrument,
@@ -129,7 +129,7 @@ const circuitHit: Check = {
   dated: true,
   sql: `
     select exchange, trade_date as date, instrument,
-           case when not listed then 'a line in the bhav copy'
+           case when not listed then 'a row of prices'
                 when band = 'H' then 'a high above ' || before else 'a low below ' || before end as expected,
            case when listed then touched::text else 'none' end as found
       from (${HITS}) as hit
@@ -184,7 +184,7 @@ function sumCheck({ name, what, stated, exact }: Sum): Check {
     name: `highlights_${name}`,
     severity: 'warning',
     operation: 'GetTotalTradeHighlights',
-    rule: `The ${what} in the highlights is the sum over the bhav copy, to half a unit of the last digit printed.`,
+    rule: `The ${what} in the highlights is the sum over the prices of the day, to half a unit of the last digit printed.`,
     dated: true,
     sql: `
       select h.exchange, h.trade_date as date, h.trade_highlight as instrument,

@@ -290,8 +290,8 @@ export async function readArrivals(
   return found.rows;
 }
 
-/** The best response to a session, whatever its share; `partial`: to single instruments only, `never`: none. */
-export type FoundState = Exclude<CoverageState, 'holiday'> | 'partial' | 'never';
+/** The best response to a session, whatever its share; `partial`: to single instruments only, `not_requested`: none. */
+export type FoundState = Exclude<CoverageState, 'holiday'> | 'partial' | 'not_requested';
 
 /** Counts the last sessions of each of these pairs, from a day on, by the best response to them, the most frequent first. */
 export async function countFound(

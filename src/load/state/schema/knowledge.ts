@@ -81,7 +81,7 @@ export const checkedDays = etl.table('checked_days', {
 });
 describe(
   checkedDays,
-  'Days with a bhav copy on which the data sets were compared; the other days were not checked.',
+  'Days with prices on which the data sets were compared; the other days were not checked.',
   {
     day: 'The day.',
     checked_at:
