@@ -1,6 +1,5 @@
+import { defineBuiltIn } from './built-in.ts';
 import { deliveries } from './files/Deliveries.ts';
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 import { UDIFF_FIELDS } from './udiff.ts';
 
@@ -38,7 +37,7 @@ const table = defineTable({
   ),
 });
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetBhavCopyCM',
   title: 'Prices',
   group: 'prices',
@@ -61,5 +60,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:15', on: 'daily', hasLookback: true, value: 'prices' },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from './built-in.ts';
 import { date, symbolOf, text } from './fields.ts';
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 
 const table = defineTable({
@@ -19,7 +18,7 @@ const table = defineTable({
   ],
 });
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetCircuitBreakers',
   title: 'Price bands hit',
   group: 'trading',
@@ -38,5 +37,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:30', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from './built-in.ts';
 import { date, int4, int8, numeric, symbolOf, text } from './fields.ts';
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
 
@@ -99,7 +98,7 @@ const table = defineTable({
   ],
 });
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetConsolidatedPledge',
   title: 'Promoter pledges',
   group: 'ownership',
@@ -122,5 +121,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:51', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,4 @@
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
+import { defineBuiltIn } from './built-in.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
 
 /**
@@ -9,7 +8,7 @@ import { corporateActionShape } from './tables/corporate-actions.ts';
  * actions with an ex-date to come; no record is rejected for its days, and nothing is withdrawn because a response does
  * not list it.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetCorporateActions',
   title: 'Corporate actions',
   group: 'corporate actions',
@@ -31,5 +30,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:48', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

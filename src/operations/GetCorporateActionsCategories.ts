@@ -1,6 +1,5 @@
+import { defineBuiltIn } from './built-in.ts';
 import { text } from './fields.ts';
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
 
@@ -14,7 +13,7 @@ const table = defineTable({
   ],
 });
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetCorporateActionsCategories',
   title: 'Corporate action categories',
   group: 'corporate actions',
@@ -29,5 +28,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:57', on: 'sunday', hasLookback: false },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,8 +1,7 @@
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
+import { defineBuiltIn } from './built-in.ts';
 import { forBothNatures, natureOption, ratioFactShape, ratioShape } from './tables/financial-ratios.ts';
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetFinRatioEOD',
   title: 'Daily ratios',
   group: 'fundamentals',
@@ -22,5 +21,4 @@ export default defineOperation({
   publishedAt: '22:00',
   schedule: { at: '22:10', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,8 +1,7 @@
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
+import { defineBuiltIn } from './built-in.ts';
 import { forBothNatures, natureOption, ratioFactShape, ratioShape } from './tables/financial-ratios.ts';
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetFinRatioSnapshot',
   title: 'Ratio snapshots',
   group: 'fundamentals',
@@ -21,5 +20,4 @@ export default defineOperation({
   publishedAt: '22:00',
   schedule: { at: '23:00', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,6 @@
 import { addDays, type DayRange } from '../core/days.ts';
-import { defineOperation, type InstrumentRequest, type RequestInput } from './operation.ts';
-import { sampleOf } from './sample.ts';
+import { defineBuiltIn } from './built-in.ts';
+import type { InstrumentRequest, RequestInput } from './operation.ts';
 import {
   forBothNatures,
   natureOption,
@@ -107,7 +107,7 @@ function requests(input: RequestInput): readonly InstrumentRequest[] {
   ];
 }
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetFinancialRatios',
   title: 'Quarterly ratios',
   group: 'fundamentals',
@@ -145,5 +145,4 @@ export default defineOperation({
   publishedAt: '22:00',
   schedule: { at: '22:30', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

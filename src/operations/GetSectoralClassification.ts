@@ -1,7 +1,6 @@
 import { UNKNOWN_DAY } from '../core/days.ts';
+import { defineBuiltIn } from './built-in.ts';
 import { date, int4, text } from './fields.ts';
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 
 const table = defineTable({
@@ -76,7 +75,7 @@ const SECTORS = [
 /** The request options of which one is enough for a response; then the days would only narrow it. */
 const FILTERS = ['sector', 'industry', 'basicIndustry'] as const;
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetSectoralClassification',
   title: 'Sectoral classification',
   group: 'reference',
@@ -118,5 +117,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:45', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

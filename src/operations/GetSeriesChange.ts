@@ -1,6 +1,5 @@
+import { defineBuiltIn } from './built-in.ts';
 import { date, symbolOf, text } from './fields.ts';
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 
 const table = defineTable({
@@ -23,7 +22,7 @@ const table = defineTable({
   ],
 });
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetSeriesChange',
   title: 'Series changes',
   group: 'reference',
@@ -35,5 +34,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:42', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

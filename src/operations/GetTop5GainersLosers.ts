@@ -1,6 +1,5 @@
+import { defineBuiltIn } from './built-in.ts';
 import { boolean, date, derived, int4, int8, numeric, text } from './fields.ts';
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 
 const table = defineTable({
@@ -38,7 +37,7 @@ const table = defineTable({
   ],
 });
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetTop5GainersLosers',
   title: 'Top gainers and losers',
   group: 'trading',
@@ -63,5 +62,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:24', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

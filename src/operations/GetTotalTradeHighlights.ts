@@ -1,6 +1,5 @@
+import { defineBuiltIn } from './built-in.ts';
 import { date, int8, numeric, text } from './fields.ts';
-import { defineOperation } from './operation.ts';
-import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 
 const table = defineTable({
@@ -19,7 +18,7 @@ const table = defineTable({
   ],
 });
 
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetTotalTradeHighlights',
   title: 'Market totals',
   group: 'trading',
@@ -31,5 +30,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:36', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

@@ -98,8 +98,8 @@ test('an operation that is enabled gets what a migration would make: columns, ke
   const read = (path: string) =>
     readFileSync(new URL(`../../src/operations/${path}`, import.meta.url), 'utf8');
   const declared = read('GetTotalTradeHighlights.ts')
-    .replace(/^import .*sampleOf.*\n/m, '')
-    .replace('sampleOf(import.meta.url)', read('samples/GetTotalTradeHighlights.json').trim())
+    .replaceAll('defineBuiltIn', 'defineOperation')
+    .replace(/\}\);\n$/, `  sample: ${read('samples/GetTotalTradeHighlights.json').trim()},\n});\n`)
     .replaceAll(/'\.\/\w+\.ts'/g, "'eod-pipeline/operations'")
     .replaceAll('GetTotalTradeHighlights', 'GetCopied')
     .replaceAll('total_trade_highlights', 'copied_rows');

@@ -29,13 +29,11 @@ test('no two files of src have one name, but for those that are the entry of a f
 test('no file finds others from its own folder, which the build changes: those start from CODE and PACKAGE', () => {
   const isKept = (code: string) =>
     code
-      .replaceAll('sampleOf(import.meta.url)', '')
       .replaceAll('createRequire(import.meta.url)', '')
       .replaceAll('extname(import.meta.filename)', '')
       .includes('import.meta.');
   const files = filesOf('.').filter((file) => isKept(codeOf(file)));
-  // The second only names it in a comment.
-  expect(files).toEqual(['core/package-folders.ts', 'operations/sample.ts']);
+  expect(files).toEqual(['core/package-folders.ts']);
 });
 
 test.each(['jobs', 'cli', 'web'])(

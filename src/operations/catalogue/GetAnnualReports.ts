@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { int4, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 
 const table = defineTable({
@@ -25,7 +24,7 @@ const table = defineTable({
  * a report twice, and that `Year` is what the years select by. As reports come in the year after theirs, that one is
  * requested too.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetAnnualReports',
   title: 'Annual reports',
   group: 'fundamentals',
@@ -46,5 +45,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:32', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { publishedAt, tradeDate } from './shared.ts';
 
@@ -20,7 +19,7 @@ const table = defineTable({
  * that `from` and `to` select by the moment in `Date` (08:45 of the day itself, so only whole days find it), and that the
  * list of a day is complete.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetBannedSecurities',
   title: 'Banned securities',
   group: 'trading',
@@ -32,5 +31,4 @@ export default defineOperation({
   publishedAt: '09:00',
   schedule: { at: '21:44', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { type OwnMeaning, UDIFF_FIELDS, UNDERLYING } from '../udiff.ts';
 
@@ -67,7 +66,7 @@ const table = defineTable({
  * Documented: the parameters, the fields, which are those of the cash market's bhav copy, and that an `Identifier` comes
  * with them. Assumed: that symbol and terms are sent as the exchanges write them; no sample is published.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetBhavCopyFO',
   title: 'Prices of derivatives',
   group: 'prices',
@@ -81,5 +80,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:19', on: 'daily', hasLookback: true, value: 'prices' },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,4 @@
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
+import { defineBuiltIn } from '../built-in.ts';
 import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
 
 /**
@@ -7,7 +6,7 @@ import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
  * `ScripId`, and deals that came six days late: they are requested again for as long as the lookback reaches. Assumed:
  * what is assumed of GetBulkDeals; `QtyPct` 0 for a large deal may mean that it is not known.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetBlockDeals',
   title: 'Block deals',
   group: 'trading',
@@ -19,5 +18,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:22', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,4 @@
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
+import { defineBuiltIn } from '../built-in.ts';
 import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
 
 /**
@@ -8,7 +7,7 @@ import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
  * `QtyPct` is in percent of the shares issued, and that equal lines are different deals. Whether NSE has scrip codes is
  * not shown.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetBulkDeals',
   title: 'Bulk deals',
   group: 'trading',
@@ -20,5 +19,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:20', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { date, int4, numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -29,7 +28,7 @@ const table = defineTable({
  * GetCircuitBreakers does for NSE. Assumed: that a request without instruments lists every hit of its days. The letters of
  * the flag are not listed: the glossary speaks of the lower limit, the page of both.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetCircuitFilterDetails',
   title: 'Circuit filter hits',
   group: 'trading',
@@ -41,5 +40,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:49', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { int4, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 
 const SHIFTED = 'As sent: in the published sample the values from the address on are shifted.';
@@ -31,7 +30,7 @@ const table = defineTable({
  * the source split a line of CSV at commas inside quotes. They are stored as sent, because nothing shows which record
  * that befell. Assumed: the key.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetCompanyData',
   title: 'Company contacts',
   group: 'reference',
@@ -58,5 +57,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:52', on: 'daily', hasLookback: false, spread: 'week' },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { boolean, date, int4, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter, rankAmong } from './shared.ts';
 
@@ -46,7 +45,7 @@ const table = defineTable({
  * day `from` and `to` select by is not stated (of filing, of trading or of receipt), so no day is taken to be listed in
  * full.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetCorporateAnnouncements',
   title: 'Announcements',
   group: 'corporate actions',
@@ -78,5 +77,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:06', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 
 const table = defineTable({
@@ -20,7 +19,7 @@ const table = defineTable({
  * Documented: three names of fields, in the prose; no sample is printed, so this one is made from them with values that
  * announcements have. Assumed: the key, and that the response lists all categories.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetCorporateAnnouncementsCategories',
   title: 'Announcement categories',
   group: 'corporate actions',
@@ -40,5 +39,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:12', on: 'sunday', hasLookback: false },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

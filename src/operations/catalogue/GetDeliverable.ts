@@ -1,7 +1,6 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { int8, numeric, text } from '../fields.ts';
 import { deliveries } from '../files/Deliveries.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable, readFrom } from '../table.ts';
 import { closePrice, previousClosePrice, tickerIn, tradeDate } from './shared.ts';
 
@@ -46,7 +45,7 @@ const table = defineTable({
  * an instrument lists every security of the day, and the unit of the turnover (traded quantity times average price is
  * the same number of lakhs). The quantities are in market.deliveries as well, as from NSE's files.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetDeliverable',
   title: 'Prices with deliveries',
   group: 'prices',
@@ -74,5 +73,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:17', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,7 +1,6 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { date, int4, int8, numeric, text } from '../fields.ts';
 import { deliveries } from '../files/Deliveries.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable, readFrom } from '../table.ts';
 import { previousDays, tickerIn, YESTERDAY } from './shared.ts';
 
@@ -38,7 +37,7 @@ const table = defineTable({
  * stands for it in market.deliveries. Assumed: that a span ends with today and lists its days in full. Units of values
  * are not stated.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetDeliveryVolumes',
   title: 'Delivered volumes',
   group: 'prices',
@@ -76,5 +75,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:18', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { numeric } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -22,7 +21,7 @@ const table = defineTable({
  * the unit, which follows from the size of the market. Both times of the source are days here, the second one the day
  * after.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetExchangeMCap',
   title: 'Exchange market capitalisation',
   group: 'fundamentals',
@@ -34,5 +33,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:28', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

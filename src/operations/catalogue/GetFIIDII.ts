@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { type Field, int8, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter, publishedAt, tradeDate } from './shared.ts';
 
@@ -57,7 +56,7 @@ const table = defineTable({
  * Assumed: that `from` and `to` select by the moment in `Date` (about 20:12), and what the computed fields are: that
  * holds in each row of the sample, though sums are off by one in some rows.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetFIIDII',
   title: 'Positions of participants',
   group: 'trading',
@@ -74,5 +73,4 @@ export default defineOperation({
   publishedAt: '20:30',
   schedule: { at: '21:52', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

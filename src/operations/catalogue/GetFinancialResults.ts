@@ -1,5 +1,4 @@
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
+import { defineBuiltIn } from '../built-in.ts';
 import { defineTable } from '../table.ts';
 import { FACT_KEY, factKey, factsOf, requested, requestedSymbol } from './catalogue-facts.ts';
 import { STATEMENTS, YEAR } from './shared.ts';
@@ -29,7 +28,7 @@ const named = (param: string, meaning: string, values: readonly string[]) =>
  * Assumed: that facts of one statement may share a key (related parties), so the order in the response is part of ours.
  * Which statement a fact belongs to, only the request says.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetFinancialResults',
   title: 'Financial results',
   group: 'fundamentals',
@@ -66,5 +65,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:40', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

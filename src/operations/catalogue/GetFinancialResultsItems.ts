@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { int4, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter, STATEMENTS, YEAR } from './shared.ts';
 
@@ -30,7 +29,7 @@ const lastYears = (today: string) => [-1, 0].map((by) => ({ Year: String(Number(
  * request without instruments lists all companies of the year. There are no days: a nightly run requests the year of
  * the day and the one before, whose last statements still come; others are requested by the option.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetFinancialResultsItems',
   title: 'List of financial statements',
   group: 'fundamentals',
@@ -66,5 +65,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:16', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

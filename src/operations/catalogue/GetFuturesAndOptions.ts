@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { date, int4, int8, numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { closePrice, previousClosePrice } from './shared.ts';
 
@@ -58,7 +57,7 @@ const table = defineTable({
  * or the identifier of the contract), and that `from` and `to` select by the day of the summary. Units of quantities
  * and values are not stated.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetFuturesAndOptions',
   title: 'Summaries of derivatives',
   group: 'prices',
@@ -79,5 +78,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:54', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

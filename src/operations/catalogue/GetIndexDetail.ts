@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { derived, type Field, numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { readAs, tradeDate } from './shared.ts';
 
@@ -49,7 +48,7 @@ const table = defineTable({
  * instruments lists every index of the day. The schema has numbers in `LastDay` and the like, the glossary dates: both
  * are read.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetIndexDetail',
   title: 'Index values',
   group: 'prices',
@@ -61,5 +60,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:38', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

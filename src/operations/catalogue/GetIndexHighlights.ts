@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -30,7 +29,7 @@ const table = defineTable({
  * BSE_IDX in GetIndexDetail. Assumed: that `from` and `to` select by `Date`, and that a day is listed in full, as in the
  * sister operations of the same page.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetIndexHighlights',
   title: 'Key indices',
   group: 'prices',
@@ -42,5 +41,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:40', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

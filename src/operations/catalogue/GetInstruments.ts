@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { boolean, int8, numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter } from './shared.ts';
 
@@ -55,7 +54,7 @@ const table = defineTable({
  * `Value` in other responses. Assumed: the key, and that a response without filters lists every active instrument. The
  * form of expiry days is not shown: they are stored as sent.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetInstruments',
   title: 'Listed instruments',
   group: 'reference',
@@ -86,5 +85,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:36', on: 'sunday', hasLookback: false },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

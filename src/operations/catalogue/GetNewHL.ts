@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -22,7 +21,7 @@ const table = defineTable({
  * names may not be unique; bonds and treasury bills are among them), and that a day is listed in full. Of which period
  * the highs and lows are is not stated.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetNewHL',
   title: 'New highs and lows',
   group: 'trading',
@@ -34,5 +33,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:50', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

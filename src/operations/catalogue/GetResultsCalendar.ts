@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { date, int4, numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { previousDays, YESTERDAY } from './shared.ts';
 
@@ -28,7 +27,7 @@ const table = defineTable({
  * its days in full, so that a day that was moved is withdrawn, and the key. `All` is not used: what it means is not
  * stated. The three prices move with the market, so a row gets a revision on each day on which it is requested.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetResultsCalendar',
   title: 'Result dates',
   group: 'fundamentals',
@@ -63,5 +62,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:02', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,4 @@
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
+import { defineBuiltIn } from '../built-in.ts';
 import { defineTable } from '../table.ts';
 import {
   FACT_KEY,
@@ -27,7 +26,7 @@ const table = defineTable({
  * filing, as GetShpItems lists it, names the pattern, and the key, because facts have none. Company and day are only in
  * the request.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetSHP',
   title: 'Shareholding facts',
   group: 'ownership',
@@ -44,5 +43,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:44', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import {
   FACT_KEY,
@@ -34,7 +33,7 @@ const table = defineTable({
  * takes both. Assumed: that the value is in percent of all shares, that the breakdown of the sample is the one of the
  * example, and that the day of the filing, as GetShpItems lists it, names the pattern.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetSHPAdvanced',
   title: 'Shareholding summaries',
   group: 'ownership',
@@ -70,5 +69,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:48', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { int8, numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -26,7 +25,7 @@ const table = defineTable({
  * day (the glossary calls the share a change), and that `from` and `to` select by `Date`. Thirteen groups of the sample
  * do not add up to the total of the day.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetScripGroupTradeHighlights',
   title: 'Totals by group',
   group: 'trading',
@@ -38,5 +37,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:39', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { int4, numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -23,7 +22,7 @@ const table = defineTable({
  * `Date`, that a request without an instrument lists every security of the day, and the unit, which follows from the
  * size of the company in the sample.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetScripMCap',
   title: 'Market capitalisation',
   group: 'fundamentals',
@@ -45,5 +44,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:26', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

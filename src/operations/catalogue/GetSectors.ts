@@ -1,4 +1,3 @@
-import { sampleOf } from '../sample.ts';
 import { codeList } from './code-list.ts';
 
 export default codeList({
@@ -7,5 +6,4 @@ export default codeList({
   table: 'sectors',
   listed: 'sectors',
   level: 'sector',
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { date, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter } from './shared.ts';
 
@@ -23,7 +22,7 @@ const table = defineTable({
  * that they select by `Date`, as in the sample, and that a day is listed in full. Days come in seconds or milliseconds,
  * by format.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetShpItems',
   title: 'Shareholding filings',
   group: 'ownership',
@@ -49,5 +48,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:20', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: sampleOf(import.meta.url),
 });

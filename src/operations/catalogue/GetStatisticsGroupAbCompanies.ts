@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { int8, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter, tradeDate } from './shared.ts';
 
@@ -24,7 +23,7 @@ const table = defineTable({
  * Documented: the fields, and that `groups` narrows the response. Assumed: that `from` and `to` select by `Date`, and
  * that a response without `groups` has both groups, A and B, of each day.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetStatisticsGroupAbCompanies',
   title: 'Advances and declines',
   group: 'trading',
@@ -41,5 +40,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:34', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

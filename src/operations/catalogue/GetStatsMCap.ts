@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { date, numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { closePrice, tickerIn, tradeDate } from './shared.ts';
 
@@ -35,7 +34,7 @@ const table = defineTable({
  * price times the shares in lakhs is the market capitalisation in crores, but for 0.01 %), and that a request without an
  * instrument lists every security of the day.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetStatsMCap',
   title: 'Market capitalisation and shares',
   group: 'fundamentals',
@@ -56,5 +55,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:32', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

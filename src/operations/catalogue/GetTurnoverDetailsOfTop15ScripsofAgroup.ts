@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { rankAmong, tradeDate } from './shared.ts';
 
@@ -25,7 +24,7 @@ const table = defineTable({
  * is no code, and two names may be cut to the same twelve characters), and that `from` and `to` select by `Date`. The
  * page writes the name of the operation in three ways; this is the one of its address.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetTurnoverDetailsOfTop15ScripsofAgroup',
   title: 'Top turnovers of group A',
   group: 'trading',
@@ -37,5 +36,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:41', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

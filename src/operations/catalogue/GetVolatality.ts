@@ -1,6 +1,5 @@
+import { defineBuiltIn } from '../built-in.ts';
 import { numeric, text } from '../fields.ts';
-import { defineOperation } from '../operation.ts';
-import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { closePrice, previousClosePrice, tickerIn, tradeDate } from './shared.ts';
 
@@ -41,7 +40,7 @@ const table = defineTable({
  * Assumed: that a request without an instrument lists every security of the day, and that the figures are fractions, not
  * percentages, which agrees with the prices of the sample.
  */
-export default defineOperation({
+export default defineBuiltIn({
   name: 'GetVolatality',
   title: 'Volatilities',
   group: 'prices',
@@ -62,5 +61,4 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:46', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,7 @@
 import { sentenceCase } from '../../core/wording.ts';
+import { defineBuiltIn } from '../built-in.ts';
 import { text } from '../fields.ts';
-import { defineOperation, type Operation } from '../operation.ts';
+import type { Operation } from '../operation.ts';
 import { defineTable } from '../table.ts';
 
 interface CodeList {
@@ -11,7 +12,6 @@ interface CodeList {
   readonly listed: string;
   /** The name of the level in market.sectoral_classification, e.g. `sector`: of the columns and of one of the list. */
   readonly level: string;
-  readonly sample: Operation['sample'];
 }
 
 /**
@@ -19,9 +19,9 @@ interface CodeList {
  * Documented: the fields of the sample (none are declared). Assumed: that the response, which takes no filter, lists
  * all.
  */
-export function codeList({ name, at, table, listed, level, sample }: CodeList): Operation {
+export function codeList({ name, at, table, listed, level }: CodeList): Operation {
   const one = level.replaceAll('_', ' ');
-  return defineOperation({
+  return defineBuiltIn({
     name,
     title: sentenceCase(listed),
     group: 'reference',
@@ -50,6 +50,5 @@ export function codeList({ name, at, table, listed, level, sample }: CodeList): 
     publishedAt: '21:15',
     schedule: { at, on: 'sunday', hasLookback: false },
     emptyIsNormal: false,
-    sample,
   });
 }
