@@ -57,7 +57,6 @@ export default defineBuiltIn({
   udiff: { segment: 'CM', exchanges: { BSE: 'BSE', NSE: 'NSE' } },
   alsoInFiles: [deliveries],
   windows: { per: 'session' },
-  publishedAt: '21:15',
   schedule: { at: '21:15', on: 'daily', hasLookback: true, value: 'prices' },
   emptyIsNormal: false,
 });

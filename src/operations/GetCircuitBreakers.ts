@@ -34,7 +34,6 @@ export default defineBuiltIn({
   },
   shapes: [{ table, has: ['scripId'], dated: true, fullSet: 'days' }],
   windows: { per: 'session' },
-  publishedAt: '21:15',
   schedule: { at: '21:30', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
 });

@@ -118,7 +118,6 @@ export default defineBuiltIn({
     corporateActionShape,
   ],
   windows: { per: 'range', days: 30, everyDay: true },
-  publishedAt: '21:15',
   schedule: { at: '21:51', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
 });

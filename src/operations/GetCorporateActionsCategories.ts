@@ -25,7 +25,6 @@ export default defineBuiltIn({
     corporateActionShape,
   ],
   windows: { per: 'once' },
-  publishedAt: '21:15',
   schedule: { at: '21:57', on: 'sunday', hasLookback: false },
   emptyIsNormal: false,
 });

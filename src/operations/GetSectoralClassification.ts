@@ -114,7 +114,6 @@ export default defineBuiltIn({
     everyDay: true,
     parts: { param: 'sector', values: SECTORS, column: 'sector' },
   },
-  publishedAt: '21:15',
   schedule: { at: '21:45', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
 });

@@ -31,7 +31,6 @@ export default defineBuiltIn({
   request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },
   shapes: [{ table, has: ['changeDate', 'scripId'], symbolColumn: 'symbol', dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: true },
-  publishedAt: '21:15',
   schedule: { at: '21:42', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
 });

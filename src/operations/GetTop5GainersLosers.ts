@@ -59,7 +59,6 @@ export default defineBuiltIn({
   },
   shapes: [{ table, has: ['scripCode'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 5, everyDay: false },
-  publishedAt: '21:15',
   schedule: { at: '21:24', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

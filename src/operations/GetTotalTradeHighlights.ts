@@ -27,7 +27,6 @@ export default defineBuiltIn({
   request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },
   shapes: [{ table, has: ['tradeHighlights'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: false },
-  publishedAt: '21:15',
   schedule: { at: '21:36', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

@@ -5,11 +5,16 @@ import type { Operation } from './operation.ts';
 
 type Sample = Operation['sample'];
 
+/** What most operations have. */
+const USUAL = { publishedAt: '21:15' };
+
 /**
  * Declares an operation that comes with eod. Its sample is the file of its name in `samples/`, which is read when the
  * sample is used for the first time, because most commands use none.
  */
-export function defineBuiltIn(operation: Omit<Operation, 'sample'>): Operation {
+export function defineBuiltIn(
+  operation: Omit<Operation, 'sample' | keyof typeof USUAL> & Partial<Pick<Operation, keyof typeof USUAL>>,
+): Operation {
   let known: Sample | undefined;
   const read = (): Sample => {
     const file = join(CODE, 'operations', 'samples', `${operation.name}.json`);
@@ -17,6 +22,7 @@ export function defineBuiltIn(operation: Omit<Operation, 'sample'>): Operation {
     return known;
   };
   return {
+    ...USUAL,
     ...operation,
     sample: {
       get requested() {

@@ -99,7 +99,10 @@ test('an operation that is enabled gets what a migration would make: columns, ke
     readFileSync(new URL(`../../src/operations/${path}`, import.meta.url), 'utf8');
   const declared = read('GetTotalTradeHighlights.ts')
     .replaceAll('defineBuiltIn', 'defineOperation')
-    .replace(/\}\);\n$/, `  sample: ${read('samples/GetTotalTradeHighlights.json').trim()},\n});\n`)
+    .replace(
+      /\}\);\n$/,
+      `  publishedAt: '21:15',\n  sample: ${read('samples/GetTotalTradeHighlights.json').trim()},\n});\n`,
+    )
     .replaceAll(/'\.\/\w+\.ts'/g, "'eod-pipeline/operations'")
     .replaceAll('GetTotalTradeHighlights', 'GetCopied')
     .replaceAll('total_trade_highlights', 'copied_rows');

@@ -42,7 +42,6 @@ export default defineBuiltIn({
     },
   ],
   windows: { per: 'range', days: 366, everyDay: true },
-  publishedAt: '21:15',
   schedule: { at: '22:32', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
 });

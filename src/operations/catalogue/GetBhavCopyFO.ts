@@ -77,7 +77,6 @@ export default defineBuiltIn({
   shapes: [{ table, has: ['symbol', 'tradDt'], symbolColumn: 'identifier', dated: true, fullSet: 'days' }],
   udiff: { segment: 'FO', exchanges: { BSE: 'BFO', NSE: 'NFO' } },
   windows: { per: 'session' },
-  publishedAt: '21:15',
   schedule: { at: '21:19', on: 'daily', hasLookback: true, value: 'prices' },
   emptyIsNormal: false,
 });

@@ -15,7 +15,6 @@ export default defineBuiltIn({
   request: { dates: 'spans', spans: BULK_DEAL_SPANS, instruments: 'one', dTFormat: true, options: [] },
   shapes: [dealShape('block_deals', 'Block deals')],
   windows: { per: 'range', days: 30, everyDay: false },
-  publishedAt: '21:15',
   schedule: { at: '21:22', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
 });

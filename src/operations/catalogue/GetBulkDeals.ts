@@ -16,7 +16,6 @@ export default defineBuiltIn({
   request: { dates: 'spans', spans: BULK_DEAL_SPANS, instruments: 'one', dTFormat: true, options: [] },
   shapes: [dealShape('bulk_deals', 'Bulk deals')],
   windows: { per: 'range', days: 30, everyDay: false },
-  publishedAt: '21:15',
   schedule: { at: '21:20', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
 });

@@ -37,7 +37,6 @@ export default defineBuiltIn({
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
   shapes: [{ table, has: ['Date', 'ScripCode'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: false },
-  publishedAt: '21:15',
   schedule: { at: '21:49', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
 });

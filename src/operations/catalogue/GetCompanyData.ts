@@ -54,7 +54,6 @@ export default defineBuiltIn({
     // The operation takes no dates: its response is that of the day of the call.
     requests: ({ today }) => [{ variant: '', from: today, to: today, params: {} }],
   },
-  publishedAt: '21:15',
   schedule: { at: '22:52', on: 'daily', hasLookback: false, spread: 'week' },
   emptyIsNormal: true,
 });

@@ -74,7 +74,6 @@ export default defineBuiltIn({
     },
   ],
   windows: { per: 'range', days: 5, everyDay: true },
-  publishedAt: '21:15',
   schedule: { at: '22:06', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
 });

@@ -36,7 +36,6 @@ export default defineBuiltIn({
     },
   ],
   windows: { per: 'once' },
-  publishedAt: '21:15',
   schedule: { at: '22:12', on: 'sunday', hasLookback: false },
   emptyIsNormal: false,
 });

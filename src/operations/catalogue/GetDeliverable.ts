@@ -70,7 +70,6 @@ export default defineBuiltIn({
     delivered_percent: { source: 'DelQtyPer' },
   }),
   windows: { per: 'session' },
-  publishedAt: '21:15',
   schedule: { at: '21:17', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

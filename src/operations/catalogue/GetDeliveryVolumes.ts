@@ -72,7 +72,6 @@ export default defineBuiltIn({
     delivered_percent: { source: 'DeliveryQtyPct' },
   }),
   windows: { per: 'range', days: 7, everyDay: false },
-  publishedAt: '21:15',
   schedule: { at: '21:18', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

@@ -30,7 +30,6 @@ export default defineBuiltIn({
   request: { dates: 'day', instruments: 'none', dTFormat: true, options: [] },
   shapes: [{ table, has: ['Date', 'MarketCapVal'], dated: true, fullSet: 'days' }],
   windows: { per: 'session' },
-  publishedAt: '21:15',
   schedule: { at: '21:28', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

@@ -62,7 +62,6 @@ export default defineBuiltIn({
       period: 'result_period',
     },
   },
-  publishedAt: '21:15',
   schedule: { at: '22:40', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
 });

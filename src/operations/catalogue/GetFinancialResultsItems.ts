@@ -62,7 +62,6 @@ export default defineBuiltIn({
     },
   ],
   windows: { per: 'once', requests: lastYears },
-  publishedAt: '21:15',
   schedule: { at: '22:16', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
 });

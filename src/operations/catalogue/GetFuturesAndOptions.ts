@@ -75,7 +75,6 @@ export default defineBuiltIn({
     },
   ],
   windows: { per: 'session' },
-  publishedAt: '21:15',
   schedule: { at: '21:54', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

@@ -57,7 +57,6 @@ export default defineBuiltIn({
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
   shapes: [{ table, has: ['Date'], hasOneOf: ['IndexCode', 'IndexName'], dated: true, fullSet: 'none' }],
   windows: { per: 'range', days: 30, everyDay: false },
-  publishedAt: '21:15',
   schedule: { at: '21:38', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

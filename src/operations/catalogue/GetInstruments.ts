@@ -82,7 +82,6 @@ export default defineBuiltIn({
     { table, has: ['IDENTIFIER'], exchangeColumn: 'source_exchange', dated: false, fullSet: 'exchange' },
   ],
   windows: { per: 'once' },
-  publishedAt: '21:15',
   schedule: { at: '22:36', on: 'sunday', hasLookback: false },
   emptyIsNormal: false,
 });

@@ -59,7 +59,6 @@ export default defineBuiltIn({
     },
   ],
   windows: { per: 'range', days: 31, everyDay: true },
-  publishedAt: '21:15',
   schedule: { at: '22:02', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
 });

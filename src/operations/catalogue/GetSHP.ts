@@ -40,7 +40,6 @@ export default defineBuiltIn({
   },
   shapes: [{ table, has: ['Label', 'Value'], dated: false, fullSet: 'none' }],
   windows: { per: 'row', of: 'GetShpItems', instrument: 'symbol', params: {}, day: 'filing_date' },
-  publishedAt: '21:15',
   schedule: { at: '22:44', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
 });

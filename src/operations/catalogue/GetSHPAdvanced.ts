@@ -66,7 +66,6 @@ export default defineBuiltIn({
   },
   shapes: [{ table, has: ['Value'], hasOneOf: ['Entity', 'Label'], dated: false, fullSet: 'none' }],
   windows: { per: 'row', of: 'GetShpItems', instrument: 'symbol', params: {}, day: 'filing_date' },
-  publishedAt: '21:15',
   schedule: { at: '22:48', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
 });

@@ -41,7 +41,6 @@ export default defineBuiltIn({
   ],
   // One session a request: a day has thousands of securities.
   windows: { per: 'session' },
-  publishedAt: '21:15',
   schedule: { at: '21:26', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

@@ -37,7 +37,6 @@ export default defineBuiltIn({
   },
   shapes: [{ table, has: ['ScripGroupCode', 'Advances'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: false },
-  publishedAt: '21:15',
   schedule: { at: '21:34', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

@@ -52,7 +52,6 @@ export default defineBuiltIn({
     },
   ],
   windows: { per: 'session' },
-  publishedAt: '21:15',
   schedule: { at: '21:32', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

@@ -33,7 +33,6 @@ export default defineBuiltIn({
   request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },
   shapes: [{ table, has: ['ScripName', 'ValueRsCr'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: false },
-  publishedAt: '21:15',
   schedule: { at: '21:41', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

@@ -58,7 +58,6 @@ export default defineBuiltIn({
     },
   ],
   windows: { per: 'session' },
-  publishedAt: '21:15',
   schedule: { at: '21:46', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
 });

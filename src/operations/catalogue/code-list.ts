@@ -47,7 +47,6 @@ export function codeList({ name, at, table, listed, level }: CodeList): Operatio
       },
     ],
     windows: { per: 'once' },
-    publishedAt: '21:15',
     schedule: { at, on: 'sunday', hasLookback: false },
     emptyIsNormal: false,
   });
