@@ -103,7 +103,7 @@ test('an operation that is enabled gets what a migration would make: columns, ke
       /\}\);\n$/,
       `  publishedAt: '21:15',\n  sample: ${read('samples/GetTotalTradeHighlights.json').trim()},\n});\n`,
     )
-    .replaceAll(/'\.\/\w+\.ts'/g, "'eod-pipeline/operations'")
+    .replaceAll(/'\.\/[\w-]+\.ts'/g, "'eod-pipeline/operations'")
     .replaceAll('GetTotalTradeHighlights', 'GetCopied')
     .replaceAll('total_trade_highlights', 'copied_rows');
   mkdirSync(join(cwd, 'operations'));
