@@ -127,7 +127,8 @@ WITH RECURSIVE clock AS (
          (as_of AT TIME ZONE (settings ->> 'zone'))::date - (settings ->> 'historyDays')::int AS reach,
          etl.has_source(settings) AS has_source
 ), expected AS MATERIALIZED (
-  SELECT p.operation, p.exchange, p.is_scheduled, e.days, e.variants, e.parts, e.is_by_instrument, e.is_of_each_instrument, e.is_empty_normal, e.weekday,
+  SELECT p.operation, p.exchange, p.is_scheduled,
+         EXISTS (SELECT FROM etl.operations o WHERE o.name = p.operation AND NOT o.is_enabled) AS is_never_requested, e.days, e.variants, e.parts, e.is_by_instrument, e.is_of_each_instrument, e.is_empty_normal, e.weekday,
          coalesce((settings -> 'dueMinutes' ->> e.operation)::int, 1440) * interval '1 minute' AS due_at,
          -- For so many days after a session, nightly runs request it again; those of weekly operations once more.
          CASE WHEN e.days = 'quarters' THEN 92
@@ -308,6 +309,7 @@ SELECT j.exchange, j.operation, j.day,
          WHEN j.found = 'failed' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on) ~ 'count_mismatch: ' THEN 'count_mismatch'
          WHEN j.found = 'blocked' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on)
            ~* '(dates?|from\W+to)\W.*out of .*allowed range' THEN 'beyond_history'
+         WHEN j.found = 'not_requested' AND (j.is_never_requested OR NOT clock.has_source) THEN 'not_imported'
          WHEN j.found = 'not_requested' AND j.day < clock.reach AND j.days <> 'quarters' AND clock.has_source THEN 'beyond_history'
          WHEN j.found = 'not_requested' THEN 'not_requested' ELSE j.found END,
        CASE WHEN j.is_complete THEN NULL ELSE nullif(concat_ws('; ',

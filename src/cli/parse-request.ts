@@ -16,10 +16,13 @@ import {
   spelledOption,
 } from '../operations/operation.ts';
 import {
+  dataSets,
   findDataSet,
   findOperations,
   isDeclaredElsewhere,
+  learnDeclared,
   lookIn,
+  namedBy,
   operations,
 } from '../operations/registry.ts';
 import { type DayContext, parseExchanges, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
@@ -117,10 +120,20 @@ export interface GapFlags extends RangeFlags {
   readonly exchange?: string;
 }
 
-/** Parses which gaps to look for. @throws PipelineError `usage` if a name or a day is wrong. */
-export function gapScope(names: readonly string[], flags: GapFlags, context: DayContext): GapScope {
+/**
+ * Parses which gaps to look for.
+ *
+ * @param find which operations a name means.
+ * @throws PipelineError `usage` if a name or a day is wrong.
+ */
+export function gapScope(
+  names: readonly string[],
+  flags: GapFlags,
+  context: DayContext,
+  find: typeof findOperations,
+): GapScope {
   return {
-    operations: names.length === 0 ? undefined : parseOperations(names, false),
+    operations: names.length === 0 ? undefined : [...new Set(splitNames(names).flatMap(find))],
     exchanges: parseExchanges(flags.exchange),
     ...parseOpenRange(flags, context),
   };
@@ -276,12 +289,15 @@ function checkedValue(chosen: readonly Operation[], param: string, value: string
  * Names that are parsed before the database is opened, so that a mistake is reported at once, and again when it is
  * known which operations the database has enabled.
  */
-export function parsedLate<Parsed>(
+export async function parsedLate<Parsed>(
   names: readonly string[],
   { EOD_OPERATIONS_DIR: folder }: Pick<Config, 'EOD_OPERATIONS_DIR'>,
   parse: () => Parsed,
-): () => Parsed {
+): Promise<() => Parsed> {
   lookIn(folder);
+  // To learn the tables of the others takes a while: not for a name that is known.
+  if (!splitNames(names).every((name) => isDeclaredElsewhere(name) || namedBy(dataSets, name) !== undefined))
+    await learnDeclared(folder);
   if (!splitNames(names).some(isDeclaredElsewhere)) parse();
   return parse;
 }

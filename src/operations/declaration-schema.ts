@@ -541,6 +541,8 @@ export const declarationSchema = object(
     schedule,
     /** True if it is normal that a session has no records. If not, data is missing. */
     emptyIsNormal: boolean,
+    /** True if files of it leave out the days without records, so that a day that no file covers may have none. */
+    filesSkipDays: boolean.exactOptional(),
     /** An example of a request and of the service's response to it. */
     sample,
     /**

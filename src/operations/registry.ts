@@ -17,7 +17,7 @@ import {
   tablesTakenBy,
 } from './declared.ts';
 import type { FileFormat } from './file-format.ts';
-import { type DataSet, type Operation, type Shape, tablesFilledBy } from './operation.ts';
+import { type DataSet, expectedVariants, type Operation, type Shape, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
 /** The default exports of those files in a folder whose names match, sorted by name. */
@@ -40,17 +40,28 @@ const fileSets = (await declaredIn('files', /^[A-Z]\w+\.(ts|js)$/)) as readonly 
 
 // These arrays are filled by `useOperations`, so that every module that has imported them sees the same.
 const requested: Operation[] = [];
+const covered: Operation[] = [];
 const stored: Operation[] = [];
 const known: DataSet[] = [];
 const filled: TableDefinition[] = [];
 const declaredFormats: FileFormat[] = [];
 let folderInUse: string | undefined;
+let declaredElsewhere: readonly DataSet[] = [];
 let brokenInUse: readonly BrokenFile[] = [];
 
 /**
  * Every operation that is requested, in alphabetical order: the defaults, and those that this database has enabled.
  */
 export const operations: readonly Operation[] = requested;
+
+/**
+ * Every operation of whose sessions the state is known: those that are requested, and those that files have filled, for
+ * which the source is never called.
+ */
+export const coveredOperations: readonly Operation[] = covered;
+
+/** True if the source is called for it. */
+export const isRequested = (name: string): boolean => requested.some((one) => one.name === name);
 
 /** Every data set that has tables: the operations, those that were disabled again, and those that come from files. */
 export const dataSets: readonly DataSet[] = known;
@@ -72,6 +83,8 @@ export interface UsedOperation {
   readonly name: string;
   /** True if it is requested. If not, its rows stay, and files still fill its tables. */
   readonly isEnabled: boolean;
+  /** True if files have filled its tables. */
+  readonly isFilled?: boolean;
 }
 
 /** An operation that a database has tables of, and that cannot be requested, read or planned here. */
@@ -109,14 +122,14 @@ export function lookIn(folder: string | undefined): void {
  */
 export async function useOperations(used: readonly UsedOperation[], folder?: string): Promise<LeftOut[]> {
   folderInUse = folder;
-  const loaded: { readonly operation: Operation; readonly isEnabled: boolean }[] = [];
+  const loaded: LoadedOperation[] = [];
   const leftOut: LeftOut[] = [];
   const broken: BrokenFile[] = [];
   const taken = tablesTakenBy(builtIn);
   const own = await loadFormats(folder, taken);
   for (const { name, problem } of own.broken) leftOut.push({ name, problem });
   const filledByFiles = own.dataSets.filter((set) => used.some(({ name }) => name === set.name));
-  for (const { name, isEnabled } of used) {
+  for (const { name, isEnabled, isFilled = false } of used) {
     if (filledByFiles.some((set) => set.name === name)) continue;
     const file = findDeclared(name, folder);
     const found = file === undefined ? undefined : await importDeclared(file, taken);
@@ -124,7 +137,7 @@ export async function useOperations(used: readonly UsedOperation[], folder?: str
     else if (isBroken(found)) {
       leftOut.push({ name, problem: found.problem });
       broken.push(found);
-    } else loaded.push({ operation: found, isEnabled });
+    } else loaded.push({ operation: found, isEnabled, isFilled });
   }
   brokenInUse = broken;
   fill(declaredFormats, own.formats);
@@ -132,15 +145,17 @@ export async function useOperations(used: readonly UsedOperation[], folder?: str
   return leftOut;
 }
 
-function setUsed(
-  further: readonly { readonly operation: Operation; readonly isEnabled: boolean }[],
-  filledByFiles: readonly DataSet[] = [],
-): void {
+interface LoadedOperation extends Required<Omit<UsedOperation, 'name'>> {
+  readonly operation: Operation;
+}
+
+function setUsed(further: readonly LoadedOperation[], filledByFiles: readonly DataSet[] = []): void {
   const byName = (a: DataSet, b: DataSet) => (a.name < b.name ? -1 : 1);
-  const of = (isEnabled: boolean) =>
-    further.filter((one) => one.isEnabled === isEnabled).map(({ operation }) => operation);
-  const enabled = [...defaults, ...of(true)].sort(byName);
-  const all = [...enabled, ...of(false).sort(byName)];
+  const those = (are: (one: LoadedOperation) => boolean) =>
+    further.filter(are).map(({ operation }) => operation);
+  const enabled = [...defaults, ...those((one) => one.isEnabled)].sort(byName);
+  const all = [...enabled, ...those((one) => !one.isEnabled).sort(byName)];
+  fill(covered, [...enabled, ...those((one) => !one.isEnabled && one.isFilled)].sort(byName));
   const sets = [...all, ...fileSets, ...filledByFiles];
   const isSame = requested.length === enabled.length && known.length === sets.length;
   if (isSame && sets.every((one, position) => one === known[position])) return;
@@ -171,6 +186,12 @@ export async function allOperations(folder?: string): Promise<DeclaredOperations
   };
 }
 
+/** Makes what the catalogue and the user's folder declare known by its tables, too: their files are read. */
+export async function learnDeclared(folder: string | undefined): Promise<void> {
+  const { operations: all, fileSets: own } = await allOperations(folder);
+  declaredElsewhere = [...all.map(({ operation }) => operation), ...own];
+}
+
 /** True if this is a data set in use. Windows and responses of others may be stored, whose file is missing. */
 export const isInUse = (name: string): boolean => dataSets.some((dataSet) => dataSet.name === name);
 
@@ -178,9 +199,15 @@ export const isInUse = (name: string): boolean => dataSets.some((dataSet) => dat
 export const isDefault = (name: string): boolean =>
   defaults.some((one) => one.name.toLowerCase() === name.toLowerCase());
 
-/** True if this is the name of an operation that the catalogue or the user's folder declares, and not a default. */
+/**
+ * True if this is the name of an operation, or after `learnDeclared` of a table, that the catalogue or the user's folder
+ * declares, and that is not a default.
+ */
 export const isDeclaredElsewhere = (name: string): boolean =>
-  !isDefault(name) && findDeclared(name, folderInUse) !== undefined;
+  !isDefault(name) && declaredAs(name) !== undefined;
+
+const declaredAs = (name: string): { readonly name: string } | undefined =>
+  findDeclared(name, folderInUse) ?? namedBy(declaredElsewhere, name);
 
 /** The data sets whose records are stored in any of these tables. */
 export function dataSetsFilling(filled: readonly TableDefinition[]): DataSet[] {
@@ -260,16 +287,18 @@ const findAllByName =
     if (first !== undefined) return [first, ...others];
     const broken = brokenInUse.find(isNamed);
     if (broken !== undefined) throw usageError(broken.problem);
-    const off = namedBy(stored, name) ?? findDeclared(name, folderInUse);
-    if (off !== undefined) {
-      throw usageError(`${off.name} is not enabled`, 'enable');
-    }
-    const unrequested = namedBy(dataSets, name);
+    const ofFiles = dataSets.filter(({ schedule }) => schedule === null);
+    const unrequested = namedBy(ofFiles, name);
     if (unrequested !== undefined)
       throw usageError(
-        `${titleOf(unrequested.name)} is never requested: files fill it, or it is computed from other data`,
+        `${titleOf(unrequested.name)} is never requested, nor known by session: files fill it, or it is computed from other data`,
       );
-    const names = items.flatMap(({ name: own, shapes }) => [own, ...shapes.map(({ table }) => table.name)]);
+    const off = namedBy(stored, name) ?? declaredAs(name);
+    if (off !== undefined) throw usageError(`${off.name} is not enabled`, 'enable');
+    const names = [...items, ...declaredElsewhere].flatMap(({ name: own, shapes }) => [
+      own,
+      ...shapes.map(({ table }) => table.name),
+    ]);
     throw usageError(`unknown operation "${name}"${didYouMean(name, names)}`, 'list_operations');
   };
 
@@ -284,6 +313,16 @@ const findByName =
  * @throws PipelineError `usage` that suggests the most similar name, or says that it is not enabled.
  */
 export const findOperations = findAllByName(operations);
+
+/**
+ * True if the state of single sessions is known of it, or of single quarters. Where files alone fill it and leave out the
+ * days without records, no day is missing.
+ */
+export const hasSessions = (operation: Operation): boolean =>
+  expectedVariants(operation) !== null && (operation.filesSkipDays !== true || isRequested(operation.name));
+
+/** The same, also of those that files have filled. */
+export const findCovered = findAllByName(coveredOperations);
 
 /** The same, and also one that was disabled: its windows and responses are still there. */
 export const operationNamed = findByName<Operation>(stored);

@@ -10,7 +10,7 @@ import type { QueueContext } from '../jobs/context.ts';
 import { decideEvent, ratioOfFactor } from '../jobs/events/decide-event.ts';
 import { planReplay } from '../jobs/replay/plan-replay.ts';
 import { workReplay } from '../jobs/replay/work-replay.ts';
-import { gapRequest, readGaps } from '../jobs/runs/read-gaps.ts';
+import { canBeRequested, gapRequest, readGaps } from '../jobs/runs/read-gaps.ts';
 import { cancelRun, resumeRun, startRun } from '../jobs/runs/run-control.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../load/database/database.ts';
 import { databaseError } from '../load/database/database-errors.ts';
@@ -254,13 +254,14 @@ async function serveActions(scope: FastifyInstance, context: QueueContext, acces
       if (exchange !== undefined && !EXCHANGE_CODES.some((name) => name === exchange)) {
         throw usageError(`exchanges are ${EXCHANGE_CODES.join(', ')}`);
       }
-      const { gaps, total } = await readGaps(context, {
+      const found = await readGaps(context, {
         ...(operation === undefined
           ? {}
           : { operations: operations.filter(({ name }) => name === operation) }),
         ...(typeof exchange === 'string' ? { exchanges: [exchange] } : {}),
       });
-      if (total === 0) return { notice: 'complete' };
+      const gaps = found.gaps.filter(canBeRequested);
+      if (gaps.length === 0) return { notice: 'complete' };
       const runId = await startRun(context, gapRequest(gaps), { requestedBy: by });
       return runId === null ? { notice: 'complete' } : { notice: 'filling', runId };
     },

@@ -1,12 +1,17 @@
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
+import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
+import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { openPipeline } from '../support/pipeline.ts';
 import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
+import { serve } from '../support/serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { test } from './support.ts';
 
@@ -36,6 +41,12 @@ describe('files of derivatives', () => {
   test('are imported beside those of the cash market, though nobody enabled their operation', async ({
     url,
   }) => {
+    // Before anything of it is in use.
+    for (const name of ['bhavcopy_fo', 'GETBHAVCOPYFO']) {
+      const unknown = await runCli(['gaps', name], optionsFor(url));
+      expect(unknown).toMatchObject({ code: 2 });
+      expect(unknown.stderr).toMatch(/GetBhavCopyFO is not enabled .*operations enable.*eod import/);
+    }
     const { code, json, stderr } = await runJson<ImportReport>(
       ['import', folderOf(NSE, BSE, CASH)],
       optionsFor(url),
@@ -90,5 +101,96 @@ describe('files of derivatives', () => {
     expect(await query(url, 'select name, is_enabled from etl.operations')).toEqual([
       { name: 'GetBhavCopyFO', is_enabled: true },
     ]);
+  });
+
+  test('have sessions: status, gaps and pages say which no file covers, and the source is never called for them', async () => {
+    const { url } = await testDatabase();
+    const sandbox = await openSandbox();
+    const options = {
+      cwd,
+      env: { DATABASE_URL: url, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: 'kiwi', EOD_EXCHANGES: 'NSE' },
+    };
+    const later = join(temporaryFolder(), basename(NSE).replace('20250312', '20250318'));
+    writeFileSync(later, readFileSync(NSE, 'utf8').replaceAll('2025-03-12', '2025-03-18'));
+    expect(await runCli(['import', NSE, later, CASH], options)).toMatchObject({ code: 0 });
+
+    // 2025-03-14 was a holiday.
+    const gap = {
+      operation: 'GetBhavCopyFO',
+      exchange: 'NFO',
+      from: '2025-03-13',
+      to: '2025-03-17',
+      sessions: 2,
+      reason: 'not_imported',
+    };
+    for (const name of ['market.bhavcopy_fo', 'getbhavcopyfo'])
+      expect((await runJson<Gaps>(['gaps', name], options)).json.gaps).toMatchObject([gap]);
+    const text = await runCli(['gaps', 'bhavcopy_fo', '--from', '2025-03-11', '--to', '2025-03-19'], options);
+    expect(text.code).toBe(1);
+    expect(text.stdout).toContain('4 sessions missing in 3 ranges, 2025-03-11 to 2025-03-19');
+    expect(text.stdout).toContain('"eod import" loads the files of days without one');
+
+    const { json: status } = await runJson<Status>(['status'], options);
+    expect(status.operations.find(({ operation }) => operation === 'GetBhavCopyFO')).toMatchObject({
+      exchange: 'NFO',
+      isRequested: false,
+      completeTo: '2025-03-12',
+      lastComplete: '2025-03-18',
+      lastRecords: 35,
+    });
+    expect((await runCli(['status'], options)).stdout).toContain('filled from files: bhavcopy_fo');
+
+    const pipeline = await openPipeline({ databaseUrl: url, settings: options.env });
+    const { url: web } = await serve(pipeline, ['web']);
+    const page = async (path: string) => (await fetch(`${web}${path}`)).text();
+    expect(await page('/')).toMatch(/href="\/coverage\/GetBhavCopyFO\/NFO">.*filled from files/);
+    expect(await page('/coverage?year=2025')).toContain('Prices of derivatives');
+    const days = await page('/coverage/GetBhavCopyFO/NFO?year=2025');
+    expect(days).toContain('no file of it was imported');
+    expect(days).toContain('eod import');
+    expect(days).not.toContain('gaps fill');
+
+    const fill = ['gaps', 'fill', '--from', '2025-03-12', '--to', '2025-03-18'];
+    const filled = await runCli(fill, options);
+    expect(filled.stderr).toContain('what files alone fill is not requested');
+    expect((await runCli([...fill, 'bhavcopy_fo'], options)).stderr).toContain(
+      'GetBhavCopyFO is not enabled',
+    );
+    await runCli(['nightly', '--date', '2025-03-19'], options);
+    const { byOperation } = sandbox.stats();
+    expect(byOperation.GetBhavCopyCM).toBeGreaterThan(0);
+    expect(byOperation.GetBhavCopyFO).toBeUndefined();
+  });
+
+  test('what files list by no day is shown as lists, and deals that leave out days have no gaps', async () => {
+    const { url } = await testDatabase();
+    const deals = join(temporaryFolder(), 'block.csv');
+    const deal = (day: string) => `${day},INFY,Infosys Limited,SOMEBODY,BUY,"1,000",1500.00`;
+    const header =
+      'Date,Symbol,Security Name,Client Name,Buy/Sell,Quantity Traded,Trade Price / Wght. Avg. Price';
+    writeFileSync(deals, [header, deal('12-MAR-2025'), deal('18-MAR-2025')].join('\n'));
+    const lists = [
+      'files/sec_bhavdata_full_14112024.csv',
+      'actions/symbolchange.csv',
+      'lists/nse_industry_classification.csv',
+    ];
+    expect(await runCli(['import', deals, ...lists.map(fixture)], optionsFor(url))).toMatchObject({
+      code: 0,
+    });
+    const { json: status } = await runJson<Status>(['status'], optionsFor(url));
+    expect(status.operations).toMatchObject([
+      { operation: 'GetBhavCopyCM' },
+      { operation: 'GetBlockDeals', missingSessions: 0, lastComplete: '2025-03-18', lastRecords: 1 },
+    ]);
+    expect(status.lists).toMatchObject([
+      { operation: 'Deliveries', exchange: 'NSE', day: '2024-11-14' },
+      { operation: 'IndustryClassification', exchange: 'NSE', day: null },
+      { operation: 'SymbolChanges', exchange: 'NSE' },
+    ]);
+    const { stdout } = await runCli(['status'], optionsFor(url));
+    expect(stdout).toMatch(/^deliveries +NSE +a list +2024-11-14/m);
+    expect(stdout).toMatch(/^industry_classification +NSE +a list +no day/m);
+    const { json: gaps, code } = await runJson<Gaps>(['gaps', 'block_deals'], optionsFor(url));
+    expect({ code, total: gaps.total }).toEqual({ code: 0, total: 0 });
   });
 });

@@ -60,7 +60,9 @@ describe('an operation that a user declares', () => {
   test('is unknown to the database until it is enabled', async () => {
     const refused = await runCli(['backfill', 'GetVoting', ...DAYS], optionsFor(folder));
     expect(refused).toMatchObject({ code: 2, stdout: '' });
-    expect(refused.stderr).toContain('GetVoting is not enabled ("eod operations enable" creates its tables)');
+    expect(refused.stderr).toContain(
+      'GetVoting is not enabled ("eod operations enable" creates its tables, as does "eod import" with a file of it)',
+    );
   });
 
   test('is enabled: table, history, functions and comments are there', async () => {

@@ -191,7 +191,7 @@ describe('the registry', () => {
     expect(found('getfinratioeod')).toEqual(['GetFinRatioEOD']);
     expect(found('corporate_actions')).toEqual(['GetCorporateActions']);
     expect(() => found('deliveries')).toThrow(
-      'Deliveries, deliveries is never requested: files fill it, or it is computed from other data',
+      'Deliveries, deliveries is never requested, nor known by session: files fill it, or it is computed from other data',
     );
   });
 

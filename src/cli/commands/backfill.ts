@@ -10,7 +10,7 @@ interface Flags extends BackfillFlags, JsonFlag {
 
 export async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
-  const request = parsedLate(names, config, () =>
+  const request = await parsedLate(names, config, () =>
     backfillRequest(names, flags, { config, clock: systemClock, cwd: cli.cwd }),
   );
   await runRequest(cli, flags, { config, request: async () => request() });

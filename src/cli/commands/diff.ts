@@ -27,7 +27,7 @@ export async function diff(cli: Cli, flags: Flags): Promise<void> {
   if (flags.operation === undefined) throw usageError('name an operation with --operation');
   const { operation: name } = flags;
   const config = await loadSettings(cli);
-  const operation = parsedLate([name], config, () => findDataSet(name));
+  const operation = await parsedLate([name], config, () => findDataSet(name));
   const readVersions = parseVersions(flags, config);
   const { db } = await openContext(cli, { config });
   const versions = await readVersions(db.drizzle);

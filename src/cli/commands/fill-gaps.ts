@@ -1,5 +1,6 @@
 import { systemClock } from '../../core/clock.ts';
-import { type Gap, gapRequest, readGaps } from '../../jobs/runs/read-gaps.ts';
+import { canBeRequested, type Gap, gapRequest, readGaps } from '../../jobs/runs/read-gaps.ts';
+import { findOperations } from '../../operations/registry.ts';
 import { type Cli, loadSettings, logNote, print, printJson } from '../cli.ts';
 import { plural } from '../output.ts';
 import { gapScope, parsedLate } from '../parse-request.ts';
@@ -9,16 +10,23 @@ import { type FillFlags, noTradingDayText } from './gaps.ts';
 
 export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFlags): Promise<void> {
   const config = await loadSettings(cli);
-  const scope = parsedLate(names, config, () => gapScope(names, flags, { config, clock: systemClock }));
+  const context = { config, clock: systemClock };
+  const scope = await parsedLate(names, config, () => gapScope(names, flags, context, findOperations));
   await runRequest(cli, flags, {
     config,
     async request(context) {
-      const found = await readGaps(context, scope());
+      const { gaps: all, ...found } = await readGaps(context, scope());
+      const requestable = all.filter(canBeRequested);
+      if (requestable.length < all.length)
+        logNote(
+          cli,
+          'what files alone fill is not requested: "eod gaps" lists the days, "eod import" loads their files',
+        );
       // Files may reach back for years that the source does not have. With --from these are requested too.
       const isFar = ({ reason }: Gap) => flags.from === undefined && reason === 'beyond_history';
-      const far = found.gaps.filter(isFar).reduce((sum, { sessions }) => sum + sessions, 0);
+      const far = requestable.filter(isFar).reduce((sum, { sessions }) => sum + sessions, 0);
       if (far > 0) logNote(cli, farText(far));
-      const gaps = found.gaps.filter((gap) => !isFar(gap));
+      const gaps = requestable.filter((gap) => !isFar(gap));
       if (gaps.length > 0) return gapRequest(gaps);
       logUnknownYears(cli, found.unknownYears);
       if (flags.json === true) printJson(cli, null);

@@ -2,7 +2,7 @@ import { systemClock } from '../../core/clock.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { type Gap, type Gaps, readGaps } from '../../jobs/runs/read-gaps.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
-import { pairTitle } from '../../operations/registry.ts';
+import { findCovered, pairTitle } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { type Column, columnsOf, plural, rangeText, table } from '../output.ts';
@@ -23,7 +23,8 @@ export async function listGaps(
   flags: FillFlags & { readonly all?: boolean },
 ): Promise<void> {
   const config = await loadSettings(cli);
-  const scope = parsedLate(names, config, () => gapScope(names, flags, { config, clock: systemClock }));
+  const context = { config, clock: systemClock };
+  const scope = await parsedLate(names, config, () => gapScope(names, flags, context, findCovered));
   const { pending, ...found } = await readGaps(await openContext(cli, { config }), scope());
   if (flags.json === true) printJson(cli, flags.all === true ? { ...found, pending } : found);
   else print(cli, gapsText(found, flags.all === true ? pending : []));
@@ -57,6 +58,9 @@ function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string
         ? 'nothing is loaded yet, so nothing is missing'
         : [`nothing is missing${range}`, ...ownRanges(found.ranges)].join('\n')
       : `${plural(total, 'session')} missing in ${plural(gaps.length, 'range')}${range}`,
+    ...(gaps.some(({ reason }) => reason === 'not_imported')
+      ? ['"eod import" loads the files of days without one']
+      : []),
     ...found.observed.map(
       ({ exchange, day }) =>
         `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,

@@ -19,7 +19,7 @@ interface Flags extends RangeFlags, JsonFlag, YesFlag {
 
 export async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
-  const filterOf = parsedLate(
+  const filterOf = await parsedLate(
     names,
     config,
     (): ResponseFilter => ({

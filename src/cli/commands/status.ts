@@ -1,11 +1,12 @@
 import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
 import { isUnusual } from '../../core/wording.ts';
 import { queueOf } from '../../jobs/queue/queue.ts';
 import { type QuotaStatus, RECENT_SESSIONS, readStatus, type Status } from '../../jobs/runs/read-status.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
-import { pairTitle } from '../../operations/registry.ts';
+import { listedAs, pairTitle } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { exampleDays } from '../options.ts';
@@ -25,8 +26,22 @@ import { dataSetColumns, retryLines } from '../run-output.ts';
 
 type OperationStatus = Status['operations'][number];
 
-const COLUMNS: readonly Column<OperationStatus>[] = [
-  ...dataSetColumns<OperationStatus>(),
+/** A line of the table: what is known by session, or a list. */
+type Line = Pair &
+  Pick<OperationStatus, 'completeTo' | 'lastComplete' | 'lastRecords' | 'isRequested'> &
+  Partial<Pick<OperationStatus, 'isLate' | 'missingSessions' | 'openRejects' | 'suspiciousWindows'>>;
+
+const listLine = ({ operation, exchange, day, records }: Status['lists'][number]): Line => ({
+  operation,
+  exchange,
+  completeTo: 'a list',
+  lastComplete: day ?? 'no day',
+  lastRecords: records,
+  isRequested: false,
+});
+
+const COLUMNS: readonly Column<Line>[] = [
+  ...dataSetColumns<Line>(),
   { head: 'complete to', cell: (one) => one.completeTo ?? 'no complete day yet' },
   { head: 'latest', cell: (one) => one.lastComplete ?? 'nothing' },
 ];
@@ -86,19 +101,30 @@ interface TextOptions {
 }
 
 function statusText(status: Status, options: TextOptions): string {
-  const { operations, issues, openRuns, queue, database, quota, keyRefused, observedSessions, workers } =
-    status;
+  const {
+    operations,
+    lists,
+    issues,
+    openRuns,
+    queue,
+    database,
+    quota,
+    keyRefused,
+    observedSessions,
+    workers,
+  } = status;
   const { sessions, queueProblem, timeZone, isDemo } = options;
   const cannotStore = cannotStoreText(workers, timeZone);
   // Imports need none.
-  const isImported = operations.length > 0 && operations.every(({ isScheduled }) => !isScheduled);
+  const isImported =
+    operations.length + lists.length > 0 && operations.every(({ isScheduled }) => !isScheduled);
   const needsNoWorker = isDemo || (isImported && openRuns.length === 0);
   const noWorkers = needsNoWorker ? null : noWorkersText(workers, timeZone);
   const demoIsPartial = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
   return [
     ...(status.isUnused && openRuns.length === 0 && !isDemo
       ? [firstSteps(options.hasSource)]
-      : [operationsText(operations, sessions)]),
+      : [operationsText(operations, lists, sessions)]),
     ...(demoIsPartial ? ['', 'the demo was stopped before its end; "eod demo" loads what is missing'] : []),
     '',
     openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
@@ -142,22 +168,32 @@ function quotaText(
 
 function operationsText(
   operations: readonly OperationStatus[],
+  lists: Status['lists'],
   { missingOf, recent }: SessionCounts,
 ): string {
-  const counts: readonly Column<OperationStatus>[] = [
-    { head: 'late', cell: (one) => (one.isLate ? 'yes' : '') },
-    { head: 'missing', cell: (one) => one.missingSessions },
-    { head: 'rows that day', cell: (one) => one.lastRecords },
-    { head: 'open rejects', cell: (one) => one.openRejects },
-    { head: 'suspicious', cell: (one) => one.suspiciousWindows },
+  const counts: readonly Column<Line>[] = [
+    { head: 'late', cell: (one) => (one.isLate === true ? 'yes' : '') },
+    { head: 'missing', cell: (one) => one.missingSessions ?? '' },
+    { head: 'rows', cell: (one) => one.lastRecords },
+    { head: 'open rejects', cell: (one) => one.openRejects ?? '' },
+    { head: 'suspicious', cell: (one) => one.suspiciousWindows ?? '' },
   ];
   const notes = operations.flatMap((one) => {
     const facts = [recentText(one, recent), unusualText(one)].filter(Boolean);
     return facts.map((fact) => `${pairTitle(one)}: ${fact}`);
   });
+  const lines: Line[] = [...operations, ...lists.map(listLine)];
+  lines.sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));
+  const files = lines.flatMap(({ operation, isRequested }) => (isRequested ? [] : [listedAs(operation)]));
   const isMissing = operations.some(({ missingSessions }) => missingSessions > 0);
   return [
-    fittedTable(COLUMNS, counts, operations, pairTitle),
+    fittedTable(COLUMNS, counts, lines, pairTitle),
+    ...(files.length === 0
+      ? []
+      : [
+          '',
+          `filled from files: ${operations.some(({ isScheduled }) => isScheduled) ? [...new Set(files)].join(', ') : 'all of them'}`,
+        ]),
     ...(isMissing ? ['', `missing: sessions of the last ${missingOf}; "eod gaps" lists them`] : []),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');

@@ -7,12 +7,14 @@ import { takeSessionLock, trySessionLock } from '../../load/database/session-loc
 import { transaction } from '../../load/database/transaction.ts';
 import { readTickers, type Tickers } from '../../load/market/stored-values.ts';
 import { explainMissingRight, migrateDatabase } from '../../load/migrate.ts';
+import { useStoredOperations } from '../../load/state/enabled-operations.ts';
 import { importedFileHashes } from '../../load/state/runs/outcomes.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/runs/reports.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs/runs.ts';
 import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
 import { allOperations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
+import { syncSessions } from '../responses/sync-sessions.ts';
 import { closeRun } from '../runs/finish.ts';
 import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
 import {
@@ -103,6 +105,9 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
       stopped,
     });
   }
+  // What was filled for the first time has sessions from now on.
+  await useStoredOperations(context.db.drizzle, context.config.EOD_OPERATIONS_DIR);
+  await syncSessions(context);
   const report = await reportRun(context, runId);
   const unread = tally.bad().filter(({ sessions }) => sessions.length === 0);
   return {

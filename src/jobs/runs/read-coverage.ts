@@ -10,8 +10,7 @@ import {
 } from '../../load/state/coverage/completeness.ts';
 import { knownDay, summarizeDays } from '../../load/state/coverage/covered-days.ts';
 import { listSuspiciousWindows } from '../../load/state/windows/suspicious.ts';
-import { expectedVariants } from '../../operations/operation.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { hasSessions, operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
 /** What is known about a day of a data set. */
@@ -74,7 +73,7 @@ export async function readDays(
   const now = today(clock, config.EOD_TIMEZONE);
   const [sessions, summaries, suspicious, firsts] = await Promise.all([
     readSessionRecords(context, { ...scopeOf(config, pairs), from, to }),
-    summarizeDays(db.drizzle, { pairs: pairs.filter((pair) => !hasSessions(pair)), from, to }),
+    summarizeDays(db.drizzle, { pairs: pairs.filter((pair) => !isBySession(pair)), from, to }),
     listSuspiciousWindows(db.drizzle, { from, to }, MAX_SUSPICIOUS),
     Promise.all(pairs.map((pair) => knownDay(db.drizzle, pair, 'first'))),
   ]);
@@ -94,7 +93,7 @@ export async function readDays(
       if (session === undefined) {
         // Data without dates is complete on the days on which it was requested.
         if (summary?.isLoaded === true) return { ...known, kind: 'complete' };
-        const isHoliday = hasSessions(pair) && calendar.kindOf(pair.exchange, day) === 'holiday';
+        const isHoliday = isBySession(pair) && calendar.kindOf(pair.exchange, day) === 'holiday';
         return { ...known, kind: isHoliday ? 'holiday' : 'nothing' };
       }
       if (session.state === 'complete') {
@@ -102,7 +101,9 @@ export async function readDays(
       }
       if (session.state === 'pending') return { ...known, kind: 'pending' };
       const isBefore = first === null || day < first;
-      const wasRequested = session.reason !== 'not_requested' && session.reason !== 'beyond_history';
+      const wasRequested =
+        session.reason !== null &&
+        !['not_requested', 'not_imported', 'beyond_history'].includes(session.reason);
       return isBefore && !wasRequested
         ? { ...known, kind: 'nothing' }
         : { ...known, kind: 'missing', reason: session.reason, detail: session.detail };
@@ -111,7 +112,7 @@ export async function readDays(
   });
 }
 
-const hasSessions = ({ operation }: Pair) => expectedVariants(operationNamed(operation)) !== null;
+const isBySession = ({ operation }: Pair) => hasSessions(operationNamed(operation));
 
 const covers = ({ from, to }: SuspiciousWindow, day: Day) => from <= day && day <= to;
 

@@ -4,6 +4,7 @@ import { groupBy } from '../../core/iterables.ts';
 import {
   type CompletenessScope,
   type GapReason,
+  listExpectedPairs,
   readCompleteness,
   type SessionState,
   scheduledPairs,
@@ -11,7 +12,7 @@ import {
 import type { RunRequest, Target } from '../../load/state/request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import type { Operation } from '../../operations/operation.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { isRequested, operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
 
@@ -54,9 +55,10 @@ export interface GapScope {
 export async function readGaps(context: Context, scope: GapScope): Promise<Gaps> {
   await syncSessions(context, scope.from);
   const names = scope.operations?.map((operation) => operation.name);
-  const sessions = (await readCompleteness(context, completenessScope(context, scope))).filter(
-    ({ operation, exchange }) =>
-      (names?.includes(operation) ?? true) && (scope.exchanges?.includes(exchange) ?? true),
+  const isNamed = ({ operation, exchange }: Pair) =>
+    (names?.includes(operation) ?? true) && (scope.exchanges?.includes(exchange) ?? true);
+  const sessions = (await readCompleteness(context, await completenessScope(context, scope, isNamed))).filter(
+    isNamed,
   );
   const due = sessions.filter(({ state }) => state !== 'pending');
   const ordered = due.map(({ day }) => day).sort();
@@ -95,10 +97,19 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
   };
 }
 
-function completenessScope({ config }: Context, scope: GapScope): CompletenessScope {
-  const { operations, exchanges, from, to } = scope;
-  if (operations === undefined || exchanges === undefined)
-    return { expected: scheduledPairs(config), others: true, from, to };
+async function completenessScope(
+  context: Context,
+  { operations, exchanges, from, to }: GapScope,
+  isNamed: (pair: Pair) => boolean,
+): Promise<CompletenessScope> {
+  const all = { expected: scheduledPairs(context.config), others: true };
+  if (operations === undefined) return { ...all, from, to };
+  if (exchanges === undefined) {
+    if (to === undefined || operations.every(({ name }) => isRequested(name))) return { ...all, from, to };
+    // Of what files alone fill, a day that is named is missing also if it is after the last one.
+    const expected = (await listExpectedPairs(context, all)).filter(isNamed);
+    return { expected, areNamed: true, others: false, from, to };
+  }
   // The user names both: all combinations are expected, whether they are scheduled or not.
   const expected = operations.flatMap(({ name }) =>
     exchanges.map((exchange) => ({ operation: name, exchange })),
@@ -140,6 +151,9 @@ export function groupGaps(
   }
   return gaps;
 }
+
+/** True if the source can be called for it: files alone fill some data sets. */
+export const canBeRequested = ({ operation }: Gap): boolean => isRequested(operation);
 
 /**
  * The request that requests exactly these gaps (pure). The gaps of an operation and exchange become one target, so that

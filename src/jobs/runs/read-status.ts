@@ -3,7 +3,13 @@ import { addDays } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { countFound, type FoundState } from '../../load/state/coverage/completeness.ts';
 import { lastRequests } from '../../load/state/coverage/coverage.ts';
-import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';
+import {
+  type Freshness,
+  type ImportedList,
+  isUnused,
+  readFreshness,
+  readLists,
+} from '../../load/state/coverage/freshness.ts';
 import { countIssues } from '../../load/state/issues.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import type { RunKind } from '../../load/state/request.ts';
@@ -13,8 +19,8 @@ import { readKeyRefusal } from '../../load/state/source/access-keys.ts';
 import { readHour } from '../../load/state/source/call-budget.ts';
 import { countSuspiciousWindows } from '../../load/state/windows/suspicious.ts';
 import { readWorkers } from '../../load/state/workers.ts';
-import { expectedVariants, isQuarterly } from '../../operations/operation.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { isQuarterly } from '../../operations/operation.ts';
+import { hasSessions, isRequested, operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { callLimitOf, keyHash } from '../policy/quota.ts';
 import { queueOf } from '../queue/queue.ts';
@@ -30,6 +36,8 @@ const DAYS_OF_QUARTER = 92;
 const RECENT_DAYS = 30;
 
 interface OperationStatus extends Freshness {
+  /** False if files alone fill it. */
+  readonly isRequested: boolean;
   /** Number of recent sessions or quarters by the best response to them. */
   readonly recent: Readonly<Partial<Record<FoundState, number>>>;
   /** Rejected records that are not resolved. */
@@ -57,6 +65,8 @@ export interface Status extends KeyStatus {
   /** Number of workers seen within the last minute, and when one was last seen. */
   readonly workers: Awaited<ReturnType<typeof readWorkers>>;
   readonly operations: readonly OperationStatus[];
+  /** The newest list of each data set that is imported as lists. */
+  readonly lists: readonly ImportedList[];
   /** How many issues need a person. */
   readonly issues: number;
   readonly openRuns: readonly OpenRunProgress[];
@@ -68,6 +78,7 @@ export interface Status extends KeyStatus {
 export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
   const pairs = await readFreshness(context);
+  const lists = await readLists(context, pairs);
   const rejects = await countOpenRejects(db.drizzle);
   const suspicious = await countSuspiciousWindows(db.drizzle);
   const openRuns = await openRunsProgress(db.drizzle);
@@ -78,6 +89,7 @@ export async function readStatus(context: Context): Promise<Status> {
     const last = requests.find(same);
     return {
       ...pair,
+      isRequested: isRequested(pair.operation),
       recent: recent.get(pairName(pair)) ?? {},
       openRejects: rejects.find(same)?.rejects ?? 0,
       suspiciousWindows: suspicious.find(same)?.windows ?? 0,
@@ -86,11 +98,12 @@ export async function readStatus(context: Context): Promise<Status> {
     };
   });
   return {
-    isUnused: isUnused(pairs),
+    isUnused: isUnused(pairs, lists),
     queue: config.REDIS_URL === undefined ? 'postgres' : 'redis',
     workers: await readWorkers(db.drizzle),
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
     operations: statuses,
+    lists,
     issues: (await countIssues(db.drizzle)).reduce((sum, one) => sum + one.issues, 0),
     openRuns,
     ...(await readKeyStatus(context)),
@@ -112,7 +125,7 @@ async function recentSessions(
 ): Promise<ReadonlyMap<string, OperationStatus['recent']>> {
   const now = today(context.clock, context.config.EOD_TIMEZONE);
   const operationOf = ({ operation }: Pair) => operationNamed(operation);
-  const dated = pairs.filter((pair) => expectedVariants(operationOf(pair)) !== null);
+  const dated = pairs.filter((pair) => hasSessions(operationOf(pair)));
   const counts = await Promise.all([
     countFound(context, {
       pairs: dated.filter((pair) => !isQuarterly(operationOf(pair))),

@@ -1,5 +1,5 @@
 import { pairName } from '../../core/exchanges.ts';
-import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';
+import { type Freshness, isUnused, readFreshness, readLists } from '../../load/state/coverage/freshness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/reports.ts';
 import { readWorkers } from '../../load/state/workers.ts';
@@ -28,7 +28,7 @@ interface OpenRun extends OpenRunProgress {
   readonly waitReasons: readonly WaitReason[];
 }
 
-export interface Tonight extends Pick<Status, 'quota' | 'keyRefused'> {
+export interface Tonight extends Pick<Status, 'quota' | 'keyRefused' | 'lists'> {
   /** True if nothing was ever requested or imported. */
   readonly isUnused: boolean;
   /** By operation and exchange. */
@@ -48,9 +48,10 @@ export async function readTonight(context: Context): Promise<Tonight> {
     readWorkers(db.drizzle),
     readKeyStatus(context),
   ]);
+  const lists = await readLists(context, sets);
   const rejectsOf = new Map(rejects.map((one) => [pairName(one), one.rejects]));
   return {
-    isUnused: isUnused(sets),
+    isUnused: isUnused(sets, lists),
     sessions: sets.map((set) => ({ ...set, openRejects: rejectsOf.get(pairName(set)) ?? 0 })),
     openRuns: await Promise.all(
       progress.map(async (run) => ({
@@ -62,6 +63,7 @@ export async function readTonight(context: Context): Promise<Tonight> {
         waitReasons: waitReasonsOf(run, { workers, quota, keyRefused }),
       })),
     ),
+    lists,
     quota,
     keyRefused,
     workers,

@@ -4,6 +4,8 @@ import type { Config } from '../../core/config.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { isInUse, operationNamed, type UsedOperation, useOperations } from '../../operations/registry.ts';
 import { storedOperations } from './schema/knowledge.ts';
+import { loads } from './schema/load-results.ts';
+import { runs } from './schema/work.ts';
 
 /**
  * The operations besides the defaults that this database has tables of; none if there are no tables of eod, or the role
@@ -16,7 +18,9 @@ export async function readStoredOperations(db: NodePgDatabase): Promise<UsedOper
      where n.nspname = 'etl' and c.relname = ${getTableName(storedOperations)}
        and has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select')`);
   if (readable.rowCount === 0) return [];
-  return db.select({ name, isEnabled: is_enabled }).from(storedOperations).orderBy(name);
+  const isFilled = sql<boolean>`exists (select from ${loads} l join ${runs} r on r.id = l.run_id
+    where l.operation = ${storedOperations}.name and r.kind = 'import')`;
+  return db.select({ name, isEnabled: is_enabled, isFilled }).from(storedOperations).orderBy(name);
 }
 
 /** Operations that get tables, are requested from now on, or are no longer. */

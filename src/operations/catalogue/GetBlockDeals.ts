@@ -17,4 +17,5 @@ export default defineBuiltIn({
   windows: { per: 'range', days: 30, everyDay: false },
   schedule: { at: '21:22', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
+  filesSkipDays: true,
 });

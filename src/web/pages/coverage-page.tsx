@@ -13,7 +13,7 @@ import {
 } from '../../jobs/runs/read-coverage.ts';
 import { readFreshness } from '../../load/state/coverage/freshness.ts';
 import { GAP_REASONS, gapText } from '../../load/state/coverage/gap-reasons.ts';
-import { pairTitle } from '../../operations/registry.ts';
+import { isRequested, pairTitle } from '../../operations/registry.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Section, Years } from '../components/basics.tsx';
@@ -137,7 +137,11 @@ export async function dataSetPage(context: PageContext, requested: Requested): P
           <YearCalendar days={shown} linkOf={(day) => coveragePath(pair, day)} />
         </section>
         {set === undefined ? null : (
-          <Missing set={set} token={context.token} hasKey={context.config.EOD_ACCESS_KEY !== undefined} />
+          <Missing
+            set={set}
+            token={context.token}
+            hasKey={context.config.EOD_ACCESS_KEY !== undefined && isRequested(set.operation)}
+          />
         )}
       </>
     ),
@@ -147,6 +151,7 @@ export async function dataSetPage(context: PageContext, requested: Requested): P
 interface MissingProps {
   readonly set: DataSetDays;
   readonly token: string | null;
+  /** True if there is a key, and the data set is requested with it. */
   readonly hasKey: boolean;
 }
 
@@ -183,8 +188,12 @@ function Missing({ set, token, hasKey }: MissingProps) {
         </div>
       ) : (
         <p>
-          {hasKey ? 'They are too old for the source' : 'Without EOD_ACCESS_KEY nothing is requested'}:{' '}
-          <Command>{COMMANDS.import}</Command> loads files of the exchanges.
+          {hasKey
+            ? 'They are too old for the source'
+            : isRequested(set.operation)
+              ? 'Without EOD_ACCESS_KEY nothing is requested'
+              : 'Files alone fill it'}
+          : <Command>{COMMANDS.import}</Command> loads files of the exchanges.
         </p>
       )}
     </Section>

@@ -10,8 +10,8 @@ import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import { listFindings } from '../../load/state/findings.ts';
 import { openRejects } from '../../load/state/rejects.ts';
 import { isByInstrument } from '../../operations/operation.ts';
-import { operationNamed, pairTitle } from '../../operations/registry.ts';
-import { refetchCommand } from '../commands.ts';
+import { isRequested, operationNamed, pairTitle } from '../../operations/registry.ts';
+import { COMMANDS, refetchCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
 import { DAYS, RUN, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, markOfState } from '../components/marks.tsx';
@@ -62,7 +62,15 @@ export async function dayPage(context: PageContext, requested: Requested): Promi
           {loads.length === 0 ? (
             <Empty title="Nothing was loaded for this day.">
               <p>
-                <Command>{refetchCommand(operation, exchange, day)}</Command> requests it.
+                {isRequested(operation) ? (
+                  <>
+                    <Command>{refetchCommand(operation, exchange, day)}</Command> requests it.
+                  </>
+                ) : (
+                  <>
+                    <Command>{COMMANDS.import}</Command> loads its file.
+                  </>
+                )}
               </p>
             </Empty>
           ) : (

@@ -10,6 +10,7 @@ import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
 import { readTonight, type Tonight } from '../../jobs/runs/read-tonight.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
+import { isRequested } from '../../operations/registry.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
@@ -27,7 +28,7 @@ export async function statusPage(context: PageContext): Promise<Page> {
   const [tonight, paused] = await Promise.all([readTonight(context), pausedQueues(context)]);
   const zone = context.config.EOD_TIMEZONE;
   const summary = summarizeNight(tonight);
-  const isRequested = summary.isFilledByFiles !== true;
+  const hasRequests = summary.isFilledByFiles !== true;
   return {
     title: summary.title,
     refreshS: REFRESH_S,
@@ -41,7 +42,7 @@ export async function statusPage(context: PageContext): Promise<Page> {
               <Section id="runs" title="In progress">
                 <InProgress tonight={tonight} paused={paused} context={context} />
               </Section>
-              {isRequested ? (
+              {hasRequests ? (
                 <Section id="calls" title="Calls this hour">
                   <Calls quota={tonight.quota} zone={zone} />
                 </Section>
@@ -56,11 +57,11 @@ export async function statusPage(context: PageContext): Promise<Page> {
                 <Table
                   caption="Data sets with their latest session"
                   columns={COLUMNS}
-                  rows={byTitle(tonight.sessions)}
+                  rows={byTitle<Line>([...tonight.sessions, ...tonight.lists])}
                   groupOf={groupTitle}
                 />
               </Section>
-              {isRequested ? <Schedule ticks={tonight.ticks} now={today(context.clock, zone)} /> : null}
+              {hasRequests ? <Schedule ticks={tonight.ticks} now={today(context.clock, zone)} /> : null}
             </div>
           </div>
         )}
@@ -258,54 +259,88 @@ function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): s
   }
 }
 
-const COLUMNS: readonly Column<Tonight['sessions'][number]>[] = [
-  { head: 'Data set', cell: (one) => <DataSetLink {...one} /> },
+type Session = Tonight['sessions'][number];
+
+/** A line of the table: what is known by session, or a list. */
+type Line = Session | Tonight['lists'][number];
+
+/** What a column shows of a session; of a list by default nothing. */
+const ofSession =
+  (
+    cell: (one: Session) => ComponentChildren,
+    ofList: (one: Tonight['lists'][number]) => ComponentChildren = () => null,
+  ) =>
+  (one: Line) =>
+    'records' in one ? ofList(one) : cell(one);
+
+const COLUMNS: readonly Column<Line>[] = [
+  {
+    head: 'Data set',
+    cell: ({ operation, exchange }) => (
+      <>
+        <DataSetLink operation={operation} exchange={exchange} />
+        {isRequested(operation) ? null : <span class="muted"> filled from files</span>}
+      </>
+    ),
+  },
   {
     head: 'Latest session',
-    cell: ({ lastDue, isLate, reason, detail }) =>
-      lastDue === null ? (
-        <Badge mark="none">not due yet</Badge>
-      ) : isLate ? (
-        <Badge mark="missing">{`${lastDue}: ${reason === null ? 'missing' : gapText({ reason, detail: reason === 'partial' ? detail : null })}`}</Badge>
-      ) : (
-        <Badge mark="complete">{lastDue}</Badge>
-      ),
+    cell: ofSession(
+      ({ lastDue, isLate, reason, detail }) =>
+        lastDue === null ? (
+          <Badge mark="none">not due yet</Badge>
+        ) : isLate ? (
+          <Badge mark="missing">{`${lastDue}: ${reason === null ? 'missing' : gapText({ reason, detail: reason === 'partial' ? detail : null })}`}</Badge>
+        ) : (
+          <Badge mark="complete">{lastDue}</Badge>
+        ),
+      ({ day }) => day,
+    ),
   },
   {
     head: 'Complete to',
-    cell: ({ completeTo, lastComplete }) =>
-      lastComplete === null ? (
-        <span class="muted">no complete day yet</span>
-      ) : (
-        <>
-          {completeTo ?? <span class="muted">no complete day yet</span>}
-          {completeTo === lastComplete ? null : <span class="muted">, latest {lastComplete}</span>}
-        </>
-      ),
+    cell: ofSession(
+      ({ completeTo, lastComplete }) =>
+        lastComplete === null ? (
+          <span class="muted">no complete day yet</span>
+        ) : (
+          <>
+            {completeTo ?? <span class="muted">no complete day yet</span>}
+            {completeTo === lastComplete ? null : <span class="muted">, latest {lastComplete}</span>}
+          </>
+        ),
+      () => <span class="muted">a list</span>,
+    ),
   },
   {
     head: 'Records',
     number: true,
-    cell: ({ lastRecords, medianRecords }) =>
-      isUnusual(lastRecords ?? 0, lastRecords === null ? null : medianRecords) ? (
-        <>
-          {count(lastRecords ?? 0)} <span class="muted">usually {count(Math.round(medianRecords ?? 0))}</span>
-        </>
-      ) : (
-        lastRecords
-      ),
+    cell: ofSession(
+      ({ lastRecords, medianRecords }) =>
+        isUnusual(lastRecords ?? 0, lastRecords === null ? null : medianRecords) ? (
+          <>
+            {count(lastRecords ?? 0)}{' '}
+            <span class="muted">usually {count(Math.round(medianRecords ?? 0))}</span>
+          </>
+        ) : (
+          lastRecords
+        ),
+      ({ records }) => records,
+    ),
   },
   {
     head: `Missing of ${MISSING_OF}`,
     number: true,
-    cell: ({ missingSessions }) =>
+    cell: ofSession(({ missingSessions }) =>
       missingSessions === 0 ? null : <strong class="bad">{missingSessions}</strong>,
+    ),
   },
   {
     head: 'Rejects',
     number: true,
-    cell: ({ openRejects }) =>
+    cell: ofSession(({ openRejects }) =>
       openRejects === 0 ? null : <a href="/issues?kind=reject">{count(openRejects)}</a>,
+    ),
   },
 ];
 

@@ -18,7 +18,7 @@ import {
   partVariant,
   SCHEDULED_WEEKDAYS,
 } from '../../../operations/operation.ts';
-import { isInUse, operations } from '../../../operations/registry.ts';
+import { coveredOperations, hasSessions, isInUse, operations } from '../../../operations/registry.ts';
 import type { CoverageState } from '../registers.ts';
 import { expectations } from '../schema/knowledge.ts';
 import type { GapReason } from './gap-reasons.ts';
@@ -49,7 +49,7 @@ export interface CompletenessScope extends PairScope {
 
 /** What is expected of an operation. */
 function expectationOf(operation: Operation): typeof expectations.$inferInsert {
-  const variants = expectedVariants(operation);
+  const variants = hasSessions(operation) ? expectedVariants(operation) : null;
   const parts = partsOf(operation);
   const { windows, schedule } = operation;
   return {
@@ -74,7 +74,7 @@ export async function writeExpectations(
   db: NodePgDatabase,
   { removes }: { readonly removes: boolean },
 ): Promise<void> {
-  const rows = JSON.stringify(operations.map(expectationOf));
+  const rows = JSON.stringify(coveredOperations.map(expectationOf));
   const wanted = sql`(select * from jsonb_populate_recordset(null::${expectations}, ${rows}::jsonb))`;
   const isOther = sql`operation not in (select operation from ${wanted} w)`;
   const { rows: found } = await db.execute<{ differs: boolean; others: boolean }>(sql`
@@ -155,7 +155,7 @@ const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
   day: 'Session day; operations without dates, and those that are requested part by part, have one row, of the last session.',
   state: 'complete; missing: it should be stored; pending: it is too early for it.',
   reason:
-    'Why it is not complete: not_requested, failed, count_mismatch (the response states more records than it has), blocked, beyond_history (further back than the source reaches), not_published, empty (the source listed nothing), partial (only some instruments or parts are stored); null when complete.',
+    'Why it is not complete: not_requested, failed, count_mismatch (the response states more records than it has), blocked, beyond_history (further back than the source reaches), not_imported (only files can fill it, and none covers the day), not_published, empty (the source listed nothing), partial (only some instruments or parts are stored); null when complete.',
   detail: 'How many companies are stored, and what the source or the failure said, if anything.',
   records: 'Records of the session in the responses.',
   checked_at: 'When the session was last requested; null when never.',

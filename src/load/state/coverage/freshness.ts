@@ -1,7 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Day } from '../../../core/days.ts';
-import { type Pair, pairName } from '../../../core/exchanges.ts';
-import { isInUse } from '../../../operations/registry.ts';
+import { type Day, UNKNOWN_DAY } from '../../../core/days.ts';
+import { EXCHANGES, type Pair, pairName } from '../../../core/exchanges.ts';
+import { dataSets, isInUse } from '../../../operations/registry.ts';
+import { loads } from '../schema/load-results.ts';
+import { runs } from '../schema/work.ts';
 import {
   type CompletenessContext,
   type CompletenessScope,
@@ -116,7 +118,45 @@ async function readSummaries(context: CompletenessContext, scope: CompletenessSc
   return found.rows.filter(({ operation }) => isInUse(operation));
 }
 
+/** The newest list of a data set of whose single sessions nothing is known: files fill it, on their own or besides. */
+export interface ImportedList extends Pair {
+  /** The last day that it is about; null if it is about none. */
+  readonly day: Day | null;
+  readonly records: number;
+}
+
+/** The newest imported lists of the data sets that are not among these. */
+export async function readLists(
+  { db }: CompletenessContext,
+  others: readonly Pick<Pair, 'operation'>[],
+): Promise<ImportedList[]> {
+  const known = new Set(others.map(({ operation }) => operation));
+  const left = dataSets.filter(({ name }) => !known.has(name));
+  const besides = dataSets.flatMap(({ alsoInFiles = [] }) => alsoInFiles);
+  const newest = left.flatMap(({ name, shapes: [{ table }] }) => {
+    if (!besides.includes(table) || table.dateColumn === null) return [];
+    const [rows, day] = [sql`market.${sql.identifier(table.name)} r`, sql.identifier(table.dateColumn)];
+    return sql`union all
+        select ${name}, e.exchange, n.day, (select count(*) from ${rows} where r.exchange = e.exchange and r.${day} = n.day)
+          from unnest(${sql.param(EXCHANGES)}::text[]) e(exchange)
+         cross join lateral (select max(r.${day}) as day from ${rows} where r.exchange = e.exchange) n`;
+  });
+  const found = await db.drizzle.execute<ImportedList & Record<string, unknown>>(sql`
+    select distinct on (operation, exchange) operation, exchange,
+           nullif(to_char(day, 'YYYY-MM-DD'), ${UNKNOWN_DAY}) as day, records::float8 as records
+      from (
+        select l.operation, l.exchange, l.to_date as day, l.fetched as records
+          from ${loads} l join ${runs} r on r.id = l.run_id
+         where r.kind = 'import' and l.fetched > 0 and l.operation = any(${sql.param(left.map(({ name }) => name))})
+        ${sql.join(newest, sql` `)}) l
+     where day is not null order by operation, exchange, l.day desc, records desc`);
+  return found.rows;
+}
+
 /** True if nothing was ever requested or imported. */
-export function isUnused(sets: readonly Pick<Freshness, 'hasBeenRequested'>[]): boolean {
-  return sets.every(({ hasBeenRequested }) => !hasBeenRequested);
+export function isUnused(
+  sets: readonly Pick<Freshness, 'hasBeenRequested'>[],
+  lists: readonly ImportedList[],
+): boolean {
+  return lists.length === 0 && sets.every(({ hasBeenRequested }) => !hasBeenRequested);
 }

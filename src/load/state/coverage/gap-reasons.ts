@@ -5,6 +5,7 @@ export const GAP_REASONS = {
   count_mismatch: 'the response states more records than it has',
   blocked: 'blocked',
   beyond_history: 'too old for the source',
+  not_imported: 'no file of it was imported',
   not_published: 'not published yet',
   empty: 'the source listed nothing',
   partial: 'only a part is stored',
