@@ -1,9 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { schemaState } from '../../src/load/migrate.ts';
-import { BSE_UDIFF, importInto, NSE_UDIFF, openStore } from '../jobs/import-support.ts';
+import { acceptFindings } from '../../src/load/state/findings.ts';
+import { acceptRejects } from '../../src/load/state/rejects.ts';
+import { BSE_UDIFF, importInto, NSE_UDIFF, newFile, openStore } from '../jobs/import-support.ts';
 import { replay, rowsOf } from '../jobs/replay-support.ts';
 import { bhavRow, loadBhav, openPool } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -47,19 +50,34 @@ async function checkDumps(adminUrl: string, url: string): Promise<void> {
 async function checkSmallBackup(adminUrl: string): Promise<void> {
   const source = await openStore((await testDatabase(adminUrl)).url);
   await importInto(source, [BSE_UDIFF]);
-  await importInto(source, [NSE_UDIFF]);
+  // One record cannot be read, and one finding is open; a person accepts both.
+  const lines = readFileSync(NSE_UDIFF, 'utf8').trim().split(/\r?\n/);
+  const spoiled = lines.map((line, at) => (at === 1 ? line.replace(/2025-08-29/g, 'no day') : line));
+  await importInto(source, [newFile(basename(NSE_UDIFF), spoiled)]);
+  await query(
+    source.config.DATABASE_URL ?? '',
+    `insert into etl.findings ("check", severity, operation, exchange, date, expected, found)
+       values ('row_count', 'warning', 'GetBhavCopyCM', 'NSE', '2025-08-29', '100', '99')`,
+  );
+  const { drizzle } = source.db;
+  expect(await acceptRejects(drizzle, {}, 'me@here')).toBe(1);
+  expect(await acceptFindings(drizzle, {}, 'me@here')).toBe(1);
   const fresh = await openStore((await testDatabase(adminUrl)).url);
   const dump = join(temporaryFolder(), 'responses.dump');
   const [from = '', to = ''] = [source.config.DATABASE_URL, fresh.config.DATABASE_URL];
   run('pg_dump', '--format=custom', '--data-only', `--file=${dump}`, `--table=${SMALL_BACKUP.tables}`, from);
   run('pg_restore', '--exit-on-error', `--dbname=${to}`, dump);
   const commands = SMALL_BACKUP.statements.map((one) => `--command=${one}`);
-  expect(commands).toHaveLength(4);
+  expect(commands).toHaveLength(7);
   run('psql', '--single-transaction', '--set=ON_ERROR_STOP=1', ...commands, to);
-  expect(await replay(fresh, {})).toMatchObject({ state: 'completed', inserted: 200 });
+  expect(await replay(fresh, {})).toMatchObject({ state: 'completed', inserted: 199 });
   expect(await rowsOf(fresh, 'market')).toEqual(await rowsOf(source, 'market'));
+  const accepted = `select fingerprint, accepted_by, accepted_at, resolved_at from etl.rejects
+    union all select "check", accepted_by, accepted_at, resolved_at from etl.findings where found = '99' order by 1`;
+  expect(await query(to, accepted)).toEqual(await query(from, accepted));
+  expect(await query(to, accepted)).toHaveLength(2);
   // The next response has a number of its own.
-  expect(await importInto(fresh, [NSE_UDIFF], { force: true })).toMatchObject({ unchanged: 100 });
+  expect(await importInto(fresh, [NSE_UDIFF], { force: true })).toMatchObject({ unchanged: 99 });
 }
 
 describe('the servers the other tests run on', () => {

@@ -36,8 +36,10 @@ export async function copyResponses(source: Database, target: Database): Promise
       );
     }
     // pg_dump sets the sequences, too.
-    await writer.query(`select setval(pg_get_serial_sequence('etl.responses', 'id'), (select max(id) from etl.responses)),
-      setval(pg_get_serial_sequence('etl.withdrawals', 'id'), (select max(id) from etl.withdrawals))`);
+    for (const table of ['responses', 'withdrawals', 'rejected_records', 'findings'])
+      await writer.query(
+        `select setval(pg_get_serial_sequence('etl.${table}', 'id'), (select max(id) from etl.${table}))`,
+      );
     for (const statement of SMALL_BACKUP.statements) await writer.query(statement);
     const { rows } = await writer.query<{ count: number }>(
       'select count(*)::int as count from etl.responses',
