@@ -81,8 +81,8 @@ export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context>
     await life.open(() => checkRedis(REDIS_URL, startRetryOf(cli, config, wait)));
   }
   const context =
-    (opened && { ...opened, config }) ??
-    (await openBaseContext(cli, config, wait, queue || source || wait !== 'none'));
+    (opened && { ...opened, config, log: openLog(cli, config, false) }) ??
+    (await openBaseContext(cli, config, wait, queue || source));
   if (!queue && !source) return context;
   const withQueue: QueueContext = { ...context, queues: await openQueues(cli, context, telemetry) };
   if (settings === null) return withQueue;
@@ -100,11 +100,12 @@ async function withDemoSource({ demo, life }: Cli, config: Config): Promise<Conf
   return { ...config, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: EXAMPLE_KEY };
 }
 
-async function openBaseContext(cli: Cli, config: Config, wait: Wait, loads: boolean): Promise<Context> {
+async function openBaseContext(cli: Cli, config: Config, wait: Wait, works: boolean): Promise<Context> {
   const { life } = cli;
   const calendar = openCalendar(cli, config);
-  const log = openLog(cli, config);
+  const log = openLog(cli, config, !works);
   const db = await openStore(cli, config, log, wait);
+  const loads = works || wait !== 'none';
   await life.open(() => ensureSchema(cli, db, config, config.DATABASE_URL === undefined || loads));
   await life.open(() => useOperationsOf(db, config, log));
   if (wait === 'long') await followOperations(cli, db, config, log);
@@ -246,7 +247,7 @@ async function openTraces(cli: Cli, config: Config): Promise<Telemetry | undefin
   if (!isTracingConfigured(environment)) return undefined;
   const { startTraces } = await import('./traces.ts');
   const traces = await cli.life.open(
-    async () => startTraces(config, environment, openLog(cli, config)),
+    async () => startTraces(config, environment, openLog(cli, config, false)),
     (opened) => opened.stop(),
   );
   return traces.telemetry;
@@ -307,8 +308,12 @@ export function poolSize({ EOD_CONCURRENCY }: Pick<Config, 'EOD_CONCURRENCY'>): 
   return 2 * EOD_CONCURRENCY + SPARE_CONNECTIONS;
 }
 
-/** The log of a command: EOD_LOG_LEVEL says what it shows, unless `--quiet` wants less or `--verbose` more. */
-export function openLog({ verbosity, stderr }: Cli, config: Config): Logger {
+/**
+ * The log of a command: EOD_LOG_LEVEL says what it shows, unless `--quiet` wants less or `--verbose` more.
+ *
+ * @param isOfPerson false for a command that works on runs or serves: its log is collected.
+ */
+export function openLog({ verbosity, stderr }: Cli, config: Config, isOfPerson = true): Logger {
   const { EOD_LOG_LEVEL: set } = config;
   const level =
     verbosity === 'nothing' && set !== 'fatal' && set !== 'silent'
@@ -316,7 +321,7 @@ export function openLog({ verbosity, stderr }: Cli, config: Config): Logger {
       : verbosity === 'everything' && set !== 'trace'
         ? 'debug'
         : set;
-  return createLog({ ...config, EOD_LOG_LEVEL: level }, stderr);
+  return createLog({ ...config, EOD_LOG_LEVEL: level }, stderr, isOfPerson);
 }
 
 /** Opens the database without looking at its schema: DATABASE_URL, or the private Postgres. */

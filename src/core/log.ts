@@ -27,14 +27,18 @@ type LogSettings = Pick<
 /**
  * Creates the log. It writes to stderr, because only results go to stdout: text on a terminal, otherwise JSON lines
  * (EOD_LOG_FORMAT). Secrets are removed from the finished line, so that no error or nested object can reveal one.
+ *
+ * @param isOfPerson whether a person waits for the command: its lines are sentences, whether on a terminal or not.
  */
 export function createLog(
   config: LogSettings,
   stderr: { write(text: string): unknown; readonly isTTY?: boolean } = process.stderr,
+  isOfPerson = false,
 ): Logger {
-  const isText =
-    config.EOD_LOG_FORMAT === 'text' || (config.EOD_LOG_FORMAT === 'auto' && stderr.isTTY === true);
-  const format = isText ? (line: string) => textLine(line, config.EOD_TIMEZONE) : (line: string) => line;
+  const { EOD_LOG_FORMAT: set, EOD_TIMEZONE: zone } = config;
+  const isText = set === 'text' || (set === 'auto' && stderr.isTTY === true);
+  const isSentence = set === 'auto' && isOfPerson;
+  const format = (line: string) => (isSentence ? sentence(line) : isText ? textLine(line, zone) : line);
   const redact = settingsRedactor(config);
   return pino(
     {
@@ -61,23 +65,42 @@ const NOT_AS_FACTS = ['level', 'time', 'pid', 'msg', 'err', 'operation', 'exchan
 
 /** A log line as text: time, level, message, the data it is about, the error, and the other members. */
 function textLine(json: string, zone: string): string {
-  let line: Record<string, unknown>;
+  const line = parsed(json);
+  if (line === null) return json;
+  const level = String(line.level).toUpperCase().padEnd(5);
+  const time = timeAt(Math.floor(Date.parse(String(line.time)) / 1_000), zone);
+  return `${[time, level, messageOfLine(line), ...namedFacts(line)].join(' ')}\n`;
+}
+
+/** A log line as a sentence: `eod: warning: this operation is left out: GetVoting (problem=…)`. */
+function sentence(json: string): string {
+  const line = parsed(json);
+  if (line === null) return json;
+  const level = line.level === 'warn' ? 'warning' : String(line.level);
+  const facts = namedFacts(line);
+  return `eod: ${level}: ${messageOfLine(line)}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}\n`;
+}
+
+type LogLine = Readonly<Record<string, unknown>>;
+
+function parsed(json: string): LogLine | null {
   try {
-    line = JSON.parse(json) as Record<string, unknown>;
+    return JSON.parse(json) as LogLine;
   } catch {
-    return json;
+    return null;
   }
-  const { operation, exchange, from, to } = line;
+}
+
+function messageOfLine({ msg, operation, exchange, from, to, err }: LogLine): string {
   const days = from === to ? [from] : [from, to === undefined ? undefined : `to ${to}`];
   const subject = [operation, exchange, ...days].filter((part) => part !== undefined).join(' ');
-  const error = errorText(line.err);
-  const facts = Object.entries(line)
+  return [msg, subject, errorText(err)].filter((part) => (part ?? '') !== '').join(': ');
+}
+
+const namedFacts = (line: LogLine): string[] =>
+  Object.entries(line)
     .filter(([name]) => !NOT_AS_FACTS.includes(name))
     .flatMap(([name, value]) => factsOf(name, value));
-  const level = String(line.level).toUpperCase().padEnd(5);
-  const message = [line.msg, subject, error].filter((part) => (part ?? '') !== '').join(': ');
-  return `${[timeAt(Math.floor(Date.parse(String(line.time)) / 1_000), zone), level, message, ...facts].join(' ')}\n`;
-}
 
 function errorText(error: unknown): string {
   const { message, code, stack } = Object(error) as Record<string, string | undefined>;

@@ -300,7 +300,7 @@ export const settingGroups = {
     ),
     EOD_LOG_FORMAT: setting(
       oneOf('auto', 'json', 'text').default('auto'),
-      '`json`: one document a line, with `level` as a word, `time` in ISO 8601 and, within a trace, `trace_id` and `span_id`; `text`: for people; `auto`: text where stderr is a terminal, otherwise JSON.',
+      '`json`: one document a line, with `level` as a word, `time` in ISO 8601 and, within a trace, `trace_id` and `span_id`; `text`: for people; `auto`: JSON of commands that request data or serve, where stderr is no terminal; else text.',
     ),
     EOD_HTTP_HOST: setting(
       z.string().default('127.0.0.1'),

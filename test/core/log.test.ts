@@ -77,6 +77,20 @@ describe('the log', () => {
     ]);
   });
 
+  test('is sentences for a command of a person, whose output may be piped; a format that is set prevails', () => {
+    const written: string[] = [];
+    const piped = { write: (text: string) => void written.push(text) };
+    const config = loadConfig({ EOD_ACCESS_KEY: 'kiwi-0815' });
+    createLog(config, piped, true).warn({ exchange: 'NSE', events: 3 }, 'withdrew events of kiwi-0815');
+    createLog(config, piped, true).error({ err: refused }, 'no server');
+    createLog({ ...config, EOD_LOG_FORMAT: 'json' }, piped, true).warn('json');
+    expect(written).toEqual([
+      'eod: warning: withdrew events of [redacted]: NSE (events=3)\n',
+      'eod: error: no server: connect ECONNREFUSED 127.0.0.1:1 (ECONNREFUSED)\n',
+      expect.stringMatching(/^\{.*"msg":"json"\}\n$/),
+    ]);
+  });
+
   test('shows the stack of a defect', () => {
     const { lines, log } = captureLog();
     log.error({ err: new TypeError('undefined is not a function') }, 'a defect');
