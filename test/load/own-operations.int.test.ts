@@ -6,7 +6,6 @@ import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
@@ -160,8 +159,8 @@ describe('an operation that a user declares', () => {
 
   test('whose file is broken is left out, and said', async () => {
     const broken = folderWith('export default {');
-    // In a process of its own, whose output is piped: a warning is a sentence there too, unless JSON is set.
-    const { stderr, code } = await runEod(['status'], optionsFor(broken));
+    // Its output is not a terminal: a warning is a sentence there too, unless JSON is set.
+    const { stderr, code } = await runCli(['status'], optionsFor(broken));
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(stderr).toMatch(/^eod: warning: this operation is left out: GetVoting \(problem=/);
     const env = { ...optionsFor(broken).env, EOD_LOG_FORMAT: 'json' };
