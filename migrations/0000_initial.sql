@@ -36,6 +36,15 @@ CREATE TABLE "etl"."event_progress" (
 	"digest" text NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."hit_bands" (
+	"exchange" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"symbol" text NOT NULL,
+	"series" text NOT NULL,
+	"bands" text NOT NULL,
+	CONSTRAINT "hit_bands_pkey" PRIMARY KEY("exchange","trade_date","symbol","series")
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."observed_aliases" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"exchange" text NOT NULL,

@@ -89,8 +89,7 @@ LOCK TABLE market.corporate_events, etl.price_factors IN SHARE ROW EXCLUSIVE MOD
 DELETE FROM etl.price_factors;
 INSERT INTO etl.price_factors (exchange, share_id, known_from, known_to, valid_from, valid_to, ratio_old, ratio_new)
 SELECT c.exchange, c.instrument_id, k.*
-  FROM (SELECT DISTINCT e.exchange, e.instrument_id FROM market.corporate_events e
-         WHERE e.instrument_id IS NOT NULL AND (e.ratio_new IS NOT NULL OR e.status_reason LIKE 'decided by %')) AS c
+  FROM (SELECT DISTINCT e.exchange, e.instrument_id FROM market.corporate_events e) AS c
  CROSS JOIN LATERAL etl.share_kept_factors(c.exchange, c.instrument_id) AS k;
 
 -- One share's stretches of days, as above, with what is left of a price after the dividends of later days: (c - d) ÷ c for
@@ -193,9 +192,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
       SELECT n.exchange, n.symbol, n.series, n.valid_from AS named_from, n.valid_to AS named_to, k.valid_from, k.valid_to, k.ratio_old, k.ratio_new
         FROM etl.price_factors k JOIN market.series_aliases n ON n.exchange = k.exchange AND n.share_id = k.share_id
        WHERE k.known_from <= as_of AND k.known_to > as_of) AS f
-      ON f.symbol = b.symbol AND f.series = b.series AND f.exchange = ANY (ARRAY[b.exchange])
-     AND b.trade_date < f.valid_to AND b.trade_date >= f.valid_from
-     AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
+      ON f.symbol = b.symbol AND f.series = b.series AND b.trade_date < f.valid_to AND b.trade_date >= f.valid_from
+     AND b.trade_date >= f.named_from AND b.trade_date < f.named_to AND f.exchange = ANY (ARRAY[b.exchange])
    WHERE b.trade_date <= as_of
 $$;
 COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All sessions until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after that day: what was known on that day.';

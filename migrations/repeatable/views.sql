@@ -50,6 +50,59 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.sessions_after_events() IS 'Of each name, the first session from the ex-date of each event on: the only ones whose previous close events change.';
 
+-- The price bands that each security hit on a day, without records of unknown symbols.
+CREATE OR REPLACE FUNCTION etl.bands_of_day(exchange text, day date) RETURNS TABLE (symbol text, series text, bands text)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 100 AS $$
+  SELECT c.symbol, c.series, string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
+   WHERE c.exchange = $1 AND c.trade_date = $2 AND c.symbol IS NOT NULL GROUP BY c.symbol, c.series
+$$;
+COMMENT ON FUNCTION etl.bands_of_day(text, date) IS 'The rows of etl.hit_bands of a day.';
+
+-- Of all days that have rows among the changed ones. Loads lock the days that they change, so none misses another's rows.
+CREATE OR REPLACE FUNCTION etl.keep_hit_bands() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+  IF TG_OP = 'TRUNCATE' THEN
+    DELETE FROM etl.hit_bands;
+    RETURN NULL;
+  END IF;
+  DELETE FROM etl.hit_bands h USING (SELECT DISTINCT exchange, trade_date FROM changed) AS c
+   WHERE h.exchange = c.exchange AND h.trade_date = c.trade_date;
+  INSERT INTO etl.hit_bands (exchange, trade_date, symbol, series, bands)
+  SELECT c.exchange, c.trade_date, b.*
+    FROM (SELECT DISTINCT exchange, trade_date FROM changed) AS c CROSS JOIN LATERAL etl.bands_of_day(c.exchange, c.trade_date) AS b;
+  RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION etl.keep_hit_bands() IS 'Brings etl.hit_bands up to date with the changed rows of market.circuit_breakers.';
+
+CREATE OR REPLACE TRIGGER keep_hit_bands_inserted AFTER INSERT ON market.circuit_breakers
+  REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_hit_bands();
+CREATE OR REPLACE TRIGGER keep_hit_bands_deleted AFTER DELETE ON market.circuit_breakers
+  REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_hit_bands();
+CREATE OR REPLACE TRIGGER keep_hit_bands_before AFTER UPDATE ON market.circuit_breakers
+  REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_hit_bands();
+CREATE OR REPLACE TRIGGER keep_hit_bands_now AFTER UPDATE ON market.circuit_breakers
+  REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_hit_bands();
+CREATE OR REPLACE TRIGGER keep_hit_bands_truncated AFTER TRUNCATE ON market.circuit_breakers
+  FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_hit_bands();
+
+-- Rows of a database from before the triggers.
+LOCK TABLE market.circuit_breakers, etl.hit_bands IN SHARE ROW EXCLUSIVE MODE;
+DELETE FROM etl.hit_bands;
+INSERT INTO etl.hit_bands (exchange, trade_date, symbol, series, bands)
+SELECT c.exchange, c.trade_date, b.*
+  FROM (SELECT DISTINCT exchange, trade_date FROM market.circuit_breakers) AS c CROSS JOIN LATERAL etl.bands_of_day(c.exchange, c.trade_date) AS b;
+
+-- Few days. With SECURITY DEFINER the planner does not see through it, and may scan prices in parallel.
+CREATE OR REPLACE FUNCTION etl.rejected_days(operation text) RETURNS TABLE (exchange text, day date)
+LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+  SELECT j.exchange, d.day::date
+    FROM etl.rejects j CROSS JOIN generate_series(j.from_date::timestamp, j.to_date::timestamp, '1 day') AS d(day)
+   WHERE j.operation = $1 AND NOT j.is_stray AND j.resolved_at IS NULL
+$$;
+COMMENT ON FUNCTION etl.rejected_days(text) IS 'Days of which records of an operation could not be read: they may be of any security.';
+
 -- Columns that nobody selects cost nothing: the planner leaves their joins out (that with deliveries from Postgres 16 on,
 -- because these are partitioned).
 CREATE OR REPLACE VIEW market.prices AS
@@ -61,18 +114,11 @@ CREATE OR REPLACE VIEW market.prices AS
          r.turnover / nullif(r.traded_quantity, 0) AS vwap,
          r.traded_quantity, r.turnover, r.trade_count,
          d.delivered_quantity, d.delivered_percent,
-         coalesce(
-           (SELECT string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
-             WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date),
-           (SELECT 'none' FROM etl.coverage k
-             WHERE k.operation = 'GetCircuitBreakers' AND k.exchange = r.exchange AND k.day = r.trade_date
-               AND k.instrument = '' AND k.state IN ('loaded', 'empty')
-               -- A record that could not be read may be of any security. These days are found once, not for each row.
-               AND (k.exchange, k.day) NOT IN (
-                 SELECT j.exchange, d.day::date
-                   FROM etl.rejects j CROSS JOIN generate_series(j.from_date::timestamp, j.to_date::timestamp, '1 day') AS d(day)
-                  WHERE j.operation = 'GetCircuitBreakers' AND NOT j.is_stray AND j.resolved_at IS NULL)
-             LIMIT 1)) AS band_hit
+         -- The days are found once, not for each row.
+         coalesce(h.bands, CASE WHEN (r.exchange, r.trade_date) IN (
+           SELECT k.exchange, k.day FROM etl.coverage k
+            WHERE k.operation = 'GetCircuitBreakers' AND k.instrument = '' AND k.state IN ('loaded', 'empty')
+              AND (k.exchange, k.day) NOT IN (SELECT j.exchange, j.day FROM etl.rejected_days('GetCircuitBreakers') j)) THEN 'none' END) AS band_hit
     FROM (
       SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS printed_previous,
              CASE WHEN b.trade_date = ANY (e.days)
@@ -88,7 +134,9 @@ CREATE OR REPLACE VIEW market.prices AS
     -- What is delivered on BSE is reported without groups.
     LEFT JOIN market.deliveries d
       ON d.exchange = r.exchange AND d.symbol = r.symbol AND d.trade_date = r.trade_date
-     AND d.series = CASE r.exchange WHEN 'BSE' THEN '' ELSE r.series END;
+     AND d.series = CASE r.exchange WHEN 'BSE' THEN '' ELSE r.series END
+    LEFT JOIN etl.hit_bands h
+      ON h.exchange = r.exchange AND h.trade_date = r.trade_date AND h.symbol = r.symbol AND h.series = r.series;
 
 COMMENT ON VIEW market.prices IS 'Sessions of all instruments as they were printed, with the return against the adjusted previous close, deliveries and price bands: one row an instrument and session. market.prices_adjusted has prices that compare over years.';
 COMMENT ON COLUMN market.prices.instrument_id IS 'The instrument: market.instruments.instrument_id, the same through renames.';

@@ -28,6 +28,8 @@ const OWNERS: Readonly<Record<string, string>> = {
   event_progress: 'state/events/',
   expectations: 'state/coverage/',
   findings: 'state/findings.ts',
+  // Its triggers are in migrations/repeatable/views.sql.
+  hit_bands: 'market/load-window.ts',
   loads: 'state/loads/',
   migrations: 'migrate.ts',
   observed_aliases: 'market/observed-aliases/',

@@ -154,6 +154,34 @@ describe(
   },
 );
 
+export const hitBands = etl.table(
+  'hit_bands',
+  {
+    exchange: text('exchange').notNull(),
+    trade_date: day('trade_date').notNull(),
+    symbol: text('symbol').notNull(),
+    series: text('series').notNull(),
+    bands: text('bands').notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: 'hit_bands_pkey',
+      columns: [table.exchange, table.trade_date, table.symbol, table.series],
+    }),
+  ],
+);
+describe(
+  hitBands,
+  'market.circuit_breakers with one row a security and day, so that market.prices joins it quickly. Triggers of that table keep it up to date.',
+  {
+    exchange: 'Exchange.',
+    trade_date: 'Session.',
+    symbol: 'Ticker symbol.',
+    series: 'Series.',
+    bands: 'Bands that it hit, H, L or HL, as in market.prices.band_hit.',
+  },
+);
+
 export const eventProgress = etl.table('event_progress', {
   exchange: text('exchange').primaryKey(),
   notices_state: bigint('notices_state', { mode: 'number' }).notNull(),
