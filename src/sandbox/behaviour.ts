@@ -1,11 +1,11 @@
 import type { Calendar } from '../calendar/calendar.ts';
-import type { Clock } from '../core/clock.ts';
+import { type Clock, systemClock } from '../core/clock.ts';
 import type { Day } from '../core/days.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
 import type { Fault } from './faults.ts';
 import { DIALECTS } from './http/parameters.ts';
-import { names, parseFault, rangeDays, requestName, trialDay, trialDays } from './notations.ts';
+import { clockFrom, names, parseFault, rangeDays, requestName, trialDay, trialDays } from './notations.ts';
 import { CASINGS, ENVELOPES } from './response/format.ts';
 
 /** One point in which sources may differ. Type, default, flag and, if it is open, its line in ARCHITECTURE.md come from this. */
@@ -72,6 +72,10 @@ const number = <Fallback extends number | undefined>(
   point<number | Fallback>(flag, description, fallback, (text) =>
     parseInteger(nameOf(flag), text, { least: 0, ...(most === undefined ? {} : { most }) }),
   );
+
+/** A text that there is only if it is given. */
+const given = (flag: string, description: string) =>
+  point<string | undefined>(flag, description, undefined, String);
 
 const onOff = (flag: string, description: string) =>
   point(flag, description, flag.startsWith('--no-'), (text) => text === 'true');
@@ -313,12 +317,41 @@ export const POINTS = {
   seed: number('--seed <n>', 'seed of faults with a rate', 1),
 };
 
+/** Where the sandbox is served, and what it serves. */
+export const SETTINGS = {
+  port: number('--port <number>', 'port to listen on; 0 chooses a free one', 0, 65_535),
+  host: point('--host <address>', 'address to listen on', '127.0.0.1', String),
+  dataDir: given('--data <dir>', 'serve GetBhavCopyCM only from the UDiFF bhav copies (csv) in this folder'),
+  responsesDir: given(
+    '--responses <dir>',
+    'serve only the responses that were saved in this folder, each to the same request',
+  ),
+  accessKey: given('--access-key <key>', 'accept only this key (default: any key)'),
+  instrumentsPerExchange: point('--instruments <count>', 'instruments per exchange', 500, (text) =>
+    parseInteger('--instruments', text, { least: 1, most: 20_000 }),
+  ),
+  revision: number(
+    '--revision <n>',
+    'number of corrections to the trade files; each changes a few rows of every day',
+    0,
+    1_000,
+  ),
+  clock: point<Clock>(
+    '--now <time>',
+    'start its clock at this time, e.g. 2025-09-05T22:00:00+05:30',
+    systemClock,
+    clockFrom,
+  ),
+};
+
+type ValuesOf<Points> = {
+  readonly [Name in keyof Points]: Points[Name] extends Point<infer Value> ? Value : never;
+};
+
 type Points = typeof POINTS;
 
 /** How the source behaves. */
-export type Behaviour = {
-  readonly [Name in keyof Points]: Points[Name] extends Point<infer Value> ? Value : never;
-};
+export type Behaviour = ValuesOf<Points>;
 
 export type Reading = keyof typeof READINGS;
 
@@ -327,27 +360,18 @@ export type OpenPointName = {
   [Name in keyof Points]: Points[Name] extends { readonly open: Open } ? Name : never;
 }[keyof Points];
 
-export const DEFAULT_BEHAVIOUR = Object.fromEntries(
-  Object.entries(POINTS).map(([name, { fallback }]) => [name, fallback]),
-) as Behaviour;
+const fallbacksOf = <Points extends Readonly<Record<string, Point<unknown>>>>(points: Points) =>
+  Object.fromEntries(
+    Object.entries(points).map(([name, { fallback }]) => [name, fallback]),
+  ) as ValuesOf<Points>;
 
-export interface SandboxOptions {
+export const DEFAULT_BEHAVIOUR = fallbacksOf(POINTS);
+export const DEFAULT_SETTINGS = fallbacksOf(SETTINGS);
+
+export interface SandboxOptions extends Partial<ValuesOf<typeof SETTINGS>> {
   /** Folder with operations of the user, which are served as well; see EOD_OPERATIONS_DIR. */
   readonly operationsDir?: string | undefined;
-  /** 0, the default, takes any free port. */
-  readonly port?: number;
-  readonly host?: string;
-  /** Folder of UDiFF bhav copies, from which GetBhavCopyCM is then served exclusively. */
-  readonly dataDir?: string;
-  /** Folder of saved responses, which alone are then served, each to the same request. */
-  readonly responsesDir?: string;
   readonly calendar?: Calendar;
-  readonly clock?: Clock;
-  /** If set, only this key is accepted; if not, any key that is not empty. */
-  readonly accessKey?: string;
-  readonly instrumentsPerExchange?: number;
-  /** Corrections applied to the trade files: each revision changes a few rows of every day. */
-  readonly revision?: number;
   /** Whether companies split and consolidate their shares; see `Sandbox.splits`. */
   readonly splits?: boolean;
   readonly behaviour?: Partial<Behaviour>;

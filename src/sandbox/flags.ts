@@ -1,7 +1,11 @@
-import type { Clock } from '../core/clock.ts';
-import { usageError } from '../core/errors.ts';
-import { parseInteger } from '../core/input.ts';
-import { type Behaviour, type OpenPointName, POINTS, type Point, type SandboxOptions } from './behaviour.ts';
+import {
+  type Behaviour,
+  type OpenPointName,
+  POINTS,
+  type Point,
+  type SandboxOptions,
+  SETTINGS,
+} from './behaviour.ts';
 
 /** A flag of `eod sandbox`. */
 interface SandboxFlag {
@@ -53,6 +57,14 @@ export const CONTRARY: Partial<Behaviour> = OPEN_POINTS.reduce(
   {},
 );
 
+function flagOf(
+  { flag, description, fallback, words, repeatable = false }: Point<unknown>,
+  parse: SandboxFlag['parse'],
+): SandboxFlag {
+  const isShown = typeof fallback === 'string' || typeof fallback === 'number';
+  return { flag, description, words, repeatable, parse, ...(isShown ? { default: `${fallback}` } : {}) };
+}
+
 /** Every flag of `eod sandbox`, in the order of its help. */
 export const sandboxFlags: readonly SandboxFlag[] = [
   // Before all others, so that each of them can take a point back.
@@ -61,58 +73,12 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     description: 'take the other reading of every point that the documentation of the service leaves open',
     parse: (value) => ({ behaviour: value === 'true' ? CONTRARY : {} }),
   },
-  {
-    flag: '--port <number>',
-    description: 'port to listen on; 0 chooses a free one',
-    default: '0',
-    parse: (value) => ({ port: parseInteger('--port', value, { least: 0, most: 65_535 }) }),
-  },
-  {
-    flag: '--host <address>',
-    description: 'address to listen on',
-    default: '127.0.0.1',
-    parse: (host) => ({ host }),
-  },
-  {
-    flag: '--data <dir>',
-    description: 'serve GetBhavCopyCM only from the UDiFF bhav copies (csv) in this folder',
-    parse: (dataDir) => ({ dataDir }),
-  },
-  {
-    flag: '--responses <dir>',
-    description: 'serve only the responses that were saved in this folder, each to the same request',
-    parse: (responsesDir) => ({ responsesDir }),
-  },
-  {
-    flag: '--access-key <key>',
-    description: 'accept only this key (default: any key)',
-    parse: (accessKey) => ({ accessKey }),
-  },
-  {
-    flag: '--instruments <count>',
-    description: 'instruments per exchange',
-    default: '500',
-    parse: (value) => ({
-      instrumentsPerExchange: parseInteger('--instruments', value, { least: 1, most: 20_000 }),
-    }),
-  },
-  {
-    flag: '--revision <n>',
-    description: 'number of corrections to the trade files; each changes a few rows of every day',
-    default: '0',
-    parse: (value) => ({ revision: parseInteger('--revision', value, { least: 0, most: 1_000 }) }),
-  },
-  {
-    flag: '--now <time>',
-    description: 'start its clock at this time, e.g. 2025-09-05T22:00:00+05:30',
-    parse: (value) => ({ clock: clockFrom(value) }),
-  },
-  ...points.flatMap(([, { flag, description, fallback, words, repeatable = false }]) => {
-    if (description === '') return [];
-    const isShown = typeof fallback === 'string' || typeof fallback === 'number';
-    const parse = (value: string) => ({ behaviour: readFlag(flag, value) });
-    return [{ flag, description, words, repeatable, parse, ...(isShown ? { default: `${fallback}` } : {}) }];
-  }),
+  ...Object.entries<Point<unknown>>(SETTINGS).map(([name, setting]) =>
+    flagOf(setting, (value) => ({ [name]: setting.read(value) })),
+  ),
+  ...points.flatMap(([, point]) =>
+    point.description === '' ? [] : [flagOf(point, (value) => ({ behaviour: readFlag(point.flag, value) }))],
+  ),
 ];
 
 /** The name of a flag among parsed options: `--no-gzip` → `gzip`. */
@@ -143,13 +109,4 @@ export function sandboxOptionsFromFlags(
     for (const one of given) options = merge(options, flag.parse(one));
   }
   return options;
-}
-
-/** A clock that starts at `value`. */
-function clockFrom(value: string): Clock {
-  const start = Date.parse(value);
-  if (Number.isNaN(start))
-    throw usageError(`--now: "${value}" is not a time such as 2025-09-05T22:00:00+05:30`);
-  const offset = start - Date.now();
-  return { now: () => Date.now() + offset };
 }

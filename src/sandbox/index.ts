@@ -2,12 +2,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Calendar, loadCalendar } from '../calendar/calendar.ts';
-import { systemClock } from '../core/clock.ts';
 import { type Day, dayEnd } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { BrokenFile } from '../operations/declared.ts';
 import { allOperations } from '../operations/registry.ts';
-import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
+import { DEFAULT_BEHAVIOUR, DEFAULT_SETTINGS, type SandboxOptions } from './behaviour.ts';
 import { bhavcopy } from './datasets/bhavcopy.ts';
 import { classification, pledge } from './datasets/company-responses.ts';
 import { actionDataSets, categories, corporateActions } from './datasets/corporate-action-responses.ts';
@@ -47,8 +46,6 @@ export interface Sandbox {
 /** A key to show and to use where any will do. It is no word, so hiding it hides nothing else of a text. */
 export const EXAMPLE_KEY = 'demo-key-1234';
 
-const DEFAULT_INSTRUMENTS = 500;
-
 let builtIn: Calendar | undefined;
 
 /** The built-in calendar, shared by all sandboxes of a process, which then also share the prices computed from it. */
@@ -68,8 +65,12 @@ function dataSetsFor(dataDir: string | undefined): ReadonlyMap<string, Operation
  * @throws PipelineError `usage` if the port is in use, or a file of `dataDir` cannot be read.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { port = 0, host = '127.0.0.1', clock = systemClock } = options;
-  const { trialDay, trialDays = {} } = options.behaviour ?? {};
+  const { port, host, clock, instrumentsPerExchange, revision } = {
+    ...DEFAULT_SETTINGS,
+    ...options,
+  };
+  const behaviour = { ...DEFAULT_BEHAVIOUR, ...options.behaviour };
+  const { trialDay, trialDays } = behaviour;
   const trialEnd = [trialDay, ...Object.values(trialDays)]
     .filter((day) => day !== undefined)
     .sort()
@@ -78,8 +79,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     calendar: options.calendar ?? defaultCalendar(),
     // At a trial address, its day is always over.
     clock: trialEnd === undefined ? clock : { now: () => 1000 * dayEnd(trialEnd, ZONE) },
-    instrumentsPerExchange: options.instrumentsPerExchange ?? DEFAULT_INSTRUMENTS,
-    revision: options.revision ?? 0,
+    instrumentsPerExchange,
+    revision,
     splits: options.splits ?? false,
   });
   const declared = await allOperations(options.operationsDir);
@@ -87,7 +88,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     operations: declared.operations.map(({ operation }) => operation),
     market,
     clock,
-    behaviour: { ...DEFAULT_BEHAVIOUR, ...options.behaviour },
+    behaviour,
     accessKey: options.accessKey,
     dataSets: dataSetsFor(options.dataDir),
     saved: options.responsesDir === undefined ? null : readSavedResponses(options.responsesDir),

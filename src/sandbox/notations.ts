@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.ts';
 import { type Day, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
@@ -47,6 +48,15 @@ export function trialDays(value: string): Readonly<Record<string, Day>> {
 function day(text: string): Day {
   if (!isDay(text)) throw usageError(`--trial-day: "${text}" is not a day such as 2025-02-27`);
   return text;
+}
+
+/** A clock that starts at this time. */
+export function clockFrom(value: string): Clock {
+  const start = Date.parse(value);
+  if (Number.isNaN(start))
+    throw usageError(`--now: "${value}" is not a time such as 2025-09-05T22:00:00+05:30`);
+  const offset = start - Date.now();
+  return { now: () => Date.now() + offset };
 }
 
 const COUNT = { least: 1 };
