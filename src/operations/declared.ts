@@ -228,7 +228,7 @@ export async function loadDeclared(
 }
 
 /** The formats of files that a folder declares, with the data sets that only they fill. */
-export interface DeclaredFormats {
+interface DeclaredFormats {
   readonly formats: readonly FileFormat[];
   readonly dataSets: readonly DataSet[];
   readonly broken: readonly BrokenFile[];

@@ -302,10 +302,10 @@ const findAllByName =
     throw usageError(`unknown operation "${name}"${didYouMean(name, names)}`, 'list_operations');
   };
 
-const findByName =
-  <Item extends DataSet>(items: readonly Item[], findAll = findAllByName(items)) =>
-  (name: string): Item =>
-    findAll(name)[0];
+const findByName = <Item extends DataSet>(items: readonly Item[]) => {
+  const findAll = findAllByName(items);
+  return (name: string): Item => findAll(name)[0];
+};
 
 /**
  * The operation with this name, or those that fill the table of this name, in any case, of those that are requested.

@@ -17,9 +17,9 @@ import {
   type Verdict,
 } from './verdict.ts';
 
-const quoted = (names: readonly string[], most = 3) =>
+const quoted = (names: readonly string[]) =>
   names
-    .slice(0, most)
+    .slice(0, 3)
     .map((name) => `"${name}"`)
     .join(', ');
 

@@ -70,12 +70,8 @@ export async function smallEvents({ db }: Pick<Context, 'db'>, below: number): P
 }
 
 /** Stores that a person ignores events, and brings `market.corporate_events` up to date. */
-export async function ignoreEvents(
-  context: Context,
-  ids: readonly string[],
-  by = requesterName(),
-): Promise<void> {
+export async function ignoreEvents(context: Context, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
-  await writeDecision(context.db.drizzle, ids, { ratio: null, decidedBy: by });
+  await writeDecision(context.db.drizzle, ids, { ratio: null, decidedBy: requesterName() });
   await updateCorporateEvents(context);
 }

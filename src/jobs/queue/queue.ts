@@ -97,7 +97,6 @@ type BullQueue = import('bullmq').Queue;
 
 /** The queues, on Redis or on Postgres. */
 export interface Queues {
-  readonly backend: 'redis' | 'postgres';
   /** Id of the database whose queues these are. */
   readonly databaseId: string;
   readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
@@ -272,7 +271,6 @@ async function onPostgres(
     throw error;
   }
   return {
-    backend: 'postgres',
     databaseId,
     // The type of the backend, in which these queues differ, is not needed to show jobs.
     bullQueues: Object.values(queues) as unknown as BullQueue[],
@@ -318,7 +316,6 @@ async function onRedis(
   };
   for (const queue of Object.values(queues)) await errors.listen(queue).waitUntilReady();
   return {
-    backend: 'redis',
     databaseId,
     bullQueues: Object.values(queues),
     ...joinQueues(queues, db),
@@ -400,14 +397,8 @@ function startReconnectingWorker(create: () => Startable): JobWorker {
   };
 }
 
-interface QueueSet {
-  readonly nightly: JobQueue<WindowJob>;
-  readonly backfill: JobQueue<WindowJob>;
-  readonly ticks: JobQueue<TickJob>;
-}
-
 function joinQueues(
-  { nightly, backfill, ticks }: QueueSet,
+  { nightly, backfill, ticks }: Queues['windows'] & Pick<Queues, 'ticks'>,
   db: Database,
 ): Pick<Queues, 'windows' | 'ticks' | 'pause' | 'resume'> {
   return {

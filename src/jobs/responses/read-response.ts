@@ -51,7 +51,7 @@ export function createResponseReader(context: Context): (response: KeptResponse)
 }
 
 /** The session for which a kept file was loaded, among all that the file contains; a list is one, whatever its days. */
-export function sessionOf(sessions: readonly FileSession[], response: KeptResponse): FileSession | undefined {
+function sessionOf(sessions: readonly FileSession[], response: KeptResponse): FileSession | undefined {
   return sessions.find(
     ({ dataSet, exchange, day, rank }) =>
       dataSet === response.operation &&

@@ -3,7 +3,7 @@ import { addDays, type Day, daysBetween } from '../../core/days.ts';
 import { largest } from '../../core/iterables.ts';
 import { monthName } from './names.tsx';
 
-export interface Point {
+interface Point {
   readonly day: Day;
   readonly value: number;
 }

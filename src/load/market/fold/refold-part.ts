@@ -44,7 +44,7 @@ import { partOf, type ReadAgain, type RefoldedTable, refoldTable } from './fold.
 export interface ResponseReading extends Awaited<ReturnType<ReadAgain>>, ResponseSaid {}
 
 /** A window of a replay: the part of some tables that it folds anew. */
-export interface Part {
+interface Part {
   readonly windowId: number;
   readonly runId: number;
   readonly tables: readonly TableDefinition[];

@@ -225,7 +225,7 @@ export function daysOfRows(table: TableDefinition, rows: Rows): Set<string> {
 }
 
 /** Of a response that changed nothing. */
-export const NOTHING: Merged = {
+const NOTHING: Merged = {
   inserted: 0,
   updated: 0,
   unchanged: 0,
@@ -314,7 +314,7 @@ export const countsOf = (row: Readonly<Record<string, string>> | undefined) =>
   >;
 
 /** How many rows were withdrawn on these days. */
-export function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
+function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
   return withdrawals.reduce(
     (sum, { unlistedRows, withheld }) => sum + (withheld === null ? unlistedRows : 0),
     0,

@@ -54,14 +54,9 @@ const USUAL_OVER = 20;
 /**
  * The freshness of each operation and exchange that is scheduled, was ever requested or was imported, by their names.
  * The status, the dashboard and the metrics show it.
- *
- * @param scope by default the whole history of all of them.
  */
-export async function readFreshness(
-  context: CompletenessContext,
-  scope: CompletenessScope = { expected: scheduledPairs(context.config), others: true },
-): Promise<Freshness[]> {
-  const known = await readSummaries(context, scope);
+export async function readFreshness(context: CompletenessContext): Promise<Freshness[]> {
+  const known = await readSummaries(context, { expected: scheduledPairs(context.config), others: true });
   const late = known.filter(({ isLate }) => isLate);
   const [first] = late.map(({ lastDue }) => lastDue ?? '').sort();
   // Only of these sessions is read what the source said: the summary of years of history reads two small indexes.

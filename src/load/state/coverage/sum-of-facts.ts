@@ -131,7 +131,7 @@ export async function differingEntries(
 }
 
 /** How the coverage of some operations and exchanges compares with its facts. */
-export interface Sums {
+interface Sums {
   /** Operations and exchanges with entries that differ: how many, and the first one. */
   readonly differing: readonly (Differing & { readonly exchange: string })[];
   /** Operations and exchanges with so many requests that at most those of the last day could be compared. */

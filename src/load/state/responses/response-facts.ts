@@ -109,9 +109,6 @@ export async function readSaid(
   return said;
 }
 
-/** The table's name, for SQL that is built as text. */
-export const RESPONSES = 'etl.responses';
-
 const TYPES = {
   said: 'text',
   records: 'integer',

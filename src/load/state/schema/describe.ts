@@ -9,7 +9,7 @@ import {
 import type { PgTable } from 'drizzle-orm/pg-core';
 
 /** The comments of a table or view and of its columns, as `\d+` in psql and docs/tables.md show them. */
-export interface Description {
+interface Description {
   readonly name: string;
   readonly kind: 'table' | 'view';
   readonly comment: string;
