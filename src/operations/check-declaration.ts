@@ -13,8 +13,7 @@ import {
 } from './declaration-schema.ts';
 import { plainName } from './fields.ts';
 import { expectedDay, type Operation, type Shape } from './operation.ts';
-import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition, VALIDITY } from './table.ts';
-import { VIEWS } from './views.ts';
+import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition, VALIDITY, VIEWS } from './table.ts';
 
 /** What is wrong with a declaration: one sentence with the path of the member and what to write instead. */
 export interface DeclarationProblem {

@@ -8,7 +8,7 @@ import {
 } from './behaviour.ts';
 
 /** A flag of `eod sandbox`. */
-interface SandboxFlag {
+export interface SandboxFlag {
   /** As on the command line, e.g. `--casing <how>`; `--no-gzip` switches something off. */
   readonly flag: string;
   readonly description: string;

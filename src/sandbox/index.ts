@@ -7,7 +7,7 @@ import { messageOf, usageError } from '../core/errors.ts';
 import type { BrokenFile } from '../operations/declared.ts';
 import { allOperations } from '../operations/registry.ts';
 import { DEFAULT_BEHAVIOUR, DEFAULT_SETTINGS, type SandboxOptions } from './behaviour.ts';
-import { bhavcopy } from './datasets/bhavcopy.ts';
+import { bhavcopy, findBhavcopies, realBhavcopy } from './datasets/bhavcopy.ts';
 import { classification, pledge } from './datasets/company-responses.ts';
 import { actionDataSets, categories, corporateActions } from './datasets/corporate-action-responses.ts';
 import { marketActivity } from './datasets/market-activity.ts';
@@ -16,7 +16,6 @@ import type { SandboxStats } from './http/key-access.ts';
 import { Responder } from './http/sandbox-server.ts';
 import { Market, ZONE } from './market/market.ts';
 import type { Split } from './market/splits.ts';
-import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
 import type { OperationDataSets } from './response/dataset.ts';
 import { readSavedResponses } from './saved-responses.ts';
 

@@ -6,10 +6,10 @@ import { markCovered, requestKey } from '../../src/jobs/runs/covered.ts';
 import { nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
 import { planTargets, planWindows } from '../../src/jobs/runs/plan-windows.ts';
 import type { PlanInput } from '../../src/jobs/runs/planned-window.ts';
+import { instrumentsOfDay } from '../../src/operations/night-times.ts';
 import { exchangesOf, expectedVariants, type Operation } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { spanOf } from '../../src/operations/spans.ts';
-import { instrumentsOfDay } from '../../src/operations/spread.ts';
 import { contracts, deals, details, items } from '../support/declared.ts';
 
 const TODAY = '2025-09-12';

@@ -5,7 +5,7 @@ import type { Database } from '../../src/load/database/database.ts';
 import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
 import { migrateDatabase, schemaState } from '../../src/load/migrate.ts';
 import { tables } from '../../src/operations/registry.ts';
-import { VIEWS } from '../../src/operations/views.ts';
+import { VIEWS } from '../../src/operations/table.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { filledDatabase } from '../support/filled-database.ts';
 import { isSlowLayer } from '../support/layer.ts';

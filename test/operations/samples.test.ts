@@ -2,9 +2,12 @@ import fs, { readdirSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test, vi } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 
 const SRC = new URL('../../src/operations/', import.meta.url);
+
+// The next file in this process must not find the operations that this one enables.
+afterEach(() => vi.resetModules());
 
 const filesIn = (folder: string) => readdirSync(new URL(folder, SRC));
 

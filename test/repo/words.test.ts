@@ -42,8 +42,7 @@ const QUESTION =
 const ALLOWED: Readonly<Record<string, readonly RegExp[]>> = {
   '*': [/\bin place of\b/gi, /\binto place\b/g, /\bin one place\b/g],
   'src/extract/diagnostics.ts': [/\['’\]/g],
-  'src/cli/cli.ts': [/question/gi, /\bAsks the person\b/g],
-  'src/cli/confirm.ts': [/\bAsks on a terminal\b/g],
+  'src/cli/cli.ts': [/question/gi, /\bAsks (the person|on a terminal)\b/g],
   'src/cli/commands/completion.ts': [/\bit asks `eod complete`/g],
 };
 

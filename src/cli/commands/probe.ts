@@ -1,13 +1,16 @@
-import { resolve } from 'node:path';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { clockOf, systemClock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays } from '../../core/days.ts';
+import { messageOf, usageError } from '../../core/errors.ts';
 import { createSource } from '../../extract/index.ts';
+import type { SavedResponse } from '../../sandbox/index.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openCalendar, openContext, openEnabledOperations, sourceSettings } from '../open-context.ts';
 import { parseDay } from '../options.ts';
 import { bold, type Column, columnsOf, plural, rangeText, table } from '../output.ts';
-import { type Made, makeCalls } from '../probe/make-calls.ts';
+import { type Made, type MadeCall, makeCalls } from '../probe/make-calls.ts';
 import {
   callRow,
   datesOf,
@@ -22,7 +25,6 @@ import {
   settingsOf,
 } from '../probe/observations.ts';
 import { type PlannedCall, type ProbedDays, planCalls } from '../probe/planned-calls.ts';
-import { saveResponses } from '../probe/save-responses.ts';
 import { writeSettingsFile } from '../probe/settings-file.ts';
 
 interface ProbeFlags extends JsonFlag {
@@ -255,4 +257,38 @@ function otherLines({
       ...(missing.length > 0 ? [`missing fields of ${operation}: ${missing.join(', ')}`] : []),
     ]),
   ];
+}
+
+/** Headers that are kept: the others may name an account. */
+const KEPT = /^(?:content-type|date|retry-after)$|limit|remaining|quota/i;
+
+/**
+ * Writes each response as a file, and what was requested as another. The access key is in neither: it is no parameter,
+ * and bodies and headers are received without it.
+ *
+ * @returns how many were written.
+ */
+function saveResponses(folder: string, calls: readonly MadeCall[]): number {
+  let saved = 0;
+  try {
+    mkdirSync(folder, { recursive: true });
+    for (const { call, response } of calls) {
+      if (response === null) continue;
+      saved += 1;
+      const name = `${String(saved).padStart(2, '0')}-${call.operation.name}`;
+      const body = `${name}.${call.variation.format?.toLowerCase() ?? 'txt'}`;
+      const record: SavedResponse = {
+        operation: call.operation.name,
+        params: response.params,
+        status: response.status,
+        headers: Object.fromEntries(Object.entries(response.headers).filter(([header]) => KEPT.test(header))),
+        body,
+      };
+      writeFileSync(join(folder, body), response.body);
+      writeFileSync(join(folder, `${name}.response.json`), `${JSON.stringify(record, null, 2)}\n`);
+    }
+    return saved;
+  } catch (error) {
+    throw usageError(`responses cannot be saved in ${folder}: ${messageOf(error)}`);
+  }
 }

@@ -2,8 +2,16 @@ import { DAY_MS } from '../../core/days.ts';
 import { pruneRuns } from '../../jobs/runs/prune-runs.ts';
 import { pruneRejects } from '../../load/state/rejects.ts';
 import { prunable, prune } from '../../load/state/responses/responses.ts';
-import { type Cli, type JsonFlag, loadSettings, logNote, print, printJson } from '../cli.ts';
-import { confirm, type YesFlag } from '../confirm.ts';
+import {
+  type Cli,
+  confirm,
+  type JsonFlag,
+  loadSettings,
+  logNote,
+  print,
+  printJson,
+  type YesFlag,
+} from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { count, plural } from '../output.ts';
 

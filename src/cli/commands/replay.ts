@@ -4,8 +4,16 @@ import type { Context } from '../../jobs/context.ts';
 import { planReplay } from '../../jobs/replay/plan-replay.ts';
 import { pastsOfRun } from '../../load/state/loads/versions.ts';
 import type { ResponseFilter } from '../../load/state/responses/to-replay.ts';
-import { type Cli, type JsonFlag, loadSettings, logNote, print, printJson } from '../cli.ts';
-import { confirm, type YesFlag } from '../confirm.ts';
+import {
+  type Cli,
+  confirm,
+  type JsonFlag,
+  loadSettings,
+  logNote,
+  print,
+  printJson,
+  type YesFlag,
+} from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
 import { parseDataSets, parsedLate } from '../parse-request.ts';

@@ -1,8 +1,7 @@
 import { usageError } from '../../core/errors.ts';
 import { cancelRun, reopenRun, resumeRun } from '../../jobs/runs/run-control.ts';
 import { reportRun } from '../../load/state/runs/reports.ts';
-import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
-import { confirm, type YesFlag } from '../confirm.ts';
+import { type Cli, confirm, type JsonFlag, print, printJson, type YesFlag } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { plural } from '../output.ts';
 import { printEnding, workOnReplay, workOnRun } from '../work-on-run.ts';

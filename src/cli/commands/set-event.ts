@@ -1,7 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import { decideEvent, ignoreEvents, ratioOfFactor, smallEvents } from '../../jobs/events/decide-event.ts';
-import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
-import { confirm, type YesFlag } from '../confirm.ts';
+import { type Cli, confirm, type JsonFlag, print, printJson, type YesFlag } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { count, plural, wrap } from '../output.ts';
 import { eventText, noSuchEvent } from './events-command.ts';

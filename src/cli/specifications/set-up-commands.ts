@@ -1,6 +1,17 @@
 import { Argument, Option } from 'commander';
+import type { SandboxFlag } from '../../sandbox/flags.ts';
 import { integerOption, jsonOption, repeatableOption, SHELLS } from '../options.ts';
 import type { Specification } from '../specification.ts';
+
+/** A fixed port, so that EOD_BASE_URL can stay the same. */
+const SANDBOX_PORT = '8090';
+
+function sandboxOption({ flag, description, default: fallback, repeatable }: SandboxFlag): Option {
+  const option = new Option(flag, description);
+  if (repeatable === true) option.argParser((value, before: string[] = []) => [...before, value]);
+  const shown = option.long === '--port' ? SANDBOX_PORT : fallback;
+  return shown === undefined ? option : option.default(shown);
+}
 
 /** `--no-reader` is a flag of its own: Commander would take it for the negation of `--reader`. */
 function noReaderOption(): Option {
@@ -93,7 +104,7 @@ export const setUpCommands: readonly Specification[] = [
   {
     name: 'sandbox',
     summary: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
-    options: async () => (await import('../sandbox-options.ts')).sandboxOptions,
+    options: async () => (await import('../../sandbox/flags.ts')).sandboxFlags.map(sandboxOption),
     examples: [
       'eod sandbox --port 8090',
       'eod sandbox --data bhavcopies/ --casing camel --delay 50',

@@ -2,7 +2,7 @@ import { messageOf, usageError } from '../../core/errors.ts';
 import { columnNameFor } from '../../operations/column-names.ts';
 import { type Kind, plainName } from '../../operations/fields.ts';
 import { type DataSet, type Operation, tablesOfResponses } from '../../operations/operation.ts';
-import { VIEWS } from '../../operations/views.ts';
+import { VIEWS } from '../../operations/table.ts';
 import { decodeText } from '../body.ts';
 import { parseDecimal, unsafeNumberText } from '../decimals.ts';
 import { openResponse } from '../envelope.ts';

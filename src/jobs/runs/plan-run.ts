@@ -17,6 +17,7 @@ import type { RunRequest, Target } from '../../load/state/request.ts';
 import { readRangeLimits } from '../../load/state/source/range-limits.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { variantsOfRun } from '../../load/state/windows/windows.ts';
+import { instrumentsOfDay } from '../../operations/night-times.ts';
 import {
   isPart,
   isQuarterly,
@@ -27,7 +28,6 @@ import {
 } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import { daysAhead } from '../../operations/spans.ts';
-import { instrumentsOfDay } from '../../operations/spread.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../policy/quota.ts';
 import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';

@@ -25,12 +25,16 @@ import {
   readNameFactors,
   rowsOfPartitions,
 } from './lake-changes.ts';
-import { deleteReplaced, isWhole, NAMES_FOLDER, newName, readIfWhole } from './lake-files.ts';
 import {
+  deleteReplaced,
+  isWhole,
   type LakeFile,
   type LakeTable,
   MANIFEST,
   type Manifest,
+  NAMES_FOLDER,
+  newName,
+  readIfWhole,
   readManifest,
   writeWhole,
 } from './lake-manifest.ts';
