@@ -10,7 +10,8 @@ export interface DayRange {
   readonly to: Day;
 }
 
-export const DAY_MS = 86_400_000;
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
 /** Years of five digits do not sort as text. */
 const LAST_YEAR = 9999;
 const DAY_PATTERN = /^(\d{4})-(\d{2})-(\d{2})$/;

@@ -2,7 +2,7 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { type Clock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { contradictions } from '../../core/consistent-settings.ts';
-import { addDays } from '../../core/days.ts';
+import { addDays, HOUR_MS } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import { largest } from '../../core/iterables.ts';
 import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
@@ -190,7 +190,6 @@ export function callsOfNight(
 /** Hours from the first schedule of an evening to the opening of the exchanges, and to the next evening. */
 const BEFORE_OPENING_H = 11;
 const BEFORE_NEXT_NIGHT_H = 24;
-const HOUR_MS = 3_600_000;
 
 /** Checks that the calls of an ordinary night can be made before the next night begins. */
 export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Outcome {

@@ -4,6 +4,7 @@ import { readResponse } from '../../extract/index.ts';
 import { plainName } from '../../operations/fields.ts';
 import type { Operation } from '../../operations/operation.ts';
 import type { OpenPointName } from '../../sandbox/index.ts';
+import { DECLARED_JSON } from '../../sandbox/response/source-response.ts';
 import type { MadeCall, SentRecord } from './make-calls.ts';
 import { bodyText, dayIn, fieldsOf, keyIn, significantDigits, textIn, textOf } from './sent-values.ts';
 import {
@@ -29,9 +30,6 @@ const isJson = ({ call, response }: MadeCall) => call.variation.format === 'Json
 const served = ({ all }: Responses) => all.filter((made) => isJson(made) && made.problem === null);
 
 const distinct = <Value>(values: readonly Value[]) => [...new Set(values)];
-
-/** The operations that have JSON as application/json by the documentation; all others have it as plain text. */
-const DECLARED_JSON = ['GetCircuitBreakers', 'GetSeriesChange'];
 
 /** Kinds of failures that say nothing about the request. */
 const NOT_ABOUT_THE_REQUEST: readonly ErrorKind[] = [

@@ -18,6 +18,7 @@ import {
   readNotices,
   readScripCodes,
   readSymbolOwners,
+  SAME_EVENT_DAYS,
   type SymbolOwner,
 } from '../../load/market/corporate-events.ts';
 import { type EventDecision, readDecisions } from '../../load/state/events/decisions.ts';
@@ -45,9 +46,6 @@ import {
 } from './compute-events.ts';
 
 const DATA_SET = 'CorporateEvents';
-
-/** The two exchanges may have different ex-dates; further apart than this many days it is another event. */
-const SAME_EVENT_DAYS = 7;
 
 const BY_RATIO: ReadonlySet<EventKind> = new Set(['split', 'consolidation', 'bonus']);
 

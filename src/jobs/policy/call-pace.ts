@@ -1,6 +1,6 @@
-// When calls are made, by the budget of each clock hour (pure).
+import { HOUR_MS } from '../../core/days.ts';
 
-const HOUR_MS = 3_600_000;
+// When calls are made, by the budget of each clock hour (pure).
 
 export interface Pace {
   readonly leftThisHour: number;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
-import { zoneOffsetSeconds } from '../../core/days.ts';
+import { HOUR_MS, zoneOffsetSeconds } from '../../core/days.ts';
 import { sha256 } from '../../core/sha256.ts';
 import type { Source } from '../../extract/types.ts';
 import type { CallLimit, HourState } from '../../load/state/source/call-budget.ts';
@@ -11,8 +11,6 @@ import {
   isStartOfHour,
   REFUSED_KEY_REST_MS,
 } from './failure-policy.ts';
-
-const HOUR_MS = 3_600_000;
 
 /**
  * No call starts within this time before or after the full hour: it could be sent in one hour and be counted by the

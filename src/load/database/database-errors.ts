@@ -10,10 +10,10 @@ const TRANSIENT_CODES = ['25P02', '25P03', '53300'];
 const CANNOT_STORE_CLASSES = ['53', '58'];
 
 /** The server is read-only: a standby, or the primary before a failover. */
-const READ_ONLY = '25006';
+export const READ_ONLY = '25006';
 
 /** A statement that took longer than the session allows, or that was cancelled: a retry would take as long. */
-const CANCELED = '57014';
+export const CANCELED = '57014';
 
 /** A lock could not be taken within lock_timeout. */
 const LOCK_NOT_AVAILABLE = '55P03';

@@ -3,7 +3,7 @@ import pg, { type ClientBase, type DatabaseError, type PoolClient } from 'pg';
 import { messageOf, PipelineError, throwIfStopped } from '../../core/errors.ts';
 import { nearest } from '../../core/input.ts';
 import { type Database, endIfSilent } from './database.ts';
-import { databaseError, isCanceled } from './database-errors.ts';
+import { CANCELED, databaseError, isCanceled, READ_ONLY } from './database-errors.ts';
 
 /** A column of a result; `type` is the oid of its type. */
 export interface ResultColumn {
@@ -34,9 +34,7 @@ export interface ReadLimits {
 }
 
 /** SQLSTATEs. */
-const CANCELED = '57014';
 const SYNTAX_ERROR = '42601';
-const READ_ONLY = '25006';
 const UNDEFINED_TABLE = '42P01';
 const UNDEFINED_COLUMN = '42703';
 const UNDEFINED_FUNCTION = '42883';

@@ -31,6 +31,9 @@ export interface Notice {
   readonly readAt: number;
 }
 
+/** The two exchanges may have different ex-dates; further apart than this many days it is another event. */
+export const SAME_EVENT_DAYS = 7;
+
 /** NSE's daily lists cut purposes at this length. */
 const DAILY_LIST_CUTS_AT = 25;
 

@@ -1,3 +1,4 @@
+import { SAME_EVENT_DAYS } from '../corporate-events.ts';
 import { type Check, lineName, PRECEDING_DAYS } from './quality-check.ts';
 
 /** The widest price band of shares, in percent; some shares have none. */
@@ -24,9 +25,6 @@ const USUAL_SESSIONS = 20;
 
 /** An event that moves the price by less than this share cannot be distinguished from the usual moves of a day. */
 const VISIBLE = '0.15';
-
-/** The two exchanges may have different ex-dates; further apart than this many days it is another event. */
-const SAME_EVENT_DAYS = 7;
 
 /** The factors of usual splits, bonuses and consolidations, which prices before them are multiplied by. */
 const RATIOS =

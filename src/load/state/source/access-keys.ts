@@ -1,12 +1,10 @@
 import { and, eq, lte, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { accessKeys } from '../schema/source-tables.ts';
-import type { CallLimit } from './call-budget.ts';
+import { type CallLimit, iso } from './call-budget.ts';
 
 /** That a key is accepted is stored again after this long, so that other workers need not try it with one call. */
 const REFRESH_MS = 60_000;
-
-const iso = (moment: number) => new Date(moment).toISOString();
 
 /** The condition that the key `k` is good. One that is neither good nor refused is tried with a single call first. */
 export const keyIsAccepted = ({ keyGoodSince }: Pick<CallLimit, 'keyGoodSince'>) =>

@@ -30,7 +30,7 @@ export interface CallLimit {
 
 type Hour = Pick<CallLimit, 'keyHash' | 'hour'>;
 
-const iso = (moment: number) => new Date(moment).toISOString();
+export const iso = (moment: number) => new Date(moment).toISOString();
 
 /**
  * A statement that counts one call in the hour and returns its row, or no row if the allowed number of calls is used up
