@@ -51,7 +51,7 @@ export function didYouMean(word: string, known: readonly string[]): string {
 }
 
 /**
- * The known word most like a mistyped one, or null when none resembles it.
+ * The known word most like a mistyped one, or the first that begins with it; null when none resembles it.
  *
  * @param most how many letters may differ; by default two, or half of the shorter word where that is more.
  */
@@ -66,6 +66,9 @@ export function nearest(word: string, known: readonly string[], most?: number): 
   if (found === null) return null;
   const changes = distance(lower, guess);
   if (most !== undefined) return changes <= most ? found : null;
+  // The beginning of a name is more than a few letters that occur in another one.
+  const begun = known.find((name) => name.toLowerCase().startsWith(lower));
+  if (begun !== undefined && lower.length > 2 && changes > 2) return begun;
   // Two changes can replace every letter of a short word.
   const alike = changes < Math.max(lower.length, found.length);
   const near = alike && changes <= Math.max(2, Math.ceil(Math.min(lower.length, found.length) / 2));
