@@ -42,7 +42,7 @@ const shortened = (summary: string) => summary.split(/\.$|\. (?=[A-Z])|[;:] /)[0
 /** Builds the command line of `eod`. A mistake throws an error, which is printed as one sentence. */
 export function buildProgram(cli: Cli): Command {
   const program = new Command('eod')
-    .description('Pulls end-of-day data of the Indian exchanges into Postgres.')
+    .description('Loads end-of-day data of the Indian exchanges into Postgres.')
     .addOption(
       new Option('-q, --quiet', 'print only results and errors: no notes, no progress').conflicts('verbose'),
     )

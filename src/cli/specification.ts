@@ -86,6 +86,9 @@ export async function specify(command: Command, specification: Specification, cl
       .addOption(jsonOption())
       .action((id: string, ...others) => call(show, [list?.parse?.(id) ?? id, ...others]));
   }
+  // A command that is nothing but its verbs: its help shows them as that of a list does.
+  if (run === undefined && verbs.length > 0)
+    command.usage(`${verbs[0]?.name} …`).commandsGroup('Verbs:').helpCommand(false);
   for (const verb of verbs) {
     await specify(command.command(verb.name).description(verb.summary), verb, cli);
   }

@@ -1,5 +1,6 @@
 import { exampleDays } from '../core/clock.ts';
 import type { Issue } from '../load/state/issues.ts';
+import { suggestedFactor } from './suggested-factor.ts';
 
 const week = exampleDays();
 
@@ -37,13 +38,37 @@ export const refetchCommand = (operation: string, exchange: string, day: string)
 export const rejectCommand = (id: number) => `eod rejects ${id}`;
 
 /** The command that decides what a corporate event does to prices. */
-export const eventCommand = (id: string) => `eod events set ${quoted(id)} --factor A:B`;
+export const eventCommand = (id: string, factor = 'A:B') => `eod events set ${quoted(id)} --factor ${factor}`;
+
+/** The factor that an issue suggests for a corporate action of `ABC split`; null if it has to be looked up. */
+const factorOf = ({ subject, text, effect }: Issue) =>
+  suggestedFactor(subject?.split(' ').at(-1) ?? '', text ?? '', effect);
+
+/** What has to be known of the factors in the commands of some issues. */
+export function factorNotes(issues: readonly Issue[]): string[] {
+  const actions = issues.filter(({ kind }) => kind === 'corporate_action');
+  const factors = actions.filter(({ priority }) => priority === 1).map(factorOf);
+  return [
+    ...(actions.length > 0
+      ? ['--factor A:B multiplies earlier prices by A ÷ B; --ignore leaves them as they are']
+      : []),
+    ...(factors.some((factor) => factor !== null)
+      ? ['a factor in a command follows from the text of the action, or from the move of its price: check it']
+      : []),
+    ...(factors.includes(null)
+      ? [
+          'for A:B, look up the shares before and after it in the notice of the exchange; of a demerger, the price after and before it',
+        ]
+      : []),
+  ];
+}
 
 /** The command that proposes declarations of the fields which no column of an operation reads. */
 export const draftCommand = (operation: string) => `eod operations draft ${operation}`;
 
 /** The command that settles an issue: a person accepts it, decides it, or requests the data again. */
-export function issueCommand({ kind, priority, operation, exchange, from, to, subject, id }: Issue): string {
+export function issueCommand(issue: Issue): string {
+  const { kind, priority, operation, exchange, from, to, subject, id } = issue;
   const days = `--from ${from} --to ${to}`;
   const requestAgain = `eod backfill ${operation} --exchange ${exchange} ${days}`;
   switch (kind) {
@@ -55,7 +80,9 @@ export function issueCommand({ kind, priority, operation, exchange, from, to, su
     case 'withdrawal':
       return `eod withdrawals accept ${id}`;
     case 'corporate_action':
-      return priority === 1 ? eventCommand(id ?? '') : `eod events set ${quoted(id ?? '')} --ignore`;
+      return priority === 1
+        ? eventCommand(id ?? '', factorOf(issue) ?? undefined)
+        : `eod events set ${quoted(id ?? '')} --ignore`;
     case 'finding':
       return `eod findings accept ${id ?? `--check ${subject} --exchange ${exchange} ${days}`}`;
     case 'suspicious': {

@@ -61,7 +61,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(inserted).toBe((fetched ?? 0) - unchanged);
   expect(first.stdout.match(/;$/gm)).toHaveLength(3);
   expect(first.stdout).toMatch(
-    /npx eod --demo status .*\n.*npx eod --demo web .*\n.*npx eod --demo runs 1 .*\n.*npx eod demo --keep /,
+    /eod --demo status .*\n.*eod --demo web .*\n.*eod --demo runs 1 .*\n.*eod demo --keep /,
   );
   expect(first.stdout).toMatch(/EOD_BASE_URL,\s+EOD_ACCESS_KEY\s+and\s+DATABASE_URL/);
   expect(first.stdout).toMatch(

@@ -31,6 +31,7 @@ const INSTEAD: readonly (readonly [RegExp, string])[] = [
   [/doubt/gi, 'suspicious, where a response is meant; unclear, where a text is'],
   [/held[ _]back|heldBack/gi, 'withheld'],
   [/(?:refused|kept) withdrawal|withdrawals? (?:is|are|was|were) (?:refused|kept)/gi, 'withheld'],
+  [/\bpull(?:s|ed|ing)?\b/gi, 'load, request'],
   [/’/g, "the apostrophe '"],
 ];
 

@@ -96,6 +96,21 @@ test('Data has the rows of each session, and the prices of a share, by the name 
   expect(await textOf('/data/GetBhavCopyCM?symbol=NOSUCH')).toContain(
     'NOSUCH, BSE: closing prices no session of 2025',
   );
+  expect(await textOf('/data/GetBhavCopyCM?symbol=NOSUCH')).toContain(
+    'No prices of NOSUCH are stored in 2025.',
+  );
+  // A scrip code is no symbol.
+  const [known] = (
+    await pipeline.db.pool.query<{ code: string; symbol: string }>(
+      "select scrip_code::text as code, symbol from market.instruments where exchange = 'BSE' and symbol ~ '[A-Z]' and scrip_code is not null limit 1",
+    )
+  ).rows;
+  expect(await textOf(`/data/GetBhavCopyCM?symbol=${known?.code}`)).toContain(
+    `${known?.code} is digits only, which is a scrip code of BSE and not a symbol; its symbol is ${known?.symbol}.`,
+  );
+  expect(await textOf('/data/GetBhavCopyCM?symbol=999999')).toContain(
+    'not a symbol; market.instruments has the symbols of scrip codes.',
+  );
   expect(await textOf('/data/GetFinancialRatios')).toContain('Quarterly ratios, GetFinancialRatios');
   expect((await fetch(`${url}/data/nowhere`)).status).toBe(404);
 });
@@ -113,6 +128,7 @@ test('Issues lists what needs a person, each with the command that settles it; o
       `eod backfill GetCircuitBreakers --exchange NSE --from ${DAY} --to ${DAY} --force`,
     ]),
   );
+  expect(text).toContain('For A:B, look up the shares before and after it in the notice of the exchange');
   expect(html).toContain(`href="/coverage/GetBhavCopyCM/NSE/${DAY}"`);
   expect(await textOf('/issues?kind=finding')).toMatch(/Expected Found/);
   expect(await textOf('/issues?kind=reject')).toMatch(/Seen last/);

@@ -4,7 +4,7 @@ import { ISSUE_KINDS, ISSUE_NOUNS } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { titleOf } from '../../operations/registry.ts';
-import { issueCommand } from '../../web/commands.ts';
+import { factorNotes, issueCommand } from '../../web/commands.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { commandText, parseChoices, parseExchanges } from '../options.ts';
@@ -43,9 +43,7 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
       '',
       wrap(`${plural(total, 'issue')}: ${list}${more}`),
       ...(lists.length > 0 ? [`each of several is listed by ${lists.join(' and ')}`] : []),
-      ...(actions.length > 0
-        ? ['--factor A:B multiplies earlier prices by A ÷ B; --ignore leaves them as they are']
-        : []),
+      ...factorNotes(issues),
       ...(actions.some(({ effect }) => effect !== null && effect < 5)
         ? ['"eod events ignore --below 5" ignores what moves prices by less than 5 %']
         : []),

@@ -55,22 +55,22 @@ export const loadCommands: readonly Specification[] = [
   },
   {
     name: 'backfill',
-    summary: 'Pull a range of past days. Days that are loaded already are skipped.',
+    summary: 'Load a range of past days. Days that are loaded already are skipped.',
     args: [
       new Argument(
         '[operations...]',
-        'operations to pull, by name or by table, in any case: GetBhavCopyCM, bhavcopy_cm (see: eod operations)',
+        'operations to load, by name or by table, in any case: GetBhavCopyCM, bhavcopy_cm (see: eod operations)',
       ),
     ],
     options: async () => [
       ...rangeOptions({ from: 'first day: YYYY-MM-DD, today or yesterday', to: 'last day, the same' }),
       new Option('--all', 'every operation'),
-      exchangeOption('exchanges to pull from, e.g. NSE,BSE (default: those of each operation)'),
+      exchangeOption('exchanges to request, e.g. NSE,BSE (default: those of each operation)'),
       new Option(
         '--instruments <list>',
         'only these instruments: A,B or @file, a file with one on each line',
       ),
-      new Option('--force', 'also pull what is already loaded'),
+      new Option('--force', 'also request what is loaded already'),
       repeatableOption(
         '--param <name=value>',
         'a request option by its name, or any parameter of the source, sent as it is; may be given several times',

@@ -109,7 +109,7 @@ export const lookCommands: readonly Specification[] = [
     verbs: [
       {
         name: 'fill',
-        summary: 'Pull exactly the sessions that "eod gaps" lists.',
+        summary: 'Request exactly the sessions that "eod gaps" lists.',
         ...gapScope,
         options: [...gapScope.options, dryRunOption(), detachOption()],
         examples: [
@@ -143,7 +143,7 @@ export const lookCommands: readonly Specification[] = [
     examples: [
       'eod operations',
       'eod operations GetBhavCopyCM',
-      'eod operations list --available',
+      'eod operations --available',
       'eod operations enable GetVoting',
       'eod operations disable GetVoting',
       'eod operations draft GetVoting.json',

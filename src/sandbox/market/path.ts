@@ -191,8 +191,8 @@ export class Path {
     if (jump < 0.012) return high;
     if (jump < 0.022) return low;
     const step = bell(hash(one.seed, number, STEP));
-    const pull = 0.01 * Math.max(-1, Math.min(1, (usual - previous) / previous));
-    const close = toTick(previous * (1 + step * 2 * one.volatility + pull), one.tick);
+    const drift = 0.01 * Math.max(-1, Math.min(1, (usual - previous) / previous));
+    const close = toTick(previous * (1 + step * 2 * one.volatility + drift), one.tick);
     return Math.max(low, Math.min(high, close, 2_000_000_000));
   }
 

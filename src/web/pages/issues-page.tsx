@@ -1,4 +1,4 @@
-import { count, percentText, plural } from '../../core/wording.ts';
+import { count, percentText, plural, sentenceCase } from '../../core/wording.ts';
 import { type CheckedDays, listFindings, readCheckedDays } from '../../load/state/findings.ts';
 import { ISSUE_KINDS, ISSUE_NOUNS } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, listIssues } from '../../load/state/issues.ts';
@@ -9,7 +9,7 @@ import {
   type SchemaChange,
   SHOWN_DAYS,
 } from '../../load/state/responses/schema-changes.ts';
-import { COMMANDS, draftCommand, issueCommand, reconcileCommand } from '../commands.ts';
+import { COMMANDS, draftCommand, factorNotes, issueCommand, reconcileCommand } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Moment, Section } from '../components/basics.tsx';
 import { DAYS, RUN, Table } from '../components/data-table.tsx';
@@ -86,7 +86,16 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
               ) : kind === 'finding' ? (
                 <FindingsTable findings={findings} />
               ) : (
-                <IssuesTable issues={issues} token={token} />
+                <>
+                  <IssuesTable issues={issues} token={token} />
+                  {token !== null
+                    ? null
+                    : factorNotes(issues).map((note) => (
+                        <p key={note} class="muted">
+                          {sentenceCase(note)}.
+                        </p>
+                      ))}
+                </>
               )}
               {issues.some((one) => one.kind === 'reject') ? (
                 <div class="actions">

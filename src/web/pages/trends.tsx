@@ -3,6 +3,7 @@ import type { Day, DayRange } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { count, plural } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
+import { readCodesAsSymbols } from '../../load/market/corporate-events.ts';
 import { adjustedCloses, mostTraded } from '../../load/market/examples.ts';
 import { readArrivals, readSessionRecords } from '../../load/state/coverage/completeness.ts';
 import { expectedVariants, isQuarterly } from '../../operations/operation.ts';
@@ -105,13 +106,14 @@ export async function readPrices(
 ): Promise<VNode | null> {
   const range = rangeOfYear(year);
   const wanted = query.get('symbol')?.trim().toUpperCase() ?? '';
+  const [code] = await readCodesAsSymbols(db.pool, [wanted]);
   for (const exchange of exchanges) {
     const symbols = await mostTraded(db.pool, exchange, range.to, 8);
     const symbol = wanted === '' ? symbols[0] : wanted;
     if (symbol === undefined) continue;
     const closes = await adjustedCloses(db.pool, { exchange, symbol, ...range });
     if (closes.length === 0 && exchange !== exchanges.at(-1)) continue;
-    return <Prices symbol={symbol} exchange={exchange} closes={closes} symbols={symbols} year={year} />;
+    return <Prices {...{ symbol, exchange, closes, symbols, year, code }} />;
   }
   return null;
 }
@@ -122,12 +124,15 @@ function Prices({
   closes,
   symbols,
   year,
+  code,
 }: {
   readonly symbol: string;
   readonly exchange: string;
   readonly closes: Awaited<ReturnType<typeof adjustedCloses>>;
   readonly symbols: readonly string[];
   readonly year: number;
+  /** If the symbol is a scrip code: the symbol that it belongs to, or null. */
+  readonly code: { readonly symbol: string | null } | undefined;
 }) {
   const [first, last] = [closes[0], closes.at(-1)];
   const summary =
@@ -150,7 +155,13 @@ function Prices({
           Show
         </button>
       </form>
-      {closes.length === 0 ? null : (
+      {closes.length === 0 ? (
+        <p>
+          {code === undefined
+            ? `No prices of ${symbol} are stored in ${year}.`
+            : `${symbol} is digits only, which is a scrip code of BSE and not a symbol; ${code.symbol === null ? 'market.instruments has the symbols of scrip codes' : `its symbol is ${code.symbol}`}.`}
+        </p>
+      ) : (
         <>
           <TimeChart
             label={`Closing prices of ${symbol} on ${exchange}, adjusted: ${summary}`}

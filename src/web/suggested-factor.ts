@@ -1,0 +1,34 @@
+const RATIO = /(\d{1,5}) ?(?::|FOR(?: EVERY)?) ?(\d{1,5})/i;
+const FACE_VALUES = /R[SE]\.? ?(\d{1,6}(?:\.\d+)?)\D*? TO \D*?(\d{1,6}(?:\.\d+)?)/i;
+
+/** Factors that splits and bonuses usually have. */
+const USUAL = ['1:2', '1:3', '1:4', '1:5', '1:10', '2:3', '2:5', '3:4', '3:5', '4:5'];
+
+/** How far the move of a price may be from the factor of an action: the market moves it too. */
+const NEAR = 0.08;
+
+const numberOf = (factor: string): number => {
+  const [a = 0, b = 1] = factor.split(':').map(Number);
+  return a / b;
+};
+
+/**
+ * The factor of prices that a split, consolidation or bonus without a decision probably has (pure), as `1:5`: that of the
+ * ratio or the face values in its text, or else the usual one nearest to the move of its price. Null if neither says one.
+ *
+ * @param effect by how many percent its price moved at most; null if that is not known.
+ */
+export function suggestedFactor(kind: string, text: string, effect: number | null): string | null {
+  if (!['split', 'consolidation', 'bonus'].includes(kind)) return null;
+  const stated = RATIO.exec(text) ?? (kind === 'bonus' ? null : FACE_VALUES.exec(text));
+  const [first, second] = [Number(stated?.[1]), Number(stated?.[2])];
+  if (kind === 'bonus' && first > 0 && second > 0) return `${second}:${first + second}`;
+  const [less, more] = [Math.min(first, second), Math.max(first, second)];
+  if (less > 0 && less < more) return kind === 'split' ? `${less}:${more}` : `${more}:${less}`;
+  if (effect === null) return null;
+  const moved = kind === 'consolidation' ? 1 / (1 + effect / 100) : 1 - effect / 100;
+  const off = (factor: string) => Math.abs(numberOf(factor) / moved - 1);
+  const near = USUAL.filter((factor) => off(factor) <= NEAR).toSorted((a, b) => off(a) - off(b))[0];
+  if (near === undefined || kind !== 'consolidation') return near ?? null;
+  return near.split(':').reverse().join(':');
+}
