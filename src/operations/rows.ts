@@ -65,12 +65,17 @@ export class EncodedRows implements Iterable<Row> {
 
   *[Symbol.iterator](): Generator<Row> {
     const { fields } = this.table;
-    let start = 0;
-    for (const end of this.ends) {
-      const values = this.text.toString('utf8', start, end).split('\t');
+    for (const values of this.texts())
       yield Object.fromEntries(
         fields.map((field, at) => [field.column, decodeValue(field, values[at] as string)]),
       );
+  }
+
+  /** The values of each line. */
+  *texts(): Generator<readonly string[]> {
+    let start = 0;
+    for (const end of this.ends) {
+      yield this.text.toString('utf8', start, end).split('\t');
       start = end;
     }
   }
@@ -101,6 +106,12 @@ export class EncodedRows implements Iterable<Row> {
     }
     return keys.size < this.length;
   }
+}
+
+/** The values of each row as COPY text, in the order of the columns: quicker than objects to compare rows by. */
+export function* textsOf(table: TableDefinition, rows: Rows): Generator<readonly string[]> {
+  if (rows instanceof EncodedRows) yield* rows.texts();
+  else for (const row of rows) yield table.fields.map(({ column }) => encodeValue(row[column] ?? null));
 }
 
 /** Kinds of key columns whose values are equal in Postgres only if they are equal here, numbers by `shortDecimal`. */

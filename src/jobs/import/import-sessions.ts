@@ -25,8 +25,8 @@ import { type KeptResponse, packBody, readKeptResponse } from '../../load/state/
 import { failureOfWindow, readWindowLoad } from '../../load/state/runs/outcomes.ts';
 import type { RowDifference } from '../../load/state/runs/reports.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
-import type { Rows } from '../../operations/rows.ts';
-import type { Row, TableDefinition } from '../../operations/table.ts';
+import { encodeValue, type Rows, textsOf } from '../../operations/rows.ts';
+import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { createResponseReader } from '../responses/read-response.ts';
 import { type ReadResponse, recordsOf, sessionResponse, symbolsFor } from '../responses/session-response.ts';
@@ -326,6 +326,7 @@ async function importSession(
     position,
     calledAt,
     bytes: 0,
+    readKept,
     response: {
       packed: await csv.packed,
       contentType: 'text/csv',
@@ -387,27 +388,29 @@ const nameOf = ({ name, path }: Pick<StoredFile, 'name' | 'path'>) =>
 function countDifferences(table: TableDefinition, one: OfTable, other: OfTable): number {
   const [ours, theirs] = [one.preserved, other.preserved];
   const unknown = new Set([...table.key, ...(ours?.columns ?? []), ...(theirs?.columns ?? [])]);
-  const compared = table.fields
-    .filter(({ column }) => !unknown.has(column))
-    .map(({ column, kind }) => ({
-      column,
-      isNumber: /^(?:numeric|int)/.test(kind),
-      step: Math.max(ours?.rounded[column] ?? 0, theirs?.rounded[column] ?? 0),
-    }));
-  const keyOf = (row: Row) => table.key.map((column) => row[column]).join('\0');
-  // Values alone take a fraction of what the rows take.
-  const valuesOf = (row: Row) => compared.map(({ column }) => row[column] ?? null);
-  const byKey = new Map<string, ReturnType<typeof valuesOf>>();
-  for (const row of other.rows) byKey.set(keyOf(row), valuesOf(row));
+  const compared = table.fields.flatMap(({ column, kind }, at) =>
+    unknown.has(column)
+      ? []
+      : {
+          at,
+          isNumber: /^(?:numeric|int)/.test(kind),
+          step: Math.max(ours?.rounded[column] ?? 0, theirs?.rounded[column] ?? 0),
+        },
+  );
+  const none = encodeValue(null);
+  // Key columns come first.
+  const keyOf = (texts: readonly string[]) => texts.slice(0, table.key.length).join('\t');
+  const byKey = new Map<string, readonly string[]>();
+  for (const texts of textsOf(table, other.rows)) byKey.set(keyOf(texts), texts);
   let differing = 0;
-  for (const row of one.rows) {
-    const its = byKey.get(keyOf(row));
-    const isOther = valuesOf(row).some((left, at) => {
-      const right = its?.[at] ?? null;
-      if (left === null || right === null || left === right) return false;
-      if (compared[at]?.isNumber !== true) return true;
+  for (const texts of textsOf(table, one.rows)) {
+    const its = byKey.get(keyOf(texts));
+    const isOther = compared.some(({ at, isNumber, step }) => {
+      const [left, right] = [texts[at], its?.[at] ?? none];
+      if (left === right || left === none || right === none) return false;
+      if (!isNumber) return true;
       const apart = Math.abs(Number(left) - Number(right));
-      return apart > 0 && apart >= (compared[at]?.step ?? 0);
+      return apart > 0 && apart >= step;
     });
     if (isOther) differing += 1;
   }

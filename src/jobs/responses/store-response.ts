@@ -35,6 +35,8 @@ export interface ReceivedWindow extends ReadResponse {
   readonly digest?: string;
   /** The response as it is noted, and kept for replay; undefined if it is read again. */
   readonly response?: ResponseToKeep | undefined;
+  /** Reads kept responses to fold them; of a file, the function that has read those that it is compared with. */
+  readonly readKept?: ReturnType<typeof createResponseReader>;
   /** True if it was computed from stored data. Then it may withdraw any number of rows. */
   readonly trusted?: boolean;
 }
@@ -47,7 +49,18 @@ export interface ReceivedWindow extends ReadResponse {
  */
 export async function storeResponse(
   context: Context,
-  { window, extracted, position, calledAt, bytes, response, digest, trusted, ...file }: ReceivedWindow,
+  {
+    window,
+    extracted,
+    position,
+    calledAt,
+    bytes,
+    response,
+    digest,
+    readKept,
+    trusted,
+    ...file
+  }: ReceivedWindow,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
   const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
@@ -72,7 +85,7 @@ export async function storeResponse(
     rejects: extracted.rejects,
     fullSets,
     preserved: file.preserved,
-    readAgain: (response) => readToFold(context, response),
+    readAgain: (response) => readToFold(context, response, readKept),
     maxWithdrawShare: trusted === true ? 1 : config.EOD_MAX_WITHDRAW_SHARE,
     coverage,
     outcome,

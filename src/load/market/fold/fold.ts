@@ -192,7 +192,12 @@ export async function foldInOrder(
       const isFirst = [...about].every((day) => !seen.has(day));
       for (const day of about) seen.add(day);
       // Of these days there is nothing yet to compare it with.
-      if (isFirst && !own && !hasDuplicates(table, rows)) {
+      if (isFirst && !hasDuplicates(table, rows)) {
+        if (own) {
+          await client.query(`truncate ${mergeSql(table).stage}`);
+          await stageRows(client, table, rows);
+          await client.query(sql.noteOwn);
+        }
         await copyAsNew(client, sql.copyNew, { table, rows, now, ...by });
         continue;
       }
@@ -227,7 +232,7 @@ export async function foldInOrder(
   }
   // Without statistics the planner takes them to be small, and compares each row with all others.
   if (isRefold || (load.rows?.length ?? 0) > FEW_ROWS)
-    await client.query(isRefold ? sql.analyze : `${sql.analyze}; analyze ${sql.own}`);
+    await client.query(isRefold ? sql.analyze : `${sql.analyze}; ${sql.analyzeOwn}`);
   const stored = await storeFolded(tx, load, { sql, days, instruments, history });
   let withdrawn = Number(stored?.withdrawn ?? 0);
   if (lists !== 'none') {
