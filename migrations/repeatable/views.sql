@@ -58,19 +58,22 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 100 AS $$
 $$;
 COMMENT ON FUNCTION etl.bands_of_day(text, date) IS 'The rows of etl.hit_bands of a day.';
 
--- Of all days that have rows among the changed ones. Loads lock the days that they change, so none misses another's rows.
+-- Of all days that have rows among the changed ones, each separately, through the index. Loads lock the days that they
+-- change, so none misses another's rows.
 CREATE OR REPLACE FUNCTION etl.keep_hit_bands() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE
+  c record;
 BEGIN
   IF TG_OP = 'TRUNCATE' THEN
     DELETE FROM etl.hit_bands;
     RETURN NULL;
   END IF;
-  DELETE FROM etl.hit_bands h USING (SELECT DISTINCT exchange, trade_date FROM changed) AS c
-   WHERE h.exchange = c.exchange AND h.trade_date = c.trade_date;
-  INSERT INTO etl.hit_bands (exchange, trade_date, symbol, series, bands)
-  SELECT c.exchange, c.trade_date, b.*
-    FROM (SELECT DISTINCT exchange, trade_date FROM changed) AS c CROSS JOIN LATERAL etl.bands_of_day(c.exchange, c.trade_date) AS b;
+  FOR c IN SELECT DISTINCT exchange, trade_date FROM changed LOOP
+    DELETE FROM etl.hit_bands h WHERE h.exchange = c.exchange AND h.trade_date = c.trade_date;
+    INSERT INTO etl.hit_bands (exchange, trade_date, symbol, series, bands)
+    SELECT c.exchange, c.trade_date, b.* FROM etl.bands_of_day(c.exchange, c.trade_date) AS b;
+  END LOOP;
   RETURN NULL;
 END
 $$;
