@@ -1,7 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { subjectsOfAlerts } from '../../load/state/alerts.ts';
 import {
   readCompleteness,
@@ -11,10 +10,7 @@ import {
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
 import { sessionAlert } from './alert.ts';
-import { deliverAlerts, raiseAlerts } from './send-alerts.ts';
-
-/** How often late data and undelivered alerts are checked. */
-const CHECK_EVERY_MS = 60_000;
+import { raiseAlerts, startDelivery } from './send-alerts.ts';
 
 /** How many days back sessions are checked. Alerts about older ones have been raised, or they were not expected. */
 const LOOK_BACK_DAYS = 7;
@@ -27,24 +23,7 @@ export function startAlertWatch(opened: Context): { stop(): Promise<void> } {
   // Without retry: what fails is done a minute later.
   const context = { ...opened, db: opened.db.withoutRetry };
   const since = context.clock.now();
-  const stopping = new AbortController();
-  const check = async () => {
-    await checkLateData(context, since);
-    await deliverAlerts(context, stopping.signal);
-  };
-  let checking = check();
-  const timer = setInterval(() => {
-    checking = checking.then(check);
-  }, CHECK_EVERY_MS);
-  timer.unref();
-  return {
-    async stop() {
-      clearInterval(timer);
-      stopping.abort();
-      // A check may wait for a server that is silent.
-      await endsWithin(checking, DISCONNECT_WITHIN_MS);
-    },
-  };
+  return startDelivery(context, () => checkLateData(context, since));
 }
 
 /**

@@ -6,6 +6,7 @@ import { redactValues, settingsRedactor } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
+import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import {
   claimDueAlerts,
   forgetAlerts,
@@ -111,6 +112,34 @@ export async function deliverAlerts(context: AlertContext, signal?: AbortSignal)
     log.warn({ err: error }, 'alerts could not be delivered');
     return 0;
   }
+}
+
+/** How often alerts that are due are sent. */
+const DELIVER_EVERY_MS = 60_000;
+
+/** Sends alerts that are due, now and every minute. @param before is done before, each time. */
+export function startDelivery(
+  context: AlertContext,
+  before = async (): Promise<void> => undefined,
+): { stop(): Promise<void> } {
+  const stopping = new AbortController();
+  const deliver = async () => {
+    await before();
+    await deliverAlerts(context, stopping.signal);
+  };
+  let delivering = deliver();
+  const timer = setInterval(() => {
+    delivering = delivering.then(deliver);
+  }, DELIVER_EVERY_MS);
+  timer.unref();
+  return {
+    async stop() {
+      clearInterval(timer);
+      stopping.abort();
+      // It may wait for a server that is silent.
+      await endsWithin(delivering, DISCONNECT_WITHIN_MS);
+    },
+  };
 }
 
 type ClaimedAlert = Awaited<ReturnType<typeof claimDueAlerts>>[number];

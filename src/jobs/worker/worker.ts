@@ -3,7 +3,7 @@ import type { Job } from 'bullmq';
 import { runStep, type StepFacts } from '../../core/steps.ts';
 import { endsWithin } from '../../core/waits.ts';
 import { type CallLimit, readHour } from '../../load/state/source/call-budget.ts';
-import { deliverAlerts } from '../alerts/send-alerts.ts';
+import { startDelivery } from '../alerts/send-alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
 import { backoffMs, decideLocalFailure } from '../policy/failure-policy.ts';
 import { callLimitOf, callsOf, createSourceClock } from '../policy/quota.ts';
@@ -16,9 +16,6 @@ import { handToQueue } from './hand-to-queue.ts';
 import { processWindow, type QueueVerdict } from './process-window.ts';
 import { startRequeueing } from './requeue.ts';
 import { createStorage } from './storage.ts';
-
-/** How often undelivered alerts are sent again. */
-const ALERTS_MS = 60_000;
 
 /** How long windows in progress may take to finish after a stop; then they are aborted. */
 const GRACE_MS = 6_500;
@@ -68,18 +65,11 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
       },
     );
   });
-  const stopSending = new AbortController();
-  let sending = deliverAlerts(context, stopSending.signal);
-  const alertTimer = setInterval(() => {
-    sending = deliverAlerts(context, stopSending.signal);
-  }, ALERTS_MS);
-  alertTimer.unref();
+  const delivery = startDelivery(context);
   return {
     async stop(graceMs = GRACE_MS) {
       requeueing.stop();
-      clearInterval(alertTimer);
-      stopSending.abort();
-      const closed = Promise.all([...workers.map((worker) => worker.close()), sending]);
+      const closed = Promise.all([...workers.map((worker) => worker.close()), delivery.stop()]);
       // With a server that is unreachable or silent this never ends. It can be left unfinished: the jobs stall, and
       // other workers take them.
       const atOnceMs = Math.min(graceMs, END_MS);
