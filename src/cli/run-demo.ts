@@ -72,7 +72,11 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
     sourceUrl: sandbox.url,
   };
   if (json) printJson(cli, shown);
-  else print(cli, demoText(shown, { keep, timeZone: config.EOD_TIMEZONE }));
+  else {
+    print(cli, demoText(shown, { keep, timeZone: config.EOD_TIMEZONE }));
+    // These commands are not about the demo's data.
+    print({ ...cli, demo: false }, realDataText());
+  }
   const failures = failuresText(report);
   if (failures !== null) logStderr(cli, failures);
   cli.exitCode = exitCodeOf(report);
@@ -159,7 +163,6 @@ function demoText(
     );
     return `${bold(title)}\n\n${sql}\n\n${table(columns, rows)}\n`;
   });
-  const { from, to } = exampleDays();
   return [
     '',
     runText(report, timeZone),
@@ -188,6 +191,13 @@ function demoText(
     '  eod demo --keep         the same, and keeps Postgres running for psql',
     '',
     'Run "npm link" first, or write "npx eod" for "eod", which takes two seconds longer.',
+  ].join('\n');
+}
+
+/** What to do for real data. */
+function realDataText(): string {
+  const { from, to } = exampleDays();
+  return [
     '',
     'For real data, write a .env with "eod init", set EOD_BASE_URL, EOD_ACCESS_KEY and DATABASE_URL in it, then',
     '',

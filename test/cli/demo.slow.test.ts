@@ -63,7 +63,9 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(first.stdout).toMatch(
     /eod --demo status .*\n.*eod --demo web .*\n.*eod --demo runs 1 .*\n.*eod demo --keep /,
   );
-  expect(first.stdout).toMatch(/EOD_BASE_URL,\s+EOD_ACCESS_KEY\s+and\s+DATABASE_URL/);
+  expect(first.stdout).toMatch(
+    /"eod init", set\s+EOD_BASE_URL,\s+EOD_ACCESS_KEY\s+and\s+DATABASE_URL in it, then\n\n {2}eod migrate\n {2}eod backfill .*\n {2}eod up\n/,
+  );
   expect(first.stdout).toMatch(
     /^\w+ split 5 shares for 1 on \d{4}-\d\d-\d\d: its closes on NSE\n\n +close as printed/m,
   );
