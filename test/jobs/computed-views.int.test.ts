@@ -51,7 +51,7 @@ test('what moved most, and totals, are those that the source states where it sta
   ).toEqual(totals);
 });
 
-test('bands are hit by closes at the limit and at the end of the range; bonds and penny shares have none', async () => {
+test('bands are hit by closes at the limit and at the end of the range; bonds and bands below two ticks have none', async () => {
   const context = await openStore();
   await importInto(context, [
     session('2025-09-10', [
@@ -59,7 +59,9 @@ test('bands are hit by closes at the limit and at the end of the range; bonds an
       ['LOWR', 101.3, 103, 96.25, 96.25],
       ['BACK', 100, 105, 99, 104],
       ['NEAR', 100, 104.9, 99, 104.9],
-      ['PENY', 1, 1.05, 1, 1.05],
+      ['PENY', 1.24, 1.3, 1.24, 1.3],
+      ['CENT', 0.3, 0.31, 0.3, 0.31],
+      ['HIGH', 1297.2, 1295.9, 1232.4, 1232.4],
       ['BOND', 100, 105, 99, 105, 'INE000A07011'],
     ]),
   ]);
@@ -67,7 +69,9 @@ test('bands are hit by closes at the limit and at the end of the range; bonds an
     'select symbol, band, band_percent from market.computed_band_hits order by 1',
   );
   expect(rows).toEqual([
+    { symbol: 'HIGH', band: 'L', band_percent: 5 },
     { symbol: 'LOWR', band: 'L', band_percent: 5 },
+    { symbol: 'PENY', band: 'H', band_percent: 5 },
     { symbol: 'UPPR', band: 'H', band_percent: 10 },
   ]);
 
