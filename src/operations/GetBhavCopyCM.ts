@@ -41,7 +41,7 @@ export default defineBuiltIn({
   name: 'GetBhavCopyCM',
   title: 'Prices',
   group: 'prices',
-  summary: 'Bhav copy: end-of-day prices and volumes of the cash market',
+  summary: 'End-of-day prices and volumes of the cash market',
   exchanges: ['BSE', 'NSE'],
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
   shapes: [
