@@ -70,6 +70,50 @@ describe('lists of corporate actions', () => {
       'lists/d.csv',
       'exchange,symbol,ex_date,kind,ratio,note\nNSE,PLAIN,2024-01-03,split,1:5,from the annual report\nBSE,TEN,2024-01-05,consolidation,10:1,\n',
     );
+    const ofPage = (
+      symbol: string,
+      comp: string,
+      series: string,
+      subject: string,
+      exDate: string,
+      recDate: string,
+    ) => ({
+      bcEndDate: '-',
+      bcStartDate: '-',
+      caBroadcastDate: null,
+      comp,
+      exDate,
+      faceVal: '10',
+      ind: '-',
+      isin: 'INE000A01011',
+      ndEndDate: '-',
+      ndStartDate: '-',
+      recDate,
+      series,
+      subject,
+      symbol,
+    });
+    write(
+      'lists/e.json',
+      JSON.stringify([
+        ofPage(
+          'NEWNAME',
+          'New Name Ltd',
+          'EQ',
+          ' Bonus 1:1/Dividend- Rs 2 Per Share',
+          '03-Jan-2024',
+          '04-Jan-2024',
+        ),
+        ofPage(
+          'PAGE',
+          'Page Ltd',
+          'EQ',
+          'Face Value Split (Sub-Division) - From Rs 10/- Per Share To Rs 2/- Per Share',
+          '05-Jan-2024',
+          '-',
+        ),
+      ]),
+    );
     write(
       'lists/PR030124.zip',
       zip([
@@ -90,16 +134,22 @@ describe('lists of corporate actions', () => {
       ['bse-actions', 'loaded', 1, 0, null],
       ['symbol-changes', 'loaded', 1, 0, null],
       ['actions', 'loaded', 2, 0, null],
+      ['nse-actions', 'loaded', 2, 0, null],
     ]);
+    expect(report).toMatchObject({ updated: 0 });
     expect(await events()).toEqual([
       'BSE:TEN:2024-01-03:split 10/1 applied',
       'BSE:TEN:2024-01-05:consolidation 1/10 applied',
       'NSE:BOND:2024-01-03:interest ignored',
       'NSE:NEWNAME:2024-01-03:bonus 2/1 applied',
       'NSE:NEWNAME:2024-01-03:dividend:2 2 applied',
+      'NSE:PAGE:2024-01-05:split 5/1 applied',
       'NSE:PLAIN:2024-01-03:split 5/1 applied',
       'NSE:PLAIN:2024-01-04:demerger needs_review',
     ]);
+    // The state after the import is that after the events, which are loads of their own.
+    const { rows } = await context.db.pool.query('select market.state()::int as state');
+    expect(report.states.after).toBe(rows[0].state);
   });
 
   test('adjust prices as of a day, through a change of the symbol', async () => {

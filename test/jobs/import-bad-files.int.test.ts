@@ -7,7 +7,7 @@ import { MOST_BYTES } from '../../src/extract/files/unpack.ts';
 import { hashFile } from '../../src/jobs/import/files.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { zip } from '../support/zip.ts';
-import { importInto, NSE_UDIFF, newFile, openStore, test } from './import-support.ts';
+import { fixture, importInto, linesOf, NSE_UDIFF, newFile, openStore, test } from './import-support.ts';
 
 /** What became of the files, by their names. */
 const outcomes = (files: Awaited<ReturnType<typeof importInto>>['files']) =>
@@ -55,6 +55,43 @@ describe('of bad files only they fail, named with the reason', () => {
       expect.stringMatching(/^38 failed a line has the cells of several rows/),
     ]);
     expect(await states(...rows)).toEqual(['loaded', '40 loaded']);
+  });
+
+  test('a file whose last cell is cut is loaded with a warning, and one that lacks the last end of a line without', async ({
+    context,
+  }) => {
+    const lines = linesOf(fixture('files/sec_bhavdata_full_14112024.csv'));
+    const whole = lines.filter((line) => /SYMBOL|\.\d\d\s*$/.test(line)).join('\n');
+    const path = join(temporaryFolder(), 'sec_bhavdata_full_14112024.csv');
+    for (const [text, expected] of [
+      [whole, []],
+      [`${whole.slice(0, -1)}\n`, []],
+      [
+        whole.slice(0, -1),
+        [expect.stringMatching(/^its last line may be cut: it ends in "\d+\.\d", .*download it again$/)],
+      ],
+      [whole.slice(0, -3), [expect.stringContaining('its last line may be cut')]],
+      [whole.replace(/[^,]*$/, ' -'), []],
+    ] as const) {
+      writeFileSync(path, text);
+      const { files, warnings } = await importInto(context, [path], { force: true });
+      expect(files[0]?.state).toBe('loaded');
+      expect(warnings.map(({ warning }) => warning).filter((one) => one.includes('last line'))).toEqual(
+        expected,
+      );
+    }
+  });
+
+  test('a file of deals whose name does not say which says how to name it', async ({ context }) => {
+    const lines = [
+      'Date,Symbol,Security Name,Client Name,Buy/Sell,Quantity Traded,Trade Price / Wght. Avg. Price',
+      '12-MAR-2025,INFY,Infosys Limited,SOMEBODY,BUY,1000,1500.00',
+    ];
+    const named = async (name: string) => outcomes((await importInto(context, [newFile(name, lines)])).files);
+    expect(await named('deals.csv')).toEqual({
+      'deals.csv': 'has the columns of several formats; put "bulk" or "block" into its name',
+    });
+    expect(await named('deals-block.csv')).toEqual({ 'deals-block.csv': 'loaded' });
   });
 
   test('a line, a file and archives of more bytes than are read', async ({ context }) => {

@@ -65,12 +65,14 @@ function importText(report: ImportReport, timeZone: string): string {
   const { files, differences, updated, withdrawn } = report;
   const inState = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
   const unknown = inState('unknown');
+  const inside = files.reduce((sum, { leftOut }) => sum + leftOut.length, 0);
+  const unknownOf = `${unknown} of unknown form${inside === 0 ? '' : ` (and ${inside} in archives)`}, `;
   const shown = differences.slice(0, MOST_LISTED);
   return [
     // Files that failed are named on stderr; the run's own error would name them again.
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
-    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped, ${unknown === 0 ? '' : `${unknown} of unknown form, `}${inState('failed')} not imported`,
+    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped, ${unknown + inside === 0 ? '' : unknownOf}${inState('failed')} not imported`,
     ...formatsText(files),
     ...(shown.length === 0
       ? []
@@ -120,7 +122,9 @@ function unknownText(files: readonly FileReport[]): string | null {
     const more = others.length === 0 ? '' : ` and ${others.length} more`;
     return `  "${form}": ${first}${more}`;
   });
-  return [`${plural(unknown.length, 'file')} of unknown form left out:`, ...lines].join('\n');
+  const inside = files.reduce((sum, { leftOut }) => sum + leftOut.length, 0);
+  const ofThem = inside === 0 ? '' : `, ${inside} of them in archives`;
+  return [`${plural(unknown.length, 'file')} of unknown form left out${ofThem}:`, ...lines].join('\n');
 }
 
 /** Files, each with why it was not loaded. */

@@ -93,14 +93,29 @@ export function formatOf(
   fileName: string,
   isTitled = false,
 ): FileFormat | undefined {
-  const own = namesOf(header);
   const inName = fileName.toLowerCase();
+  const isMarked = hasMarks(header);
   const isOf = (format: FileFormat) =>
-    format.marks.every((mark) => own(mark) !== undefined) &&
+    isMarked(format) &&
     (format.named === undefined || inName.includes(format.named)) &&
     (format.title === undefined || isTitled || dayInName(fileName, format) !== null);
   const telling = ({ marks, named }: FileFormat) => marks.length + (named === undefined ? 0 : 2);
   return allFormats()
     .filter(isOf)
     .sort((a, b) => telling(b) - telling(a))[0];
+}
+
+/** What has to be in the name of a file of this header, one of them, because the header alone does not tell its format. */
+export const wordsInNames = (header: readonly string[]): string[] => [
+  ...new Set(
+    allFormats()
+      .filter(hasMarks(header))
+      .flatMap(({ named }) => named ?? []),
+  ),
+];
+
+/** Whether a header has the columns by which a format is recognized. */
+function hasMarks(header: readonly string[]): (format: FileFormat) => boolean {
+  const own = namesOf(header);
+  return ({ marks }) => marks.every((mark) => own(mark) !== undefined);
 }

@@ -6,7 +6,7 @@ import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
 import { type FileRow, fileDay } from './file-columns.ts';
-import { allFormats, formatOf } from './formats.ts';
+import { allFormats, formatOf, wordsInNames } from './formats.ts';
 
 /** How much of a file is looked at to find out its format. */
 const START_BYTES = 20_000;
@@ -141,6 +141,11 @@ function refuseUnknownHeader(start: string, name: string): void {
     if (values < VALUES_OF_ROW) return;
     throw badFile('has a row on the line of its header; put the end of a line between them');
   }
+  const words = wordsInNames(header);
+  if (words.length > 0)
+    throw badFile(
+      `has the columns of several formats; put ${words.map((word) => `"${word}"`).join(' or ')} into its name`,
+    );
   const lines = start.split(/\r\n?|\n/).filter((line) => line.trim() !== '');
   const [first = ''] = lines;
   const begins = lines.slice(0, LINES_BEFORE_HEADER);
@@ -218,6 +223,35 @@ function quoteNames(text: string): string {
     const found = SYMBOL_CHANGE.exec(line);
     return found?.[1]?.includes(',') === true ? `"${found[1]}"${line.slice(found[1].length)}` : line;
   });
+}
+
+/** So many bytes at the end of a file have enough lines to compare the last one with. */
+const END_BYTES = 20_000;
+const LEAST_COMPARED = 5;
+
+/**
+ * What to say of a file that ends without the end of a line, in a cell that is shorter than the same cell of the lines
+ * before, all of which are of one length or have as many decimals. Its download may have been cut; it may also be whole.
+ */
+export function cutLineText(bytes: Buffer): string[] {
+  const text = bytes.subarray(-END_BYTES).toString('latin1');
+  if (['\n', '\r', '\0', '\u001a'].some((end) => text.endsWith(end))) return [];
+  const cells = text
+    .split(/\r\n?|\n/)
+    .slice(1)
+    .map((line) => line.slice(line.lastIndexOf(',') + 1).trim());
+  const last = cells.pop() ?? '';
+  if (cells.length < LEAST_COMPARED || last === '-') return [];
+  const isShorter = (measure: (cell: string) => number) => {
+    const [size = 0, ...others] = new Set(cells.map(measure));
+    return others.length === 0 && measure(last) < size;
+  };
+  const decimals = (cell: string) => /^-?\d+\.(\d+)$/.exec(cell)?.[1]?.length ?? 0;
+  return isShorter(decimals) || isShorter(({ length }) => length)
+    ? [
+        `its last line may be cut: it ends in "${last}", and the lines before it in values such as "${cells.at(-1)}"; download it again`,
+      ]
+    : [];
 }
 
 /** The text of a file, without the U+001A that DOS put at its end. Old files have names in the code page windows-1252. */

@@ -14,7 +14,7 @@ import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
 import { columnsFor, columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
 import { allFormats, dayInName, exampleName } from './formats.ts';
-import { checkFile, parseRows } from './parse-rows.ts';
+import { checkFile, cutLineText, parseRows } from './parse-rows.ts';
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
 
 /** The file that a session was read from: the imported one, or one in an archive. */
@@ -93,9 +93,10 @@ export function readCsvFile(
   if (scanned !== null) {
     const { columns, exchange, day, rows, also, rejects } = scanned;
     const group = { byDay: new Map([[day, rows]]), alsoByDay: new Map([[day, also]]), rejects, joined: 0 };
-    return sessionsOf(exchange, group, { columns, content, warnings: [], passedOver: 0 });
+    return sessionsOf(exchange, group, { columns, content, warnings: cutLineText(bytes), passedOver: 0 });
   }
-  const { header, rows, warnings, ...titled } = parseRows(bytes, start);
+  const { header, rows, ...titled } = parseRows(bytes, start);
+  const warnings = [...titled.warnings, ...(start.hasHeader ? cutLineText(bytes) : [])];
   // A row that is a list of cells is several rows, or none.
   const first = rows.find((row) => !Array.isArray(row)) ?? rows[0];
   const isTitled = titled.day !== undefined;

@@ -8,6 +8,7 @@ import { transaction } from '../../load/database/transaction.ts';
 import { readTickers, type Tickers } from '../../load/market/stored-values.ts';
 import { explainMissingRight, migrateDatabase } from '../../load/migrate.ts';
 import { useStoredOperations } from '../../load/state/enabled-operations.ts';
+import { versionAt } from '../../load/state/loads/versions.ts';
 import { importedFileHashes } from '../../load/state/runs/outcomes.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/runs/reports.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs/runs.ts';
@@ -112,6 +113,8 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   const unread = tally.bad().filter(({ sessions }) => sessions.length === 0);
   return {
     ...report,
+    // With the loads of what follows from the rows: corporate events.
+    states: { ...report.states, after: (await versionAt(context.db.drizzle, null)).version },
     failures: [...report.failures, ...unread.map(failureOfFile)],
     files: tally.files(),
     left: tally.left(),

@@ -27,6 +27,25 @@ export default [
       'BC END DATE': 'bookClosureTo',
     },
   }),
+  // What NSE's page receives.
+  defineFormat({
+    ...list,
+    name: 'nse-actions',
+    files: ['corporates-corporateActions.json'],
+    exchange: 'NSE',
+    marks: ['symbol', 'subject', 'exDate', 'bcStartDate'],
+    columns: {
+      symbol: 'symbol',
+      series: 'series',
+      subject: 'purpose',
+      exDate: 'exDate',
+      recDate: 'recordDate',
+      comp: 'companyName',
+      faceVal: 'faceValue',
+      bcStartDate: 'bookClosureFrom',
+      bcEndDate: 'bookClosureTo',
+    },
+  }),
   // In NSE's daily archive.
   defineFormat({
     ...list,
