@@ -146,7 +146,7 @@ describe('eod import', () => {
       '1 file: 1 loaded, 0 skipped, 0 of unknown form (and 2 in archives), 0 not',
     );
     expect(archive.stderr).toContain(
-      '2 files of unknown form left out, 2 of them in archives:\n  "Date,Symbol,Client": all.zip/bulk.csv and 1 more',
+      '2 files of unknown form left out, all in archives:\n  "Date,Symbol,Client": all.zip/bulk.csv and 1 more',
     );
   });
 

@@ -123,7 +123,8 @@ function unknownText(files: readonly FileReport[]): string | null {
     return `  "${form}": ${first}${more}`;
   });
   const inside = files.reduce((sum, { leftOut }) => sum + leftOut.length, 0);
-  const ofThem = inside === 0 ? '' : `, ${inside} of them in archives`;
+  const ofThem =
+    inside === 0 ? '' : `, ${inside === unknown.length ? 'all' : `${inside} of them`} in archives`;
   return [`${plural(unknown.length, 'file')} of unknown form left out${ofThem}:`, ...lines].join('\n');
 }
 
