@@ -46,10 +46,13 @@ CREATE INDEX "circuit_breakers_symbol_idx" ON "market"."circuit_breakers" ("symb
 -- Added: hash, because no limit is set to what the source sends as an ISIN, and a btree refuses long values.
 CREATE INDEX "bhavcopy_cm_isin_idx" ON "market"."bhavcopy_cm" USING hash ("isin");
 --> statement-breakpoint
--- Added: adjusted prices look for the events of a share, and for all that have a ratio or were decided about.
+-- Added: adjusted prices look for the events of a share, for all that have a ratio or were decided about, and for those
+-- that need a review.
 CREATE INDEX "corporate_events_share_idx" ON "market"."corporate_events" ("exchange","instrument_id","ex_date");
 --> statement-breakpoint
 CREATE INDEX "corporate_events_ratio_idx" ON "market"."corporate_events" ("exchange","instrument_id","ex_date") WHERE ratio_new IS NOT NULL OR status_reason LIKE 'decided by %';
+--> statement-breakpoint
+CREATE INDEX "corporate_events_review_idx" ON "market"."corporate_events" ("exchange","instrument_id") WHERE status = 'needs_review';
 `;
 
 for (const name of readdirSync(MIGRATIONS)) {
