@@ -1,6 +1,6 @@
 import { exampleDays } from '../core/clock.ts';
+import { suggestedFactor } from '../jobs/events/suggested-factor.ts';
 import type { Issue } from '../load/state/issues.ts';
-import { suggestedFactor } from './suggested-factor.ts';
 
 const week = exampleDays();
 

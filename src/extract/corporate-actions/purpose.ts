@@ -369,7 +369,7 @@ function amountIn(clause: string): string | null {
 }
 
 /** Shares after for shares before, from the face values before and after. */
-function faceValueRatio(found: RegExpExecArray | null): ShareRatio | null {
+export function faceValueRatio(found: RegExpExecArray | null): ShareRatio | null {
   if (found === null) return null;
   const [before, after] = [found[1] as string, found[2] as string];
   const decimals = (value: string) => value.split('.')[1]?.length ?? 0;

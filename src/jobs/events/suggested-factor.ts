@@ -1,5 +1,7 @@
-const RATIO = /(\d{1,5}) ?(?::|FOR(?: EVERY)?) ?(\d{1,5})/i;
-const FACE_VALUES = /R[SE]\.? ?(\d{1,6}(?:\.\d+)?)\D*? TO \D*?(\d{1,6}(?:\.\d+)?)/i;
+import { faceValueRatio } from '../../extract/corporate-actions/purpose.ts';
+
+const RATIO = /(?<![\d.])(\d{1,5}) ?(?::|FOR(?: EVERY)?) ?(\d{1,5})(?!\.?\d)/i;
+const FACE_VALUES = /R[SE]\.? ?(\d{1,6}(?:\.\d{1,3})?)\D*? TO \D*?(\d{1,6}(?:\.\d{1,3})?)(?!\.?\d)/i;
 
 /** Factors that splits and bonuses usually have. */
 const USUAL = ['1:2', '1:3', '1:4', '1:5', '1:10', '2:3', '2:5', '3:4', '3:5', '4:5'];
@@ -20,8 +22,9 @@ const numberOf = (factor: string): number => {
  */
 export function suggestedFactor(kind: string, text: string, effect: number | null): string | null {
   if (!['split', 'consolidation', 'bonus'].includes(kind)) return null;
-  const stated = RATIO.exec(text) ?? (kind === 'bonus' ? null : FACE_VALUES.exec(text));
-  const [first, second] = [Number(stated?.[1]), Number(stated?.[2])];
+  const ratio = RATIO.exec(text)?.slice(1).map(Number);
+  const faces = kind === 'bonus' ? null : faceValueRatio(FACE_VALUES.exec(text));
+  const [first = 0, second = 0] = ratio ?? [faces?.new, faces?.old];
   if (kind === 'bonus' && first > 0 && second > 0) return `${second}:${first + second}`;
   const [less, more] = [Math.min(first, second), Math.max(first, second)];
   if (less > 0 && less < more) return kind === 'split' ? `${less}:${more}` : `${more}:${less}`;
