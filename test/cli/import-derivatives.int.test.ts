@@ -130,6 +130,14 @@ describe('files of derivatives', () => {
     expect(text.stdout).toContain('4 sessions missing in 3 ranges, 2025-03-11 to 2025-03-19');
     expect(text.stdout).toContain('"eod import" loads the files of days without one');
 
+    // With an exchange the same, and of one without rows nothing.
+    const ofExchange = ['gaps', 'bhavcopy_fo', '--exchange'];
+    expect((await runJson<Gaps>([...ofExchange, 'NFO'], options)).json.gaps).toMatchObject([gap]);
+    expect(await runCli([...ofExchange, 'BFO'], options)).toMatchObject({
+      code: 0,
+      stdout: 'no session of it is loaded yet, so none is missing\n',
+    });
+
     const { json: status } = await runJson<Status>(['status'], options);
     expect(status.operations.find(({ operation }) => operation === 'GetBhavCopyFO')).toMatchObject({
       exchange: 'NFO',
@@ -192,5 +200,50 @@ describe('files of derivatives', () => {
     expect(stdout).toMatch(/^industry_classification +NSE +a list +no day/m);
     const { json: gaps, code } = await runJson<Gaps>(['gaps', 'block_deals'], optionsFor(url));
     expect({ code, total: gaps.total }).toEqual({ code: 0, total: 0 });
+  });
+
+  test('gaps name what is not known by session, and the check of deliveries finds a day without any', async () => {
+    const { url } = await testDatabase();
+    const full = fixture('files/sec_bhavdata_full_14112024.csv');
+    const ofAnotherDay = (file: string, [from, to]: [string, string], name: string) => {
+      const path = join(temporaryFolder(), name);
+      writeFileSync(path, readFileSync(file, 'utf8').replaceAll(from, to));
+      return path;
+    };
+    const files = [
+      full,
+      ofAnotherDay(full, ['14-Nov-2024', '12-Nov-2024'], 'sec_bhavdata_full_12112024.csv'),
+      ofAnotherDay(CASH, ['2025-08-29', '2024-11-13'], 'BhavCopy_NSE_CM_0_0_0_20241113_F_0000.csv'),
+    ];
+    expect(await runCli(['import', ...files], optionsFor(url))).toMatchObject({ code: 0 });
+    expect(await runCli(['gaps'], optionsFor(url))).toMatchObject({
+      code: 0,
+      stdout:
+        'nothing is missing, 2024-11-12 to 2024-11-14\nnot known by session, so not compared: Deliveries, deliveries\n',
+    });
+    expect((await runCli(['gaps', 'corporate_actions'], optionsFor(url))).stdout).toBe(
+      'no session of it is loaded yet, so none is missing\n',
+    );
+    const range = ['--from', '2024-11-12', '--to', '2024-11-14'];
+    expect(await runCli(['reconcile', ...range], optionsFor(url))).toMatchObject({ code: 0 });
+    const { json: found } = await runJson<object[]>(
+      ['findings', '--check', 'missing_deliveries'],
+      optionsFor(url),
+    );
+    expect(found).toMatchObject([{ exchange: 'NSE', date: '2024-11-13' }]);
+  });
+
+  test('prices of an exchange have the same gaps with its name and without, and no advice where no file helps', async () => {
+    const { url } = await testDatabase();
+    await runCli(['import', fixture('files/EQ070421.CSV')], optionsFor(url));
+    const named = ['gaps', 'bhavcopy_cm', '--exchange', 'BSE'];
+    for (const command of [['gaps'], ['gaps', 'bhavcopy_cm'], named])
+      expect((await runJson<Gaps>(command, optionsFor(url))).json.total, command.join(' ')).toBe(0);
+    const movers = await runCli(
+      ['gaps', 'top_gainers_losers', '--exchange', 'BSE', '--from', '2021-04-07', '--to', '2021-04-07'],
+      optionsFor(url),
+    );
+    expect(movers.stdout).toContain('1 session missing');
+    expect(movers.stdout).not.toContain('eod import');
   });
 });

@@ -1,8 +1,16 @@
 import { systemClock } from '../../core/clock.ts';
 import { groupBy } from '../../core/iterables.ts';
+import { isInFiles } from '../../extract/files/formats.ts';
 import { type Gap, type Gaps, readGaps } from '../../jobs/runs/read-gaps.ts';
+import { type ImportedList, readLists } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
-import { findCovered, pairTitle } from '../../operations/registry.ts';
+import {
+  coveredOperations,
+  findCovered,
+  hasSessions,
+  pairTitle,
+  titleOf,
+} from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { type Column, columnsOf, plural, rangeText, table } from '../output.ts';
@@ -25,9 +33,14 @@ export async function listGaps(
   const config = await loadSettings(cli);
   const context = { config, clock: systemClock };
   const scope = await parsedLate(names, config, () => gapScope(names, flags, context, findCovered));
-  const { pending, ...found } = await readGaps(await openContext(cli, { config }), scope());
+  const opened = await openContext(cli, { config });
+  const { pending, ...found } = await readGaps(opened, scope());
   if (flags.json === true) printJson(cli, flags.all === true ? { ...found, pending } : found);
-  else print(cli, gapsText(found, flags.all === true ? pending : []));
+  else {
+    const bySession = coveredOperations.filter(hasSessions).map(({ name }) => ({ operation: name }));
+    const lists = names.length === 0 ? await readLists(opened, bySession) : [];
+    print(cli, gapsText(found, { pending: flags.all === true ? pending : [], lists, names }));
+  }
   logUnknownYears(cli, found.unknownYears);
   cli.exitCode = found.total > 0 ? EXIT.failed : EXIT.done;
 }
@@ -46,7 +59,15 @@ function ownRanges(ranges: Gaps['ranges']): string[] {
   ];
 }
 
-function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string {
+interface Beside {
+  readonly pending: readonly Gap[];
+  /** Lists, of which no session is known. */
+  readonly lists: readonly ImportedList[];
+  /** The data sets that were named. */
+  readonly names: readonly string[];
+}
+
+function gapsText(found: Omit<Gaps, 'pending'>, { pending, lists, names }: Beside): string {
   const { from, to, gaps, total, hasTradingDay } = found;
   const range = from === null || to === null ? '' : `, ${from} to ${to}`;
   const listed = [...gaps, ...pending];
@@ -55,10 +76,17 @@ function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string
     ...(listed.length === 0 ? [] : [table(COLUMNS, listed), '']),
     total === 0
       ? from === null
-        ? 'nothing is loaded yet, so nothing is missing'
+        ? names.length === 0 && lists.length === 0
+          ? 'nothing is loaded yet, so nothing is missing'
+          : `no session${names.length === 0 ? '' : ' of it'} is loaded yet, so none is missing`
         : [`nothing is missing${range}`, ...ownRanges(found.ranges)].join('\n')
       : `${plural(total, 'session')} missing in ${plural(gaps.length, 'range')}${range}`,
-    ...(gaps.some(({ reason }) => reason === 'not_imported')
+    ...(lists.length === 0
+      ? []
+      : [
+          `not known by session, so not compared: ${[...new Set(lists.map(({ operation }) => titleOf(operation)))].join('; ')}`,
+        ]),
+    ...(gaps.some(({ reason, operation }) => reason === 'not_imported' && isInFiles(operation))
       ? ['"eod import" loads the files of days without one']
       : []),
     ...found.observed.map(

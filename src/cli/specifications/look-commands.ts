@@ -27,7 +27,7 @@ const gapScope: Pick<Specification, 'args'> & { readonly options: readonly Optio
   options: [
     ...rangeOptions({
       from: 'first day (default: the first day loaded, for each operation and exchange)',
-      to: 'last day (default: the last published session)',
+      to: 'last day (default: the last published session; without requests, the last imported)',
     }),
     exchangeOption(),
     jsonOption(),

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { fullYear, MONTHS } from '../../core/days.ts';
 import { CODE } from '../../core/package-folders.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
-import { ownFormats } from '../../operations/registry.ts';
+import { dataSetNamed, ownFormats } from '../../operations/registry.ts';
 
 /** Those of the catalogue are beside its operations, which a database need not have enabled. */
 const FOLDERS = [join(CODE, 'extract', 'files', 'formats'), join(CODE, 'operations', 'catalogue', 'files')];
@@ -31,6 +31,11 @@ export const FORMATS: readonly FileFormat[] = (
 
 /** Also those of the user's folder, which come first. */
 export const allFormats = (): readonly FileFormat[] => [...ownFormats, ...FORMATS];
+
+/** True if files of a known format have records of a data set. */
+export const isInFiles = (name: string): boolean =>
+  dataSetNamed(name).udiff !== undefined ||
+  allFormats().some(({ dataSet, also }) => dataSet === name || also?.dataSet === name);
 
 /** A name of which only letters and digits count. */
 const bare = (name: string) => name.toLowerCase().replace(/[^a-z0-9]+/g, '');

@@ -104,12 +104,14 @@ async function completenessScope(
 ): Promise<CompletenessScope> {
   const all = { expected: scheduledPairs(context.config), others: true };
   if (operations === undefined) return { ...all, from, to };
-  if (exchanges === undefined) {
-    if (to === undefined || operations.every(({ name }) => isRequested(name))) return { ...all, from, to };
-    // Of what files alone fill, a day that is named is missing also if it is after the last one.
-    const expected = (await listExpectedPairs(context, all)).filter(isNamed);
-    return { expected, areNamed: true, others: false, from, to };
-  }
+  const known = (await listExpectedPairs(context, all)).filter(isNamed);
+  const isEachRequested = operations.every(({ name }) => isRequested(name));
+  // What is known of these pairs has the same range whether an exchange is named or not.
+  if (known.length > 0 && to === undefined) return { ...all, from, to };
+  if (exchanges === undefined && isEachRequested) return { ...all, from, to };
+  // Of what files alone fill, a day that is named is missing also if it is after the last one.
+  if (exchanges === undefined || !isEachRequested)
+    return { expected: known, areNamed: true, others: false, from, to };
   // The user names both: all combinations are expected, whether they are scheduled or not.
   const expected = operations.flatMap(({ name }) =>
     exchanges.map((exchange) => ({ operation: name, exchange })),

@@ -52,6 +52,30 @@ const lostDay = (dataSet: DataSet): Check => {
 
 export const lostDayChecks = (): Check[] => listingDays().map(lostDay);
 
+/**
+ * Some files have the records of a second table as well, others of the same day do not. It has no sessions of its own, so
+ * that nothing else says which of its days are missing.
+ */
+export const missingBesideChecks = (): Check[] =>
+  dataSets.flatMap(({ name, alsoInFiles = [] }) =>
+    alsoInFiles.map(({ name: table, dateColumn }) => {
+      const row = (where: string) =>
+        `(select 1 from market.${quote(table)} t where t.exchange = c.exchange and t.${quote(dateColumn ?? '')} ${where} limit 1)`;
+      return {
+        name: `missing_${table}`,
+        severity: 'warning',
+        operation: name,
+        rule: `Between the first and the last day of ${table}, each loaded day of ${name} has some.`,
+        dated: true,
+        sql: `
+    select c.exchange, c.day as date, '' as instrument, 'rows of ${table}' as expected, 'no row' as found
+      from (${loadedSessionsSql(name)}) as c
+     where c.records > 0 and c.day between $1 and $2 and ${row('= c.day')} is null
+       and ${row('< c.day')} = 1 and ${row('> c.day')} = 1`,
+      };
+    }),
+  );
+
 /** Loaded days of a data set and exchange that have no row. */
 interface LostDays extends Pair, DayRange {
   readonly days: number;

@@ -4,7 +4,7 @@ import { fromOperations } from '../../../operations/registry.ts';
 import type { Severity } from '../../state/findings.ts';
 import { activityChecks } from './activity-checks.ts';
 import { companyChecks } from './company-checks.ts';
-import { lostDayChecks, rowCountChecks } from './count-checks.ts';
+import { lostDayChecks, missingBesideChecks, rowCountChecks } from './count-checks.ts';
 import { eventChecks } from './event-checks.ts';
 import { priceChecks } from './prices.ts';
 import type { Check } from './quality-check.ts';
@@ -14,6 +14,7 @@ export const checks: () => readonly Check[] = fromOperations(() => [
   ...priceChecks,
   ...rowCountChecks,
   ...lostDayChecks(),
+  ...missingBesideChecks(),
   ...activityChecks,
   ...companyChecks,
   ...eventChecks,
