@@ -118,7 +118,7 @@ test('Data has the rows of each session, and the prices of a share, by the name 
 test('Issues lists what needs a person, each with the command that settles it; of one kind every detail', async () => {
   const html = await (await fetch(`${url}/issues`)).text();
   const text = await textOf('/issues');
-  expect(text).toMatch(/Issues 1 corporate action, 1 finding, 1 reject, 1 suspicious response[,.]/);
+  expect(text).toMatch(/Issues 4 issues: 1 corporate action, 1 finding, 1 reject, 1 suspicious response[;.]/);
   const commands = [...html.matchAll(/<code class="command">([^<]*)/g)].map(([, command]) => command);
   expect(commands).toEqual(
     expect.arrayContaining([

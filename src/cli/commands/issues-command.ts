@@ -1,6 +1,6 @@
 import { percentText } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
-import { ISSUE_KINDS, ISSUE_NOUNS } from '../../load/state/issue-kinds.ts';
+import { ISSUE_KINDS, issueCountsText } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { titleOf } from '../../operations/registry.ts';
@@ -32,7 +32,6 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
   const total = counts.reduce((sum, one) => sum + one.issues, 0);
   const isFiltered = kind !== undefined || flags.exchange !== undefined;
   if (total === 0) return print(cli, await noneText({ db }, isFiltered));
-  const list = counts.map((one) => plural(one.items, ISSUE_NOUNS[one.kind])).join(', ');
   const more = total > issues.length ? `; the first ${count(issues.length)} listed, --limit shows more` : '';
   const actions = issues.filter((one) => one.kind === 'corporate_action');
   const lists = [...new Set(issues.filter((one) => one.items > 1).map((one) => `"eod ${one.kind}s"`))];
@@ -41,7 +40,7 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
     [
       ...issues.map(issueText),
       '',
-      wrap(`${plural(total, 'issue')}: ${list}${more}`),
+      wrap(`${issueCountsText(counts)}${more}`),
       ...(lists.length > 0 ? [`each of several is listed by ${lists.join(' and ')}`] : []),
       ...factorNotes(issues),
       ...(actions.some(({ effect }) => effect !== null && effect < 5)

@@ -1,3 +1,5 @@
+import { count, plural } from '../../core/wording.ts';
+
 // Apart from the table, because the command line names them before it opens a database.
 
 /** The kinds of what needs a person, with how each is called. */
@@ -12,3 +14,15 @@ export const ISSUE_NOUNS = {
 export type IssueKind = keyof typeof ISSUE_NOUNS;
 
 export const ISSUE_KINDS = Object.keys(ISSUE_NOUNS) as [IssueKind, ...IssueKind[]];
+
+/** How many issues there are, and of each kind: `472 issues: 468 corporate actions, 4 with 10 findings`. */
+export function issueCountsText(
+  counts: readonly { readonly kind: IssueKind; readonly issues: number; readonly items: number }[],
+): string {
+  const total = counts.reduce((sum, one) => sum + one.issues, 0);
+  const kinds = counts.map(({ kind, issues, items }) => {
+    const noun = plural(items, ISSUE_NOUNS[kind]);
+    return issues === items ? noun : `${count(issues)} with ${noun}`;
+  });
+  return `${plural(total, 'issue')}: ${kinds.join(', ')}`;
+}

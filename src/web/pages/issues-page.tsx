@@ -1,6 +1,6 @@
 import { count, percentText, plural, sentenceCase } from '../../core/wording.ts';
 import { type CheckedDays, listFindings, readCheckedDays } from '../../load/state/findings.ts';
-import { ISSUE_KINDS, ISSUE_NOUNS } from '../../load/state/issue-kinds.ts';
+import { ISSUE_KINDS, ISSUE_NOUNS, issueCountsText } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, listIssues } from '../../load/state/issues.ts';
 import { openRejects } from '../../load/state/rejects.ts';
 import {
@@ -35,7 +35,7 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
   ]);
   const total = counts.reduce((sum, one) => sum + one.issues, 0);
   const found = [
-    ...counts.map((one) => plural(one.items, ISSUE_NOUNS[one.kind])),
+    ...(total > 0 ? [issueCountsText(counts)] : []),
     ...(changes.length > 0 ? [plural(changes.length, 'changed field')] : []),
     ...(checked.unchecked > 0 ? [plural(checked.unchecked, 'unchecked day')] : []),
   ];
@@ -49,7 +49,7 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
     main: (
       <>
         <Heading title="Issues">
-          {found.length === 0 ? 'Nothing needs a person.' : `${found.join(', ')}.`}
+          {found.length === 0 ? 'Nothing needs a person.' : `${found.join('; ')}.`}
         </Heading>
         {total === 0 ? null : (
           <>
