@@ -312,7 +312,7 @@ test('index closes, deals, new highs, and securities under ban', () => {
   expect(read('Block-Deals-01-10-2026-to-31-10-2026.csv', deals)[0]?.dataSet).toBe('GetBlockDeals');
   expect(read('deals.csv', deals)[0]?.dataSet).toBe('GetBulkDeals');
   expect(() => read('deals.csv', deals.replaceAll(/,(?:Remarks|-)$/gm, ''))).toThrow(
-    'not a file of a known format',
+    'put "bulk" or "block" into its name',
   );
   const ofBse =
     'Deal Date,Security Code,Security Name,Client Name,Deal Type *,Quantity,Price **\n07/10/2026,500325,RELIANCE,A FUND,B,7000,1400.50\n';

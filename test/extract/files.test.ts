@@ -105,7 +105,7 @@ describe('formats', () => {
     ]);
     // Records are missing although each line is whole; a line that is not; the last line is cut.
     expect((await read('MTO.DAT', old(5)))[0]?.warnings).toEqual([
-      'its header counts 5 records, but it has 3',
+      'MTO.DAT of 2011-07-01: its header counts 5 records, but it has 3',
     ]);
     const odd = await read('MTO.DAT', old(5, '20,3,ACC,9,8\r\n20,4,ABB,EQ,1,1,100.00\r\n'));
     expect(odd[0]?.rejects.map(({ problems }) => problems[0]?.path)).toEqual(['DELIVERABLE_QUANTITY']);

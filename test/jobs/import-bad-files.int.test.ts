@@ -68,7 +68,11 @@ describe('of bad files only they fail, named with the reason', () => {
       [`${whole.slice(0, -1)}\n`, []],
       [
         whole.slice(0, -1),
-        [expect.stringMatching(/^its last line may be cut: it ends in "\d+\.\d", .*download it again$/)],
+        [
+          expect.stringMatching(
+            /^sec_bhavdata_full_14112024.csv of 2024-11-14: its last line may be cut: it ends in "\d+\.\d", .*download it again$/,
+          ),
+        ],
       ],
       [whole.slice(0, -3), [expect.stringContaining('its last line may be cut')]],
       [whole.replace(/[^,]*$/, ' -'), []],

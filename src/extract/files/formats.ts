@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { fullYear, MONTHS } from '../../core/days.ts';
+import { fullYear, isDay, MONTHS } from '../../core/days.ts';
 import { CODE } from '../../core/package-folders.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 import { dataSetNamed, ownFormats } from '../../operations/registry.ts';
@@ -83,6 +83,16 @@ export function dayInName(name: string, { files }: Pick<FileFormat, 'files'>): s
     });
   });
   return new Set(days).size === 1 ? (days[0] ?? null) : null;
+}
+
+/** The day that the name of a file gives to its rows, with the exchange; null if its rows have it, or an archive's names. */
+export function dayOfName(path: string): { readonly exchange: string; readonly day: string } | null {
+  if (/\.zip$/i.test(path)) return null;
+  for (const format of allFormats()) {
+    const day = format.day !== undefined && format.bySession ? dayInName(path, format) : null;
+    if (day !== null && isDay(day)) return { exchange: format.exchange ?? 'NSE', day };
+  }
+  return null;
 }
 
 /** A name of a file of a format. */

@@ -153,12 +153,11 @@ export function readCsvFile(
     const joined = Array.isArray(row) ? splitJoinedRows(row, header, { isRow: isRowOf, endsBlank }) : null;
     for (const one of joined ?? [row]) take(one, position);
   });
-  const skipped = passedOver === 0 ? [] : [`lines skipped: ${passedOver}; they ${needed?.because}`];
   return [...groups].flatMap(([exchange, group], at) =>
     sessionsOf(exchange, group, {
       columns,
       content,
-      warnings: [...warnings, ...skipped],
+      warnings,
       passedOver: at === 0 ? passedOver : 0,
     }),
   );
@@ -308,6 +307,10 @@ function sessionsOf(
   const parts = format.bySession
     ? days.map(([day, rows]) => ({ day, to: day, rows }))
     : [{ day: all[0] as string, to: all.at(-1) as string, rows: days.flatMap(([, rows]) => [...rows]) }];
+  // Summed over the files of an import, so without a name.
+  const skipped =
+    passedOver === 0 ? [] : [`lines skipped: ${passedOver}; they ${format.passedOverWithout?.because}`];
+  const named = format.bySession ? `${content.name} of ${parts[0]?.day}` : content.name;
   return parts.map(({ day, to, rows }, at) => ({
     format: format.name,
     rank: format.bySession ? format.rank : null,
@@ -320,7 +323,7 @@ function sessionsOf(
       format.also === undefined || columns.also === null
         ? null
         : { table: dataSetNamed(format.also.dataSet).shapes[0].table, rows: alsoByDay.get(day) ?? [] },
-    warnings: at === 0 ? warnings : [],
+    warnings: at === 0 ? [...warnings.map((one) => `${named}: ${one}`), ...skipped] : [],
     passedOver: at === 0 ? passedOver : 0,
     content,
     rejects: at === 0 ? rejects : [],

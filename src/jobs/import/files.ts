@@ -22,6 +22,8 @@ export interface ImportFile extends FoundFile {
   /** SHA-256 in hex; null where the file cannot be read. */
   readonly hash: string | null;
   readonly error: string | null;
+  /** What is odd about its name. */
+  readonly warning?: string;
 }
 
 /**

@@ -1,6 +1,8 @@
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
+import { groupBy } from '../../core/iterables.ts';
+import { dayOfName } from '../../extract/files/formats.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import { MOST_BYTES, newUnpackLimit, type UnknownFile } from '../../extract/files/unpack.ts';
 import { takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
@@ -9,7 +11,7 @@ import { readTickers, type Tickers } from '../../load/market/stored-values.ts';
 import { explainMissingRight, migrateDatabase } from '../../load/migrate.ts';
 import { useStoredOperations } from '../../load/state/enabled-operations.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
-import { importedFileHashes } from '../../load/state/runs/outcomes.ts';
+import { importedFiles } from '../../load/state/runs/outcomes.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/runs/reports.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs/runs.ts';
 import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
@@ -187,24 +189,51 @@ function createTally(runId: number, total: number, { onProgress, strict }: Impor
   };
 }
 
-/** Leaves out and reports files that cannot be read, were imported before, or have the same content as another. */
+/**
+ * Leaves out and reports files that cannot be read, were imported before, or have the same content as another.
+ *
+ * Where only the name says the day, one content under two days is a wrong name somewhere: a day without trading loses, and
+ * between trading days nothing decides.
+ */
 async function selectNewFiles(
-  context: Context,
+  { db, calendar }: Context,
   files: readonly ImportFile[],
   force: boolean,
   tally: Tally,
 ): Promise<ImportFile[]> {
-  const before = force ? new Set<string>() : await importedFileHashes(context.db.drizzle);
+  const before = force ? new Map<string, string[]>() : await importedFiles(db.drizzle);
+  const paths = groupBy(files, ({ hash }) => hash);
   const here = new Map<string, string>();
-  return files.filter(({ path, hash, error }) => {
-    if (hash === null) tally.add(notLoaded(path, 'failed', error ?? 'cannot be read'));
-    else if (before.has(hash)) tally.add(notLoaded(path, 'skipped', IMPORTED_BEFORE));
-    else if (here.has(hash)) tally.add(notLoaded(path, 'skipped', `the same content as ${here.get(hash)}`));
-    else {
-      here.set(hash, path);
-      return true;
+  const isOpen = (named: NonNullable<ReturnType<typeof dayOfName>>) =>
+    calendar.listed.isSession(named.exchange, named.day);
+  return files.flatMap((file) => {
+    const { path, hash, error } = file;
+    const leaveOut = (why: string) => {
+      tally.add(notLoaded(path, hash === null ? 'failed' : 'skipped', why));
+      return [];
+    };
+    if (hash === null) return leaveOut(error ?? 'cannot be read');
+    const named = dayOfName(path);
+    const isSame = (other: string) => dayOfName(other)?.day === named?.day;
+    const imported = before.get(hash) ?? [];
+    if (imported.some(isSame)) return leaveOut(IMPORTED_BEFORE);
+    const first = here.get(`${hash} ${named?.day}`);
+    if (first !== undefined) return leaveOut(`the same content as ${first}`);
+    const others = [...imported, ...(paths.get(hash) ?? []).map((one) => one.path)].flatMap((other) => {
+      const its = dayOfName(other);
+      return named === null || its === null || its.day === named.day ? [] : [{ ...its, path: other }];
+    });
+    const open = others.find(isOpen);
+    if (named !== null && open !== undefined && !isOpen(named)) {
+      return leaveOut(`the same content as ${open.path}, and ${named.day} is no trading day`);
     }
-    return false;
+    here.set(`${hash} ${named?.day}`, path);
+    // A day without trading is left out, too, unless it was imported before.
+    const other =
+      open ?? others.find((one) => imported.includes(one.path) || (named !== null && !isOpen(named)));
+    if (named === null || other === undefined) return [file];
+    const warning = `${path} and ${other.path} have the same content, but ${named.day} and ${other.day} in their names: one of them is wrong`;
+    return [{ ...file, warning }];
   });
 }
 

@@ -5,6 +5,7 @@ import { comesBefore, fileOrder, type Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { badFile } from '../../extract/diagnostics.ts';
+import { dayOfName } from '../../extract/files/formats.ts';
 import { type FileSession, roundedColumns } from '../../extract/files/read-file.ts';
 import {
   MOST_BYTES,
@@ -307,7 +308,7 @@ async function importSession(
   context: Context,
   { file, window, position, session, tickers, readKept, csv }: Load,
 ): Promise<RecordCounts | null> {
-  const { clock, config, db } = context;
+  const { calendar, clock, config, db } = context;
   const calledAt = clock.now();
   const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
   const symbols = await symbolsFor(db.pool, session, tickers);
@@ -315,6 +316,15 @@ async function importSession(
   const order = orderOf(session, file);
   const { name, bytes } = session.content;
   const own = { name, path: file.path, bytes: bytes.length, read };
+  const odd = session.rows.length > 0 && dayOfName(file.path)?.day === session.day ? file.warning : undefined;
+  // The calendar without what prices have shown: else the order of files would decide.
+  const isClosed = session.rank !== null && !calendar.listed.isSession(session.exchange, session.day);
+  const ofDay = [
+    ...(odd === undefined ? [] : [odd]),
+    ...(isClosed
+      ? [`${nameOf(own)}: ${session.day} is no trading day of ${session.exchange} in the calendar`]
+      : []),
+  ];
   const differing =
     order === undefined || order.rank === null
       ? []
@@ -322,7 +332,7 @@ async function importSession(
   return storeResponse(context, {
     window,
     ...read,
-    extracted: { ...read.extracted, warnings: [...read.extracted.warnings, ...differing] },
+    extracted: { ...read.extracted, warnings: [...read.extracted.warnings, ...ofDay, ...differing] },
     position,
     calledAt,
     bytes: 0,

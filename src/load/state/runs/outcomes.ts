@@ -106,16 +106,18 @@ export async function medianWindowSeconds(db: NodePgDatabase): Promise<number | 
   return found?.seconds ?? null;
 }
 
-/** SHA-256 hashes of the files that an import has loaded in full. */
-export async function importedFileHashes(db: NodePgDatabase): Promise<Set<string>> {
+/** The files that an import has loaded in full: their paths by the SHA-256 hash of their content. */
+export async function importedFiles(db: NodePgDatabase): Promise<Map<string, string[]>> {
   const found = await db
-    .selectDistinct({ hash: sql<string>`${windows.source_hash}` })
+    .selectDistinct({ hash: sql<string>`${windows.source_hash}`, path: sql<string>`${windows.source_file}` })
     .from(windows)
     .innerJoin(runs, and(eq(runs.id, windows.run_id), eq(runs.kind, 'import')))
     .where(isNotNull(windows.source_hash))
-    .groupBy(windows.source_hash, windows.run_id)
+    .groupBy(windows.source_hash, windows.source_file, windows.run_id)
     .having(sql`bool_and(${windows.state} in ('loaded', 'empty'))`);
-  return new Set(found.map(({ hash }) => hash));
+  const paths = new Map<string, string[]>();
+  for (const { hash, path } of found) paths.set(hash, [...(paths.get(hash) ?? []), path]);
+  return paths;
 }
 
 interface EmptySessions extends Pair, DayRange {
