@@ -239,6 +239,21 @@ COMMENT ON VIEW etl.event_lists IS 'From which ex-date on the lists of corporate
 COMMENT ON COLUMN etl.event_lists.exchange IS 'Exchange.';
 COMMENT ON COLUMN etl.event_lists.known_from IS 'The first ex-date of its lists.';
 
+-- An exchange has ex-dates in each month, so that lists which have none of a month lack them.
+CREATE OR REPLACE VIEW etl.unlisted_days AS
+  SELECT d.exchange, d.ex_date AS listed_to, coalesce(d.next, 'infinity') AS listed_from
+    FROM (SELECT l.exchange, l.ex_date, lead(l.ex_date) OVER (PARTITION BY l.exchange ORDER BY l.ex_date) AS next
+            FROM (SELECT n.exchange, n.ex_date FROM market.corporate_action_notices n WHERE n.stated_kind = ''
+                  UNION SELECT a.exchange, a.prov_xdate FROM market.corporate_actions a WHERE a.prov_xdate IS NOT NULL) AS l) AS d
+   CROSS JOIN LATERAL (SELECT min(b.trade_date) AS first, max(b.trade_date) AS last FROM market.bhavcopy_cm b WHERE b.exchange = d.exchange) AS p
+   -- The first condition, which the second includes, leaves few rows to look for sessions of.
+   WHERE coalesce(d.next, 'infinity') > d.ex_date + 30
+     AND least(coalesce(d.next, 'infinity'), p.last) > greatest(d.ex_date, p.first) + 30;
+COMMENT ON VIEW etl.unlisted_days IS 'More than 30 days in a row, between the first and the last session of an exchange, of which its lists of corporate actions have no ex-date: earlier adjusted prices lack their splits and bonuses.';
+COMMENT ON COLUMN etl.unlisted_days.exchange IS 'Exchange.';
+COMMENT ON COLUMN etl.unlisted_days.listed_to IS 'The last listed ex-date before them.';
+COMMENT ON COLUMN etl.unlisted_days.listed_from IS 'The first one after them; infinity if there is none.';
+
 CREATE OR REPLACE VIEW market.prices_adjusted AS
   SELECT p.instrument_id, p.exchange, p.symbol, p.series, p.isin, p.trade_date, round(p.open_price, 4) AS open_price, round(p.high_price, 4) AS high_price,
          round(p.low_price, 4) AS low_price, round(p.close_price, 4) AS close_price, p.traded_quantity, p.price_factor, p.unadjusted_close_price,

@@ -145,10 +145,36 @@ test('what lists of events say is not looked for where nobody selects it', async
     ).rows
       .map((row) => row['QUERY PLAN'])
       .join();
-  expect(await plan('has_unreviewed_event')).toContain('needs_review');
+  expect(await plan('has_unreviewed_event')).toContain('events_review_idx');
   expect(await plan('is_before_event_lists')).toContain('corporate_action_notices');
-  expect(await plan('trade_date, close_price, price_factor')).not.toMatch(/needs_review|notices/);
+  expect(await plan('trade_date, close_price, price_factor')).not.toMatch(/review|notices/);
 });
+
+interface Choice {
+  readonly from?: string;
+  readonly exchanges?: string[];
+}
+
+async function findingsOf(context: Awaited<ReturnType<typeof openStore>>, check: string) {
+  await checkQuality(context, { from: '2024-06-03', to: '2024-06-03' });
+  return (await listFindings(context.db.drizzle, { check, limit: 9 })).findings;
+}
+
+/** What an export of adjusted prices warns of. */
+async function noticesOf(context: Awaited<ReturnType<typeof openStore>>, choice: Choice) {
+  const fileFor = () => join(temporaryFolder(), 'prices.csv');
+  const request = { table: 'prices_adjusted', format: 'csv', byYear: false, doubles: true } as const;
+  const all = { ...request, ...choice, fileFor, onPartial: () => undefined };
+  const limits = { timeoutMs: 0, signal: new AbortController().signal };
+  return (await exportTable(context.db, all, limits, () => undefined)).notices;
+}
+
+/** A list of NSE with a bonus on each of these days, such as 03-Jun-2024. */
+const list = (name: string, ...days: readonly string[]) =>
+  newFile(name, [
+    'SYMBOL,COMPANY NAME,SERIES,PURPOSE,FACE VALUE,EX-DATE,RECORD DATE,BOOK CLOSURE START DATE,BOOK CLOSURE END DATE',
+    ...days.map((day) => `TCS,TCS LTD,EQ,Bonus 1:1,1,${day},${day},-,-`),
+  ]);
 
 test('prices before the first list of the exchange are marked, found by checks, and warned of by exports', async () => {
   const context = await openStore();
@@ -162,23 +188,8 @@ test('prices before the first list of the exchange are marked, found by checks, 
         'select trade_date::text as day from market.prices_adjusted where is_before_event_lists order by 1',
       )
     ).rows.map(({ day }) => day);
-  const findings = async () => {
-    await checkQuality(context, { from: '2024-06-03', to: '2024-06-03' });
-    return (await listFindings(context.db.drizzle, { check: 'before_event_lists', limit: 9 })).findings;
-  };
-  const notices = async (choice: { from?: string; exchanges?: string[] }) => {
-    const fileFor = () => join(temporaryFolder(), 'prices.csv');
-    const request = { table: 'prices_adjusted', format: 'csv', byYear: false, doubles: true } as const;
-    const all = { ...request, ...choice, fileFor, onPartial: () => undefined };
-    return (
-      await exportTable(
-        context.db,
-        all,
-        { timeoutMs: 0, signal: new AbortController().signal },
-        () => undefined,
-      )
-    ).notices;
-  };
+  const findings = () => findingsOf(context, 'before_event_lists');
+  const notices = (choice: Choice) => noticesOf(context, choice);
   // Without any list; a list of a user's own is none of the exchange.
   const own = newFile('own.csv', [
     'exchange,symbol,ex_date,kind,ratio,note',
@@ -191,11 +202,6 @@ test('prices before the first list of the exchange are marked, found by checks, 
     'no list of corporate actions of NSE is loaded: its prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)',
   ]);
 
-  const list = (name: string, day: string) =>
-    newFile(name, [
-      'SYMBOL,COMPANY NAME,SERIES,PURPOSE,FACE VALUE,EX-DATE,RECORD DATE,BOOK CLOSURE START DATE,BOOK CLOSURE END DATE',
-      `TCS,TCS LTD,EQ,Bonus 1:1,1,${day},${day},-,-`,
-    ]);
   await importInto(context, [list('CF-CA-2.csv', '03-Jun-2024')]);
   expect(await marked()).toEqual(['2024-05-31']);
   expect(await findings()).toMatchObject([
@@ -213,6 +219,45 @@ test('prices before the first list of the exchange are marked, found by checks, 
 
   await importInto(context, [list('CF-CA-1.csv', '31-May-2024')]);
   expect([await marked(), await findings(), await notices({})]).toEqual([[], [], []]);
+});
+
+test('prices that go on for more than 30 days without a listed ex-date are found by checks, and warned of by exports', async () => {
+  const context = await openStore();
+  const found = async () =>
+    (await findingsOf(context, 'after_event_lists')).map((one) => [one.date, one.found]).sort();
+  const lacking = 'earlier adjusted prices lack the splits and bonuses of that time';
+  const notice = (when: string) =>
+    `the loaded lists of corporate actions of NSE have no ex-date ${when}: prices before that time lack its splits and bonuses, unless another exchange or a list of your own has them`;
+  await importInto(context, [
+    prices('2024-06-03', ['TCS', 90, 100, 100]),
+    prices('2024-07-03', ['TCS', 100, 99, 99]),
+    list('CF-CA-1.csv', '03-Jun-2024'),
+  ]);
+  expect([await found(), await noticesOf(context, {})]).toEqual([[], []]);
+
+  await importInto(context, [prices('2024-07-04', ['TCS', 99, 99, 99])]);
+  expect(await found()).toEqual([['2024-06-03', `none after 2024-06-03: ${lacking}`]]);
+  expect(await noticesOf(context, {})).toEqual([notice('after 2024-06-03')]);
+  expect(await noticesOf(context, { exchanges: ['BSE'] })).toEqual([]);
+
+  // An announced ex-date of later days does not fill the days until then, nor does a list of a user's own.
+  await importInto(context, [
+    list('CF-CA-2.csv', '30-Aug-2024'),
+    newFile('own.csv', ['exchange,symbol,ex_date,kind,ratio,note', 'NSE,TCS,2024-06-20,bonus,1:1,']),
+  ]);
+  expect(await found()).toEqual([['2024-06-03', `none between 2024-06-03 and 2024-08-30: ${lacking}`]]);
+
+  await importInto(context, [prices('2024-12-02', ['TCS', 99, 99, 99])]);
+  expect((await found()).map(([day]) => day)).toEqual(['2024-06-03', '2024-08-30']);
+  expect(await noticesOf(context, {})).toEqual([
+    notice('after 2024-08-30 (and in 1 earlier stretch of days)'),
+  ]);
+  expect(await noticesOf(context, { from: '2024-08-30' })).toEqual([notice('after 2024-08-30')]);
+
+  await importInto(context, [
+    list('CF-CA-3.csv', '01-Jul-2024', '31-Jul-2024', '20-Sep-2024', '20-Oct-2024', '19-Nov-2024'),
+  ]);
+  expect([await found(), await noticesOf(context, {})]).toEqual([[], []]);
 });
 
 /** A session of NSE: symbol, previous close, open and close of each share. */

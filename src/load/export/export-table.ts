@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import pg, { type ClientBase, type PoolClient } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { usageError } from '../../core/errors.ts';
+import { plural } from '../../core/wording.ts';
 import type { Database } from '../database/database.ts';
 import { type ReadLimits, readOnly } from '../database/read-only.ts';
 import {
@@ -100,6 +101,7 @@ export function exportTable(
           ...write.notices,
           ...(missing.length === 0 ? [] : [notice]),
           ...(await beforeEventLists(client, relation, request)),
+          ...(await afterEventLists(client, relation, request)),
         ],
       };
     } finally {
@@ -231,6 +233,28 @@ async function beforeEventLists(
       ? `no list of corporate actions of ${exchange} is loaded: its prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)`
       : `the loaded lists of corporate actions of ${exchange} begin on ${known}: earlier prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)`,
   );
+}
+
+/** The same of events on days that the lists of an exchange do not have. */
+async function afterEventLists(
+  client: ClientBase,
+  relation: Relation,
+  { from, exchanges }: RowChoice,
+): Promise<string[]> {
+  if (relation.columns.every(({ name }) => name !== 'is_before_event_lists')) return [];
+  const { rows } = await client.query<{ exchange: string; stretches: string[] }>(
+    `select exchange, array_agg(
+              case when listed_from = 'infinity' then 'after ' || listed_to else format('between %s and %s', listed_to, listed_from) end
+              order by listed_to desc) as stretches
+       from etl.unlisted_days
+      where ($1::text[] is null or exchange = any ($1)) and listed_from > coalesce($2, '-infinity'::date)
+      group by exchange order by exchange`,
+    [exchanges ?? null, from ?? null],
+  );
+  return rows.map(({ exchange, stretches: [latest, ...others] }) => {
+    const older = others.length === 0 ? '' : ` (and in ${plural(others.length, 'earlier stretch')} of days)`;
+    return `the loaded lists of corporate actions of ${exchange} have no ex-date ${latest}${older}: prices before that time lack its splits and bonuses, unless another exchange or a list of your own has them`;
+  });
 }
 
 /** The chosen symbols that none of the chosen rows has. */

@@ -190,9 +190,23 @@ const beforeEventLists: Check = {
      where p.first < l.known_from`,
 };
 
+const afterEventLists: Check = {
+  name: 'after_event_lists',
+  severity: 'warning',
+  operation: 'CorporateEvents',
+  rule: 'Where lists of corporate actions of an exchange are loaded, they have an ex-date of every 30 days as long as its prices go on.',
+  dated: false,
+  sql: `
+    select exchange, listed_to as date, '' as instrument, 'an ex-date within 30 days, as prices go on' as expected,
+           format('none %s: earlier adjusted prices lack the splits and bonuses of that time',
+             case when listed_from = 'infinity' then 'after ' || listed_to else format('between %s and %s', listed_to, listed_from) end) as found
+      from etl.unlisted_days`,
+};
+
 export const eventChecks: readonly Check[] = [
   unexplainedGap,
   factorWithoutGap,
   sameEventDiffers,
   beforeEventLists,
+  afterEventLists,
 ];
