@@ -1,7 +1,7 @@
 import { isTooOld } from '../core/errors.ts';
 import type { Pair } from '../core/exchanges.ts';
 import { groupBy } from '../core/iterables.ts';
-import { emptySessionsText, type Retry, retryText, runStateText } from '../core/wording.ts';
+import { emptySessionsText, type Retry, retryText, runDaysText, runStateText } from '../core/wording.ts';
 import type { Forecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
 import { listedAs, pairTitle, titleOf } from '../operations/registry.ts';
@@ -56,11 +56,12 @@ export function runText(report: ReportedRun, timeZone: string): string {
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
   const ended = runStateText(report) === report.state ? report.state : 'completed without records';
   return [
-    `run ${runId} (${kind}, ${rangeText(report)}): ${ended} after ${seconds} s`,
+    `run ${runId} (${runDaysText(report)}): ${ended} after ${seconds} s`,
     `${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
     `started ${momentText(startedAt, timeZone)} (${timeZone})`,
-    '',
-    fittedTable(NAME, COUNTS, [...report.operations, total], pairTitle),
+    ...(report.operations.length === 0
+      ? []
+      : ['', fittedTable(NAME, COUNTS, [...report.operations, total], pairTitle)]),
     '',
     `database state ${stateText(states)}`,
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),

@@ -35,6 +35,16 @@ export function rangeText({ from, to }: DayRange): string {
   return from === to ? from : `${from} to ${to}`;
 }
 
+/** Whether a run has days: an import that loaded nothing has only that on which it was started. */
+export const hasDays = (run: {
+  readonly kind: string;
+  readonly windows: { readonly total: number };
+}): boolean => run.kind !== 'import' || run.windows.total > 0;
+
+/** The kind and the days of a run, such as `import, 2025-02-27`. */
+export const runDaysText = (run: Parameters<typeof hasDays>[0] & DayRange): string =>
+  hasDays(run) ? `${run.kind}, ${rangeText(run)}` : run.kind;
+
 /** `empty on 5 sessions that should have data (2025-02-20 to 2025-02-27)`. */
 export function emptySessionsText({ sessions, ...range }: DayRange & { readonly sessions: number }): string {
   return `empty on ${plural(sessions, 'session')} that should have data (${rangeText(range)})`;

@@ -80,6 +80,19 @@ describe('files of derivatives', () => {
     expect(again.stderr).not.toContain('created market');
   });
 
+  test('of both forms in one import create their table once', async ({ url }) => {
+    const old = join(temporaryFolder(), 'fo13JUN2022bhav.csv');
+    writeFileSync(
+      old,
+      'INSTRUMENT,SYMBOL,EXPIRY_DT,STRIKE_PR,OPTION_TYP,OPEN,HIGH,LOW,CLOSE,SETTLE_PR,CONTRACTS,VAL_INLAKH,OPEN_INT,CHG_IN_OI,TIMESTAMP,\nFUTIDX,BANKNIFTY,30-Jun-2022,0,XX,1,1,1,1,1,1,1,25,0,13-JUN-2022,\n',
+    );
+    const { code, stderr } = await runCli(['import', old, NSE], optionsFor(url));
+    expect({ code, created: stderr.match(/created market\.bhavcopy_fo/g) }).toMatchObject({
+      code: 0,
+      created: ['created market.bhavcopy_fo'],
+    });
+  });
+
   test('are the same after a replay, also with --rebuild', async () => {
     const { url } = await testDatabase();
     await runJson<ImportReport>(['import', NSE, BSE], optionsFor(url));

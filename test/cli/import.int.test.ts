@@ -86,7 +86,14 @@ describe('eod import', () => {
 
     const again = await runCli(['import', join(cwd, 'archive')], options);
     expect(again.code).toBe(1);
-    expect(again.stdout).toContain('8 files: 0 loaded, 7 skipped, 1 not imported');
+    expect(again.stdout).toContain('8 files: 0 loaded, 7 skipped (imported before), 1 not imported');
+    // Nothing was loaded, so it has no days, and nothing to count.
+    expect(again.stdout).toMatch(
+      /^run \d+ \(import\): failed after .*\n0 windows, 0 requests\nstarted .*\n\ndatabase state/,
+    );
+    expect((await runCli(['runs', '2'], options)).stdout).toMatch(/^run 2 \(import, 2024-11-14\)/);
+    expect((await runCli(['runs', '3'], options)).stdout).toMatch(/^run 3 \(import\)/);
+    expect((await runCli(['runs'], options)).stdout).toMatch(/^ +3 +import +failed +\S+ \S+ +0$/m);
     expect(again.stdout).toMatch(/^database state \d+, as before$/m);
     const status = await runCli(['status'], options);
     expect(status.stdout).toMatch(/^data set +exchange +complete to +latest +missing/);

@@ -65,6 +65,11 @@ function importText(report: ImportReport, timeZone: string): string {
   const { files, differences, updated, withdrawn } = report;
   const inState = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
   const unknown = inState('unknown');
+  const [skipped, before] = [
+    inState('skipped'),
+    files.filter(({ error }) => error === IMPORTED_BEFORE).length,
+  ];
+  const ofThem = before === 0 ? '' : ` (${before === skipped ? '' : `${before} of them `}imported before)`;
   const inside = files.reduce((sum, { leftOut }) => sum + leftOut.length, 0);
   const unknownOf = `${unknown} of unknown form${inside === 0 ? '' : ` (and ${inside} in archives)`}, `;
   const shown = differences.slice(0, MOST_LISTED);
@@ -72,7 +77,7 @@ function importText(report: ImportReport, timeZone: string): string {
     // Files that failed are named on stderr; the run's own error would name them again.
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
-    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped, ${unknown + inside === 0 ? '' : unknownOf}${inState('failed')} not imported`,
+    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${skipped} skipped${ofThem}, ${unknown + inside === 0 ? '' : unknownOf}${inState('failed')} not imported`,
     ...formatsText(files),
     ...(shown.length === 0
       ? []

@@ -1,4 +1,4 @@
-import { runStateText } from '../../core/wording.ts';
+import { hasDays, runStateText } from '../../core/wording.ts';
 import * as reports from '../../load/state/runs/reports.ts';
 import { type RunReport, reportRun } from '../../load/state/runs/reports.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
@@ -15,7 +15,8 @@ const columns = (timeZone: string): Column<RunReport>[] => [
     head: 'started',
     cell: (run) => momentText(run.startedAt, timeZone).slice('2025-'.length, -':00'.length),
   },
-  ...columnsOf<RunReport>('from', 'to'),
+  { head: 'from', cell: (run) => (hasDays(run) ? run.from : '') },
+  { head: 'to', cell: (run) => (hasDays(run) ? run.to : '') },
   { head: 'windows', cell: windowsText },
 ];
 

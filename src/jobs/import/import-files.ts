@@ -378,23 +378,26 @@ function createPreparer(
   context: Context,
   onPrepared: (dataSet: DataSet) => void = () => undefined,
 ): Preparer {
-  const prepared = new Map<string, Promise<boolean>>();
-  return (segment) => {
-    const known = prepared.get(segment) ?? prepare(context, segment, onPrepared);
-    prepared.set(segment, known);
-    return known;
+  const prepared = new Map<string, Promise<void>>();
+  let all: ReturnType<typeof allOperations> | undefined;
+  return async (wanted) => {
+    all ??= allOperations(context.config.EOD_OPERATIONS_DIR);
+    const { operations, fileSets } = await all;
+    const declared = [...operations.map(({ operation }) => operation), ...fileSets];
+    const dataSet = declared.find(({ udiff, name }) => udiff?.segment === wanted || name === wanted);
+    if (dataSet === undefined) return false;
+    const known = prepared.get(dataSet.name) ?? prepare(context, dataSet, onPrepared);
+    prepared.set(dataSet.name, known);
+    await known;
+    return true;
   };
 }
 
 async function prepare(
   { db, config }: Context,
-  wanted: string,
+  dataSet: DataSet,
   onPrepared: (dataSet: DataSet) => void,
-): Promise<boolean> {
-  const { operations, fileSets } = await allOperations(config.EOD_OPERATIONS_DIR);
-  const declared = [...operations.map(({ operation }) => operation), ...fileSets];
-  const dataSet = declared.find(({ udiff, name }) => udiff?.segment === wanted || name === wanted);
-  if (dataSet === undefined) return false;
+): Promise<void> {
   try {
     await migrateDatabase(db, config, { names: [dataSet.name], to: 'filled', by: requesterName() });
   } catch (error) {
@@ -404,5 +407,4 @@ async function prepare(
     throw new PipelineError(`needs ${names.join(' and ')}: ${messageOf(explained)}`, { kind: 'unreadable' });
   }
   onPrepared(dataSet);
-  return true;
 }

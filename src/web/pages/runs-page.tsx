@@ -3,9 +3,10 @@ import {
   count,
   duration,
   emptySessionsText,
+  hasDays,
   plural,
-  rangeText,
   retryText,
+  runDaysText,
   runStateText,
 } from '../../core/wording.ts';
 import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
@@ -77,7 +78,7 @@ const columns = (zone: string): readonly Column<RunSummary>[] => [
   RUN,
   { head: 'Kind', cell: (run) => kindText(run.kind) },
   { head: 'State', cell: (run) => <Badge mark={markOfState(runStateText(run))}>{runStateText(run)}</Badge> },
-  DAYS,
+  { ...DAYS, cell: (run) => (hasDays(run) ? DAYS.cell(run) : null) },
   { head: 'Started', cell: (run) => <Moment iso={run.startedAt} zone={zone} /> },
   { head: 'Took', number: true, cell: (run) => duration(run.seconds) },
   { head: 'Windows', number: true, cell: (run) => run.windows.total },
@@ -120,9 +121,7 @@ export async function runPage(context: PageContext, requested: Requested): Promi
     ...(isOpen ? { refreshS: REFRESH_S } : {}),
     main: (
       <>
-        <Heading title={`Run ${runId}`}>
-          {kindText(run.kind)}, {rangeText(run)}
-        </Heading>
+        <Heading title={`Run ${runId}`}>{kindText(runDaysText(run))}</Heading>
         <section class="card" aria-label="The run">
           <p>
             <Badge mark={markOfState(runStateText(run))}>{runStateText(run)}</Badge>
