@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
+import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
@@ -99,6 +100,11 @@ describe('eod import', () => {
     expect(status.stdout).toMatch(/^data set +exchange +complete to +latest +missing/);
     expect(status.stdout).toMatch(/^bhavcopy_cm +BSE +2021-04-07 +2025-09-09 +29 +100$/m);
     expect(status.stdout).toContain('missing: sessions of the last 30; "eod gaps" lists them');
+    expect(status.stdout).toContain('\nfilled from files: all of them\n');
+    const { operations } = (await runJson<Status>(['status'], options)).json;
+    for (const one of operations) {
+      expect(one).toMatchObject({ hasBeenRequested: false, lastRun: null, lastRequestedAt: null });
+    }
     const good = await runCli(['import', join(cwd, 'archive', 'old', 'EQ070421.CSV'), '--force'], options);
     expect(good.code).toBe(0);
     expect(good.stdout).toContain('1 file: 1 loaded, 0 skipped, 0 not imported');

@@ -29,7 +29,12 @@ type OperationStatus = Status['operations'][number];
 /** A line of the table: what is known by session, or a list. */
 type Line = Pair &
   Pick<OperationStatus, 'completeTo' | 'lastComplete' | 'lastRecords' | 'isRequested'> &
-  Partial<Pick<OperationStatus, 'isLate' | 'missingSessions' | 'openRejects' | 'suspiciousWindows'>>;
+  Partial<
+    Pick<
+      OperationStatus,
+      'hasBeenRequested' | 'isLate' | 'missingSessions' | 'openRejects' | 'suspiciousWindows'
+    >
+  >;
 
 const listLine = ({ operation, exchange, day, records }: Status['lists'][number]): Line => ({
   operation,
@@ -184,20 +189,22 @@ function operationsText(
   });
   const lines: Line[] = [...operations, ...lists.map(listLine)];
   lines.sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));
-  const files = lines.flatMap(({ operation, isRequested }) => (isRequested ? [] : [listedAs(operation)]));
+  const files = lines.filter(isFromFiles);
+  const names = [...new Set(files.map(({ operation }) => listedAs(operation)))];
   const isMissing = operations.some(({ missingSessions }) => missingSessions > 0);
   return [
     fittedTable(COLUMNS, counts, lines, pairTitle),
     ...(files.length === 0
       ? []
-      : [
-          '',
-          `filled from files: ${operations.some(({ isScheduled }) => isScheduled) ? [...new Set(files)].join(', ') : 'all of them'}`,
-        ]),
+      : ['', `filled from files: ${files.length === lines.length ? 'all of them' : names.join(', ')}`]),
     ...(isMissing ? ['', `missing: sessions of the last ${missingOf}; "eod gaps" lists them`] : []),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');
 }
+
+/** Files alone fill it, or have filled it so far. */
+const isFromFiles = ({ isRequested, hasBeenRequested, lastComplete }: Line) =>
+  !isRequested || (hasBeenRequested === false && lastComplete !== null);
 
 /** The states of the last sessions, if one of them needs a look. */
 function recentText({ recent }: OperationStatus, sessions: number): string {
@@ -211,7 +218,7 @@ const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'not_requ
 
 function unusualText({ lastRecords, medianRecords }: OperationStatus): string {
   if (lastRecords === null || medianRecords === null || !isUnusual(lastRecords, medianRecords)) return '';
-  return `${count(lastRecords)} rows, usually ${count(medianRecords)}`;
+  return `${count(lastRecords)} rows, usually ${count(Math.round(medianRecords))}`;
 }
 
 const { from, to } = exampleDays();

@@ -36,6 +36,8 @@ const DAYS_OF_QUARTER = 92;
 const RECENT_DAYS = 30;
 
 interface OperationStatus extends Freshness {
+  /** True if it was ever requested; false if only files have filled it. */
+  readonly hasBeenRequested: boolean;
   /** False if files alone fill it. */
   readonly isRequested: boolean;
   /** Number of recent sessions or quarters by the best response to them. */
@@ -44,7 +46,7 @@ interface OperationStatus extends Freshness {
   readonly openRejects: number;
   /** Windows that lacked too many rows, and no good response since: a person should look at them. */
   readonly suspiciousWindows: number;
-  /** The run that last requested its newest day, and when, or null. */
+  /** The run that last requested the newest day that was requested, and when, or null. */
   readonly lastRun: number | null;
   readonly lastRequestedAt: string | null;
 }
@@ -89,6 +91,7 @@ export async function readStatus(context: Context): Promise<Status> {
     const last = requests.find(same);
     return {
       ...pair,
+      hasBeenRequested: last !== undefined,
       isRequested: isRequested(pair.operation),
       recent: recent.get(pairName(pair)) ?? {},
       openRejects: rejects.find(same)?.rejects ?? 0,

@@ -79,7 +79,7 @@ interface NightSummary {
 }
 
 /** Whether the latest session is complete: the first thing to know in the morning. */
-function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary {
+function summarizeNight({ isUnused, sessions, lists, openRuns }: Tonight): NightSummary {
   if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet', text: null };
   const due = sessions.filter(({ lastDue }) => lastDue !== null);
   const missing = due.filter(({ isLate }) => isLate);
@@ -125,11 +125,12 @@ function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary
   if (failing > 0) return { mark: 'suspicious', title: 'Requests fail', text: text('') };
   const mark = older === 0 ? 'complete' : 'suspicious';
   if (isFilledByFiles) {
+    const dataSets = new Set([...sessions, ...lists].map(({ operation }) => operation));
     return {
       mark,
       title: older === 0 ? 'What was imported is complete' : 'What was imported has gaps',
       text: text(
-        `${plural(due.length, 'data set')}, up to ${latest}. Without an access key nothing else is expected.`,
+        `${plural(dataSets.size, 'data set')}, up to ${latest}. Without an access key nothing else is expected.`,
       ),
       isFilledByFiles,
     };

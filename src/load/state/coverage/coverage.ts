@@ -6,6 +6,7 @@ import type { Position } from '../../../core/position.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import type { CoverageEntry, CoverageState } from '../registers.ts';
 import { coverage } from '../schema/load-results.ts';
+import { runs } from '../schema/work.ts';
 import { type DecidedDays, dayEffectsSql } from '../withdrawals.ts';
 
 /** The table's name, for SQL that is built as text. */
@@ -246,9 +247,9 @@ export async function lastRequests(db: NodePgDatabase) {
   const found = await db.execute<Pair & Record<string, unknown> & { runId: number; requestedAt: string }>(sql`
     select p.operation, p.exchange, r.run_id::int as "runId", r.checked_at as "requestedAt"
       from etl.requested_pairs() p cross join lateral (
-        select max(c.run_id) as run_id, max(c.checked_at) as checked_at from ${coverage} c
-         where c.operation = p.operation and c.exchange = p.exchange and c.day = (
-           select max(n.day) from ${coverage} n where n.operation = p.operation and n.exchange = p.exchange)) r`);
+        select c.run_id, c.checked_at from ${coverage} c left join ${runs} i on i.id = c.run_id
+         where c.operation = p.operation and c.exchange = p.exchange and i.kind is distinct from 'import'
+         order by c.day desc, c.checked_at desc limit 1) r`);
   return found.rows;
 }
 
