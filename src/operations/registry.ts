@@ -232,7 +232,7 @@ export const comparedDay = (table: TableDefinition): string | null =>
   listedInFull(table) === 'exchange' ? null : table.dateColumn;
 
 /** The data sets that a user means: by the name of one, or by that of a table which they fill, in any case. */
-function allNamedBy<Item extends DataSet>(items: readonly Item[], text: string): readonly Item[] {
+export function allNamedBy<Item extends DataSet>(items: readonly Item[], text: string): readonly Item[] {
   const typed = text.toLowerCase();
   const named = items.find(({ name }) => name.toLowerCase() === typed);
   // Workers look up operations by name, so tables are not looked at before they have to be.

@@ -421,6 +421,10 @@ const COMMAND_LINES: readonly Mistake[] = [
     'operations enable GetBulkDeal',
     'unknown operation "GetBulkDeal"; did you mean GetBulkDeals? ("eod operations list --available" lists those that can be enabled)',
   ],
+  [
+    'operations enable deliveries',
+    'Deliveries, deliveries is never requested, so not enabled or disabled: files fill it, or it is computed from other data',
+  ],
   ['operations disable GetBhavCopyCM', 'GetBhavCopyCM comes with eod: it is never disabled'],
   ['sandbox --actions-by-announcement 1', 'sandbox takes no arguments…'],
   ['sandbox --coded-ratios 1', 'sandbox takes no arguments…'],

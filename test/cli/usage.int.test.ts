@@ -6,7 +6,7 @@ import { buildProgram, loadCommand, runProgram } from '../../src/cli/program.ts'
 import { systemClock, today } from '../../src/core/clock.ts';
 import { daysBetween } from '../../src/core/days.ts';
 import { dataSets } from '../../src/operations/registry.ts';
-import { captureCli, runCli } from '../support/cli.ts';
+import { captureCli, runCli, runJson } from '../support/cli.ts';
 import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -322,5 +322,18 @@ describe('help', () => {
     const { code, stdout, stderr } = await runCli([], { cwd });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(/^Usage: eod/);
+  });
+});
+
+test('a table that several operations fill shows each of them', async () => {
+  const options = { cwd: temporaryFolder() };
+  const names = ['GetFinRatioEOD', 'GetFinRatioSnapshot', 'GetFinancialRatios'];
+  const { code, stdout } = await runCli(['operations', 'financial_ratios'], options);
+  expect(code).toBe(0);
+  expect(stdout.match(/^Get\w+(?=:)/gm)?.sort()).toEqual(names);
+  const { json } = await runJson<{ name: string }[]>(['operations', 'market.financial_ratios'], options);
+  expect(json.map(({ name }) => name).sort()).toEqual(names);
+  expect((await runJson(['operations', 'bhavcopy_cm'], options)).json).toMatchObject({
+    name: 'GetBhavCopyCM',
   });
 });

@@ -7,10 +7,12 @@ import { readStoredOperations } from '../../load/state/enabled-operations.ts';
 import { tablesFilledBy } from '../../operations/operation.ts';
 import {
   allOperations,
+  builtIn,
   isDefault,
   isInUse,
   namedBy,
   operationNamed,
+  titleOf,
   type UsedOperation,
 } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
@@ -66,6 +68,12 @@ async function findDeclaredNames(
     if (unusable !== undefined) throw usageError(unusable.problem);
     const meant = namedBy(declared, text);
     const found = all.find(({ operation }) => operation === meant);
+    const ofFiles = found === undefined ? namedBy(builtIn, text) : undefined;
+    if (ofFiles !== undefined) {
+      throw usageError(
+        `${titleOf(ofFiles.name)} is never requested, so not enabled or disabled: files fill it, or it is computed from other data`,
+      );
+    }
     if (found === undefined) {
       const others = all.flatMap(({ operation, from }) => (from === 'default' ? [] : [operation.name]));
       throw usageError(

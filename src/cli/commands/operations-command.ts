@@ -8,7 +8,13 @@ import {
   type TableDescription,
 } from '../../operations/describe-operation.ts';
 import { allowedText, scheduleText } from '../../operations/operation.ts';
-import { allOperations, dataSets, namedBy, operations, dataSets as used } from '../../operations/registry.ts';
+import {
+  allNamedBy,
+  allOperations,
+  dataSets,
+  operations,
+  dataSets as used,
+} from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, logStderr, print, printJson, printRecord } from '../cli.ts';
 import { openEnabledOperations } from '../open-context.ts';
 import { bold, type Column, columnsOf, table } from '../output.ts';
@@ -75,10 +81,14 @@ export async function describeOperation(cli: Cli, name: string, flags: JsonFlag)
   const declared = await allOperations(config.EOD_OPERATIONS_DIR);
   const unusable = declared.broken.find((one) => one.name.toLowerCase() === name.toLowerCase());
   if (unusable !== undefined) throw usageError(unusable.problem);
-  const dataSets = [...used, ...declared.operations.map(({ operation }) => operation)];
+  const inUse = new Set(used.map((dataSet) => dataSet.name));
+  const others = declared.operations.flatMap(({ operation }) =>
+    inUse.has(operation.name) ? [] : [operation],
+  );
+  const dataSets = [...used, ...others];
   const known = dataSets.map((dataSet) => dataSet.name);
-  const found = namedBy(dataSets, name);
-  if (found === undefined) {
+  const found = allNamedBy(dataSets, name).map(describeDataSet);
+  if (found.length === 0) {
     const guess = didYouMean(name, known);
     const relation = name.replace(/^market\./, '');
     // Operations are in camel case.
@@ -88,10 +98,11 @@ export async function describeOperation(cli: Cli, name: string, flags: JsonFlag)
       : guess;
     throw usageError(`unknown operation "${name}"${where}`, 'list_operations');
   }
-  const one = describeDataSet(found);
-  if (flags.json === true) return printJson(cli, one);
-  print(cli, descriptionText(one));
-  if (one.sample !== null) printRecord(cli, one.sample.response);
+  if (flags.json === true) return printJson(cli, found.length === 1 ? found[0] : found);
+  for (const [at, one] of found.entries()) {
+    print(cli, `${at === 0 ? '' : '\n'}${descriptionText(one)}`);
+    if (one.sample !== null) printRecord(cli, one.sample.response);
+  }
 }
 
 function descriptionText(one: DataSetDescription): string {
