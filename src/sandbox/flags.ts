@@ -70,7 +70,8 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   // Before all others, so that each of them can take a point back.
   {
     flag: '--contrary',
-    description: 'take the other reading of every point that the documentation of the service leaves open',
+    description:
+      'take the other reading of every point that the documentation of the service leaves open; --short-numbers and --spaced-keys show only with --shapes sample besides',
     parse: (value) => ({ behaviour: value === 'true' ? CONTRARY : {} }),
   },
   ...Object.entries<Point<unknown>>(SETTINGS).map(([name, setting]) =>

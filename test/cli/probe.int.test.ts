@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
-import { OPEN_POINTS } from '../../src/sandbox/index.ts';
+import { CONTRARY, OPEN_POINTS } from '../../src/sandbox/index.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { startServer } from '../support/http-server.ts';
 import { openSandbox } from '../support/sandbox.ts';
@@ -31,6 +31,18 @@ test('says what is otherwise, with the setting to change, and what else it has s
   ]);
   for (const { differences } of json.formats) expect(differences).toEqual([]);
   expect(source.stats().requests).toBe(json.counted);
+});
+
+test('of a contrary source, --shapes sample shows the two points that declared records hide', async ({
+  url,
+}) => {
+  const hidden = async (shapes: 'sample' | 'declared') => {
+    const source = await sourceWith({ ...CONTRARY, trialDay: undefined, shapes });
+    const { shortNumbers, spacedKeys } = statesOf((await probe(url, source.url)).json);
+    return [shortNumbers, spacedKeys];
+  };
+  expect(await hidden('sample')).toEqual(['contradicts', 'contradicts']);
+  expect(await hidden('declared')).not.toContain('contradicts');
 });
 
 test('plans without a call, and makes no more than allowed', async ({ url }) => {
