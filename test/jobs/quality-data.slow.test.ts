@@ -18,6 +18,7 @@ beforeAll(async () => {
   pipeline = await openPipeline({ sandbox, clock, settings: { EOD_INSTRUMENT_LIMIT: '3' } });
   const report = await runToEnd(pipeline, backfill(RANGE));
   expect(report.state).toBe('completed');
+  await pipeline.db.pool.query("select etl.ensure_year_partition('deliveries', 2025)");
 });
 
 const findingsNow = async () => (await listFindings(pipeline.db.drizzle, { limit: 10_000 })).findings;
@@ -113,6 +114,14 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
       ? [name, 'coverage', countOf(operation)]
       : [name, table, `delete from market.${table} where ${ofDay}`];
   }),
+  [
+    'missing_deliveries',
+    'deliveries',
+    `insert into market.deliveries (exchange, symbol, series, trade_date, first_loaded_at, last_changed_at, revision, run_id, load_id)
+     select distinct on (b.trade_date) b.exchange, b.symbol, b.series, b.trade_date, now(), now(), 1, 1, 1
+       from market.bhavcopy_cm b where b.exchange = 'NSE'
+        and b.trade_date in (select unnest(array[min(trade_date), max(trade_date)]) from market.bhavcopy_cm where exchange = 'NSE')`,
+  ],
   [
     'top_movers_values',
     'top_gainers_losers',
