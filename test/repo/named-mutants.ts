@@ -57,7 +57,7 @@ export const NAMED: readonly Mutant[] = [
   {
     name: 'day-compared-with-what-it-has',
     file: MERGE,
-    from: 'greatest(p.rows - p.written + coalesce(r.rows, 0), d.most) as most',
+    from: 'greatest(p.rows - p.written + coalesce(r.rows, 0), d.max_rows) as most',
     to: 'p.rows - p.written + coalesce(r.rows, 0) as most',
     test: 'test/load/withdrawals.int.test.ts',
   },
