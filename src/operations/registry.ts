@@ -63,6 +63,13 @@ export const coveredOperations: readonly Operation[] = covered;
 /** True if the source is called for it. */
 export const isRequested = (name: string): boolean => requested.some((one) => one.name === name);
 
+/**
+ * True if the state of single sessions is known of it, or of single quarters. Where files alone fill it and leave out the
+ * days without records, no day is missing.
+ */
+export const hasSessions = (operation: Operation): boolean =>
+  expectedVariants(operation) !== null && (operation.filesSkipDays !== true || isRequested(operation.name));
+
 /** Every data set that has tables: the operations, those that were disabled again, and those that come from files. */
 export const dataSets: readonly DataSet[] = known;
 
@@ -83,7 +90,7 @@ export interface UsedOperation {
   readonly name: string;
   /** True if it is requested. If not, its rows stay, and files still fill its tables. */
   readonly isEnabled: boolean;
-  /** True if files have filled its tables. */
+  /** True if it is not requested, and files have filled its tables. */
   readonly isFilled?: boolean;
 }
 
@@ -155,7 +162,7 @@ function setUsed(further: readonly LoadedOperation[], filledByFiles: readonly Da
     further.filter(are).map(({ operation }) => operation);
   const enabled = [...defaults, ...those((one) => one.isEnabled)].sort(byName);
   const all = [...enabled, ...those((one) => !one.isEnabled).sort(byName)];
-  fill(covered, [...enabled, ...those((one) => !one.isEnabled && one.isFilled)].sort(byName));
+  fill(covered, [...enabled, ...those((one) => one.isFilled)].sort(byName));
   const sets = [...all, ...fileSets, ...filledByFiles];
   const isSame = requested.length === enabled.length && known.length === sets.length;
   if (isSame && sets.every((one, position) => one === known[position])) return;
@@ -313,13 +320,6 @@ const findByName = <Item extends DataSet>(items: readonly Item[]) => {
  * @throws PipelineError `usage` that suggests the most similar name, or says that it is not enabled.
  */
 export const findOperations = findAllByName(operations);
-
-/**
- * True if the state of single sessions is known of it, or of single quarters. Where files alone fill it and leave out the
- * days without records, no day is missing.
- */
-export const hasSessions = (operation: Operation): boolean =>
-  expectedVariants(operation) !== null && (operation.filesSkipDays !== true || isRequested(operation.name));
 
 /** The same, also of those that files have filled. */
 export const findCovered = findAllByName(coveredOperations);

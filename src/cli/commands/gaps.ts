@@ -59,6 +59,13 @@ function ownRanges(ranges: Gaps['ranges']): string[] {
   ];
 }
 
+function nothingLoadedText(lists: readonly ImportedList[], names: readonly string[]): string {
+  if (names.length > 0) return 'no session of it is loaded yet, so none is missing';
+  return lists.length > 0
+    ? 'no session is loaded yet, so none is missing'
+    : 'nothing is loaded yet, so nothing is missing';
+}
+
 interface Beside {
   readonly pending: readonly Gap[];
   /** Lists, of which no session is known. */
@@ -74,13 +81,9 @@ function gapsText(found: Omit<Gaps, 'pending'>, { pending, lists, names }: Besid
   if (listed.length === 0 && !hasTradingDay) return noTradingDayText(found);
   return [
     ...(listed.length === 0 ? [] : [table(COLUMNS, listed), '']),
-    total === 0
-      ? from === null
-        ? names.length === 0 && lists.length === 0
-          ? 'nothing is loaded yet, so nothing is missing'
-          : `no session${names.length === 0 ? '' : ' of it'} is loaded yet, so none is missing`
-        : [`nothing is missing${range}`, ...ownRanges(found.ranges)].join('\n')
-      : `${plural(total, 'session')} missing in ${plural(gaps.length, 'range')}${range}`,
+    ...(total === 0 && from === null ? [nothingLoadedText(lists, names)] : []),
+    ...(total === 0 && from !== null ? [`nothing is missing${range}`, ...ownRanges(found.ranges)] : []),
+    ...(total > 0 ? [`${plural(total, 'session')} missing in ${plural(gaps.length, 'range')}${range}`] : []),
     ...(lists.length === 0
       ? []
       : [

@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/iterables.ts';
 import { findFiles } from '../../jobs/import/files.ts';
 import { IMPORTED_BEFORE, type ImportReport, importFiles } from '../../jobs/import/import-files.ts';
 import type { FileDifference, FileReport, FormatReport } from '../../jobs/import/import-sessions.ts';
@@ -70,7 +71,7 @@ function importText(report: ImportReport, timeZone: string): string {
     files.filter(({ error }) => error === IMPORTED_BEFORE).length,
   ];
   const ofThem = before === 0 ? '' : ` (${before === skipped ? '' : `${before} of them `}imported before)`;
-  const inside = files.reduce((sum, { leftOut }) => sum + leftOut.length, 0);
+  const inside = leftOutInside(files);
   const unknownOf = `${unknown} of unknown form${inside === 0 ? '' : ` (and ${inside} in archives)`}, `;
   const shown = differences.slice(0, MOST_LISTED);
   return [
@@ -117,17 +118,20 @@ function formatsText(files: readonly FileReport[]): string[] {
   return sums.size === 0 ? [] : [table(formatColumns, [...sums.values()])];
 }
 
+/** How many files in archives are of unknown form. */
+const leftOutInside = (files: readonly FileReport[]) =>
+  files.reduce((sum, { leftOut }) => sum + leftOut.length, 0);
+
 /** The files of unknown form, a line for each form. */
 function unknownText(files: readonly FileReport[]): string | null {
   const unknown = files.flatMap((file) => [...(file.state === 'unknown' ? [file] : []), ...file.leftOut]);
   if (unknown.length === 0) return null;
-  const forms = new Map<string | null, string[]>();
-  for (const { form, file } of unknown) forms.set(form, [...(forms.get(form) ?? []), file]);
+  const forms = groupBy(unknown, ({ form }) => form);
   const lines = firstLines([...forms], ([form, [first, ...others]]) => {
     const more = others.length === 0 ? '' : ` and ${others.length} more`;
-    return `  "${form}": ${first}${more}`;
+    return `  "${form}": ${first?.file}${more}`;
   });
-  const inside = files.reduce((sum, { leftOut }) => sum + leftOut.length, 0);
+  const inside = leftOutInside(files);
   const ofThem =
     inside === 0 ? '' : `, ${inside === unknown.length ? 'all' : `${inside} of them`} in archives`;
   return [`${plural(unknown.length, 'file')} of unknown form left out${ofThem}:`, ...lines].join('\n');

@@ -8,13 +8,7 @@ import {
   type TableDescription,
 } from '../../operations/describe-operation.ts';
 import { allowedText, scheduleText } from '../../operations/operation.ts';
-import {
-  allNamedBy,
-  allOperations,
-  dataSets,
-  operations,
-  dataSets as used,
-} from '../../operations/registry.ts';
+import { allNamedBy, allOperations, dataSets, operations } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, logStderr, print, printJson, printRecord } from '../cli.ts';
 import { openEnabledOperations } from '../open-context.ts';
 import { bold, type Column, columnsOf, table } from '../output.ts';
@@ -81,13 +75,13 @@ export async function describeOperation(cli: Cli, name: string, flags: JsonFlag)
   const declared = await allOperations(config.EOD_OPERATIONS_DIR);
   const unusable = declared.broken.find((one) => one.name.toLowerCase() === name.toLowerCase());
   if (unusable !== undefined) throw usageError(unusable.problem);
-  const inUse = new Set(used.map((dataSet) => dataSet.name));
+  const inUse = new Set(dataSets.map((dataSet) => dataSet.name));
   const others = declared.operations.flatMap(({ operation }) =>
     inUse.has(operation.name) ? [] : [operation],
   );
-  const dataSets = [...used, ...others];
-  const known = dataSets.map((dataSet) => dataSet.name);
-  const found = allNamedBy(dataSets, name).map(describeDataSet);
+  const all = [...dataSets, ...others];
+  const known = all.map((dataSet) => dataSet.name);
+  const found = allNamedBy(all, name).map(describeDataSet);
   if (found.length === 0) {
     const guess = didYouMean(name, known);
     const relation = name.replace(/^market\./, '');

@@ -100,8 +100,7 @@ export function exportTable(
         notices: [
           ...write.notices,
           ...(missing.length === 0 ? [] : [notice]),
-          ...(await beforeEventLists(client, relation, request)),
-          ...(await afterEventLists(client, relation, request)),
+          ...(await lackingEvents(client, relation, request)),
         ],
       };
     } finally {
@@ -212,13 +211,13 @@ export function copied(client: PoolClient, statement: string, onBytes: (bytes: n
   return { chunks: chunks(), rowCount: () => stream.rowCount };
 }
 
-/** How prices lack events that are not known, a sentence for each exchange. */
-async function beforeEventLists(
-  client: ClientBase,
-  relation: Relation,
-  { from, exchanges }: RowChoice,
-): Promise<string[]> {
+/** How adjusted prices lack events that are not known, in a sentence for each exchange and reason. */
+async function lackingEvents(client: ClientBase, relation: Relation, choice: RowChoice): Promise<string[]> {
   if (relation.columns.every(({ name }) => name !== 'is_before_event_lists')) return [];
+  return [...(await beforeEventLists(client, choice)), ...(await afterEventLists(client, choice))];
+}
+
+async function beforeEventLists(client: ClientBase, { from, exchanges }: RowChoice): Promise<string[]> {
   const { rows } = await client.query<{ exchange: string; from: string | null }>(
     `select e.exchange, l.known_from::text as from
        from (select distinct exchange from market.instruments) e left join etl.event_lists l using (exchange)
@@ -235,13 +234,8 @@ async function beforeEventLists(
   );
 }
 
-/** The same of events on days that the lists of an exchange do not have. */
-async function afterEventLists(
-  client: ClientBase,
-  relation: Relation,
-  { from, exchanges }: RowChoice,
-): Promise<string[]> {
-  if (relation.columns.every(({ name }) => name !== 'is_before_event_lists')) return [];
+/** Of events on days, after the first list, that the lists of an exchange do not have. */
+async function afterEventLists(client: ClientBase, { from, exchanges }: RowChoice): Promise<string[]> {
   const { rows } = await client.query<{ exchange: string; stretches: string[] }>(
     `select exchange, array_agg(
               case when listed_from = 'infinity' then 'after ' || listed_to else format('between %s and %s', listed_to, listed_from) end

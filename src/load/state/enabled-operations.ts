@@ -18,7 +18,8 @@ export async function readStoredOperations(db: NodePgDatabase): Promise<UsedOper
      where n.nspname = 'etl' and c.relname = ${getTableName(storedOperations)}
        and has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select')`);
   if (readable.rowCount === 0) return [];
-  const isFilled = sql<boolean>`exists (select from ${loads} l join ${runs} r on r.id = l.run_id
+  // Not looked up for what is requested: every command starts with this, and its loads may be many.
+  const isFilled = sql<boolean>`not ${is_enabled} and exists (select from ${loads} l join ${runs} r on r.id = l.run_id
     where l.operation = ${storedOperations}.name and r.kind = 'import')`;
   return db.select({ name, isEnabled: is_enabled, isFilled }).from(storedOperations).orderBy(name);
 }

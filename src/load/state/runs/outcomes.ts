@@ -2,6 +2,7 @@ import { and, count, desc, eq, inArray, isNotNull, max, min, ne, not, sql } from
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/exchanges.ts';
+import { groupBy } from '../../../core/iterables.ts';
 import { CANNOT_BE_PLANNED } from '../../../core/wording.ts';
 import { type CompletenessContext, sessionStatesIn } from '../coverage/completeness.ts';
 import type { RunState } from '../request.ts';
@@ -115,9 +116,8 @@ export async function importedFiles(db: NodePgDatabase): Promise<Map<string, str
     .where(isNotNull(windows.source_hash))
     .groupBy(windows.source_hash, windows.source_file, windows.run_id)
     .having(sql`bool_and(${windows.state} in ('loaded', 'empty'))`);
-  const paths = new Map<string, string[]>();
-  for (const { hash, path } of found) paths.set(hash, [...(paths.get(hash) ?? []), path]);
-  return paths;
+  const groups = groupBy(found, ({ hash }) => hash);
+  return new Map([...groups].map(([hash, files]) => [hash, files.map(({ path }) => path)]));
 }
 
 interface EmptySessions extends Pair, DayRange {
