@@ -1,10 +1,14 @@
+import { between } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { sessionChanges, sessionDaysOf } from '../../src/jobs/responses/sync-sessions.ts';
+import { sessionDaysOf, syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { type Gap, gapRequest, groupGaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { SessionState } from '../../src/load/state/coverage/completeness.ts';
-import type { SessionRow } from '../../src/load/state/sessions.ts';
+import { sessions } from '../../src/load/state/schema/knowledge.ts';
+import { writeSessions } from '../../src/load/state/sessions.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { bhavcopy, bhavRow } from '../load/support.ts';
+import { testDatabase } from '../support/database.ts';
+import { openPipeline } from '../support/pipeline.ts';
 
 const session = (day: string, facts: Partial<SessionState> = {}): SessionState => ({
   operation: 'GetBhavCopyCM',
@@ -78,28 +82,32 @@ test('the run that fills gaps requests whole sessions together and instruments g
   ]);
 });
 
-describe('keeping etl.sessions in line with the calendar', () => {
-  const row = (day: string, kind: SessionRow['kind'] = 'session'): SessionRow => ({
-    exchange: 'NSE',
-    day,
-    kind,
-  });
-
-  test('writes what differs and removes what is no session, but keeps what was observed', () => {
-    const wanted = [row('2025-09-01'), row('2025-09-02', 'special'), row('2025-09-06', 'special')];
-    const present = [
-      row('2025-09-01'),
-      row('2025-09-02'),
-      row('2025-09-03'),
-      row('2025-09-06', 'observed'),
-      row('2025-09-07', 'observed'),
-    ];
-    expect(sessionChanges(wanted, present)).toEqual({
-      write: [row('2025-09-02', 'special'), row('2025-09-06', 'special')],
-      remove: [row('2025-09-03')],
-    });
-    expect(sessionChanges(present, present)).toEqual({ write: [], remove: [] });
-  });
+test('etl.sessions has what the calendar lists, and what was observed', async () => {
+  const { url } = await testDatabase();
+  const pipeline = await openPipeline({ databaseUrl: url });
+  const stored = async () =>
+    (
+      await pipeline.db.drizzle
+        .select()
+        .from(sessions)
+        .where(between(sessions.day, '2025-09-05', '2025-09-08'))
+    )
+      .map(({ exchange, day, kind }) => `${exchange} ${day} ${kind}`)
+      .sort();
+  const listed = pipeline.calendar.listed;
+  const special = { ...pipeline.calendar, listed: { ...listed, isSpecial: () => true } };
+  await writeSessions(pipeline.db.drizzle, [
+    { exchange: 'NSE', day: '2025-09-05', kind: 'special' },
+    { exchange: 'NSE', day: '2025-09-06', kind: 'observed' },
+    { exchange: 'BSE', day: '2025-09-07', kind: 'session' },
+  ]);
+  const observed = 'NSE 2025-09-06 observed';
+  await syncSessions(pipeline);
+  const days = ['BSE 2025-09-05', 'BSE 2025-09-08', 'NSE 2025-09-05', observed, 'NSE 2025-09-08'];
+  const asListed = (kind: string) => days.map((day) => (day === observed ? day : `${day} ${kind}`));
+  expect(await stored()).toEqual(asListed('session'));
+  await syncSessions({ ...pipeline, calendar: special });
+  expect(await stored()).toEqual(asListed('special'));
 });
 
 describe('the days a response proves to be sessions', () => {

@@ -8,8 +8,7 @@ import {
   digestSessions,
   digestStoredSessions,
   readObservedSessions,
-  readSessions,
-  removeSessions,
+  removeOtherSessions,
   type SessionRow,
   writeSessions,
 } from '../../load/state/sessions.ts';
@@ -36,72 +35,27 @@ export async function syncSessions(context: SessionsContext, from: Day = FIRST_D
     to: `${today(clock, config.EOD_TIMEZONE).slice(0, 4)}-12-31`,
   };
   await writeExpectations(db.drizzle, { removes: false });
-  const listed = listedSessions(calendar.listed, range);
-  if (listed.digest === (await digestStoredSessions(db.drizzle, range))) {
-    return learnSessions(context);
+  const rows = listedSessions(calendar.listed, range);
+  if (digestSessions(rows) !== (await digestStoredSessions(db.drizzle, range))) {
+    await writeSessions(db.drizzle, rows);
+    await removeOtherSessions(db.drizzle, rows, range);
   }
-  const found = await readSessions(db.drizzle, range);
-  const { write, remove } = sessionChanges(listed.rows, found);
-  await writeSessions(db.drizzle, write);
-  await removeSessions(db.drizzle, remove);
-  learnFrom(context, found);
+  await learnSessions(context);
 }
 
-interface ListedSessions {
-  readonly rows: readonly SessionRow[];
-  readonly digest: string;
-}
-
-/** Cached by calendar and range, because a command needs the same list several times. */
-const listings = new WeakMap<Calendar, Map<string, ListedSessions>>();
-
-function listedSessions(calendar: Calendar, { from, to }: DayRange): ListedSessions {
-  const known = listings.get(calendar) ?? new Map<string, ListedSessions>();
-  listings.set(calendar, known);
-  const name = `${from} ${to}`;
-  const listed = known.get(name) ?? listSessions(calendar, from, to);
-  known.set(name, listed);
-  return listed;
-}
-
-function listSessions(calendar: Calendar, from: Day, to: Day): ListedSessions {
-  const rows = EXCHANGES.flatMap((exchange) =>
+const listedSessions = (calendar: Calendar, { from, to }: DayRange): SessionRow[] =>
+  EXCHANGES.flatMap((exchange) =>
     calendar.sessions(exchange, from, to).map((day) => ({
       exchange,
       day,
       kind: calendar.isSpecial(exchange, day) ? ('special' as const) : ('session' as const),
     })),
   );
-  return { rows, digest: digestSessions(rows) };
-}
-
-/**
- * The rows to write and to remove so that `present` becomes `wanted` (pure). An observed session is only replaced, when
- * the calendar lists its day.
- */
-export function sessionChanges(
-  wanted: readonly SessionRow[],
-  present: readonly SessionRow[],
-): { write: SessionRow[]; remove: SessionRow[] } {
-  const key = ({ exchange, day }: SessionRow) => `${exchange} ${day}`;
-  const before = new Map(present.map((row) => [key(row), row.kind]));
-  const after = new Set(wanted.map(key));
-  return {
-    write: wanted.filter((row) => before.get(key(row)) !== row.kind),
-    remove: present.filter((row) => row.kind !== 'observed' && !after.has(key(row))),
-  };
-}
 
 /** Adds the sessions that any process has observed to the calendar. */
-export async function learnSessions(context: SessionsOf): Promise<void> {
-  learnFrom(context, await readObservedSessions(context.db.drizzle));
-}
-
-function learnFrom({ calendar }: SessionsOf, rows: readonly SessionRow[]): void {
-  const observed = rows
-    .filter((row) => row.kind === 'observed' && !calendar.listed.isSession(row.exchange, row.day))
-    .sort((a, b) => (`${a.day}${a.exchange}` < `${b.day}${b.exchange}` ? -1 : 1));
-  calendar.learn(observed);
+export async function learnSessions({ db, calendar }: SessionsOf): Promise<void> {
+  const observed = await readObservedSessions(db.drizzle);
+  calendar.learn(observed.filter(({ exchange, day }) => !calendar.listed.isSession(exchange, day)));
 }
 
 /**

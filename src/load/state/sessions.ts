@@ -1,19 +1,11 @@
 import { createHash } from 'node:crypto';
-import { and, between, eq, ne, or, sql } from 'drizzle-orm';
+import { and, between, eq, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import { sessions } from './schema/knowledge.ts';
 
 /** A day on which an exchange was open. */
 export type SessionRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' | 'day' | 'kind'>>;
-
-/** Sessions of a range, and the observed ones of any time. */
-export function readSessions(db: NodePgDatabase, { from, to }: DayRange): Promise<SessionRow[]> {
-  return db
-    .select()
-    .from(sessions)
-    .where(or(between(sessions.day, from, to), eq(sessions.kind, 'observed')));
-}
 
 /** A digest of stored sessions, which is much faster than reading the rows of ten years. */
 export async function digestStoredSessions(db: NodePgDatabase, { from, to }: DayRange): Promise<string> {
@@ -55,22 +47,15 @@ export async function writeSessions(db: NodePgDatabase, rows: readonly SessionRo
     .returning();
 }
 
-/** Removes sessions that the calendar no longer lists. Observed ones stay. */
-export async function removeSessions(
+/** Removes the stored sessions of a range that are not among these rows. Observed ones stay. */
+export async function removeOtherSessions(
   db: NodePgDatabase,
-  rows: readonly Pick<SessionRow, 'exchange' | 'day'>[],
+  rows: readonly SessionRow[],
+  { from, to }: DayRange,
 ): Promise<void> {
-  if (rows.length === 0) return;
-  const exchanges = sql.param(rows.map((row) => row.exchange));
-  const days = sql.param(rows.map((row) => row.day));
-  await db
-    .delete(sessions)
-    .where(
-      and(
-        ne(sessions.kind, 'observed'),
-        sql`(${sessions.exchange}, ${sessions.day}) in (select * from unnest(${exchanges}::text[], ${days}::date[]))`,
-      ),
-    );
+  await db.execute(sql`
+    delete from ${sessions} where kind <> 'observed' and day between ${from} and ${to}
+       and (exchange, day) not in (select exchange, day from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as l(exchange text, day date))`);
 }
 
 /** Days that are sessions because data came for them, though no calendar file lists them. */
