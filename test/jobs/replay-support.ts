@@ -1,6 +1,7 @@
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import { request } from 'undici';
 import { expect } from 'vitest';
+import type { RecordCounts } from '../../src/core/record-counts.ts';
 import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
@@ -176,18 +177,18 @@ export async function ask(context: Context, one: Ask) {
   const contentType = 'application/json';
   const requested = { exchange, from, to, instruments, params, calledOn };
   const settings = { accessKey: '', timeZone: 'Asia/Kolkata', ...(one.count && { count: one.count }) };
-  const counts = await storeResponse(context, {
+  const kept = await storeResponse(context, {
     window: { ...requested, id, runId, operation: operation.name, variant, filtered: false },
     extracted: readResponse(operation, requested, { body, contentType, bytes: body.length }, settings),
     position: positionOf(calledAt, one.microseconds),
     calledAt,
     bytes: 1,
-    response: { packed: await packBody(drizzle, body), contentType, calledOn, fetchedAt: new Date(calledAt) },
+    response: { packed: await packBody(drizzle, body), contentType, calledOn },
   });
   const stored = await pool.query('select suspicious, warnings from etl.windows where id = $1', [id]);
-  return { id, counts, ...stored.rows[0] } as {
+  return { id, counts: kept?.counts ?? null, ...stored.rows[0] } as {
     id: number;
-    counts: typeof counts;
+    counts: RecordCounts | null;
     suspicious: string | null;
     warnings: string[];
   };

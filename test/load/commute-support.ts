@@ -85,12 +85,7 @@ export async function responseWindow(
     position: response.position,
     calledAt,
     bytes: 1,
-    response: {
-      packed: await packBody(at.db.drizzle, body),
-      contentType,
-      calledOn,
-      fetchedAt: new Date(calledAt),
-    },
+    response: { packed: await packBody(at.db.drizzle, body), contentType, calledOn },
   });
 }
 

@@ -225,7 +225,6 @@ async function response(
       packed: await packBody(context.db.drizzle, body),
       contentType: raw.contentType,
       calledOn: requested.calledOn,
-      fetchedAt: new Date(calledAt),
     },
   };
   if (context === fast && covered.digest !== undefined) {
@@ -236,7 +235,7 @@ async function response(
     }
   }
   const extracted = readResponse(operation, requested, raw, { accessKey: '', timeZone: 'Asia/Kolkata' });
-  return storeResponse(context, { ...covered, extracted });
+  return (await storeResponse(context, { ...covered, extracted }))?.counts ?? null;
 }
 
 type Happening = Exclude<Step, { do: 'again' }>;

@@ -85,7 +85,7 @@ export async function load(database: Database, response: Response): Promise<Reco
     (response.fetchedAt === undefined
       ? await takePosition(database.drizzle)
       : positionOf(fetchedAt.getTime()));
-  return loadWindow(database, {
+  const stored = await loadWindow(database, {
     windowId,
     runId,
     ...requested,
@@ -98,7 +98,7 @@ export async function load(database: Database, response: Response): Promise<Reco
     maxWithdrawShare: 0.1,
     position,
     fetchedAt,
-    response: { packed: null, contentType: null, calledOn: '2025-01-01', fetchedAt },
+    response: { packed: null, contentType: null, calledOn: '2025-01-01' },
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],
@@ -106,6 +106,7 @@ export async function load(database: Database, response: Response): Promise<Reco
     suspicionsWithoutReject: [],
     readAgain: unkept,
   });
+  return stored?.counts ?? null;
 }
 
 /** Nothing is kept that could be read again. */

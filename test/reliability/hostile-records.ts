@@ -54,7 +54,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
   );
   const runId = await newRun(store);
   const windowId = await newWindow(store, runId);
-  const counts = await loadWindow(store, {
+  const stored = await loadWindow(store, {
     windowId,
     runId,
     operation: operation.name,
@@ -75,7 +75,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     warnings: extracted.warnings,
     readAgain: unkept,
   });
-  return { windowId, extracted, counts };
+  return { windowId, extracted, counts: stored?.counts ?? null };
 }
 
 /**

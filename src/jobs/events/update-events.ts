@@ -232,19 +232,20 @@ async function storeEvents(
   for (const [at, window] of windows.entries()) {
     const rows = rowsOf.get(window.exchange) ?? [];
     const batches = [{ table, rows }];
-    const counts = await storeResponse(context, {
+    const made = await storeResponse(context, {
       window,
       extracted: { batches, rejects: [], fetched: rows.length, warnings: [], unknownFields: [] },
       position: positions[at] as Position,
       calledAt,
-      response: { packed: null, contentType: null, calledOn: day, fetchedAt: new Date(calledAt) },
+      response: { packed: null, contentType: null, calledOn: day },
       bytes: 0,
       trusted: true,
     });
-    stored &&= counts !== null;
-    if ((counts?.withdrawn ?? 0) > 0) {
+    stored &&= made !== null;
+    const withdrawn = made?.counts.withdrawn ?? 0;
+    if (withdrawn > 0) {
       log.warn(
-        { runId, exchange: window.exchange, events: counts?.withdrawn },
+        { runId, exchange: window.exchange, events: withdrawn },
         'withdrew corporate events that no longer follow from the notices, the owners of symbols and the decisions',
       );
     }

@@ -23,7 +23,6 @@ import {
   type StoredFile,
 } from '../../load/state/responses/files-of-session.ts';
 import { type KeptResponse, packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
-import { failureOfWindow, readWindowLoad } from '../../load/state/runs/outcomes.ts';
 import type { RowDifference } from '../../load/state/runs/reports.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
 import { encodeValue, type Rows, textsOf } from '../../operations/rows.ts';
@@ -186,31 +185,29 @@ export async function importSessions(
     const position = positions[at] as Position;
     const load = { file, window, position, session, tickers, readKept, csv: pack(session) };
     const times: StepTimes = {};
-    const counts = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
+    const stored = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
       problems.push(await applyLocalFailure(context, window.id, error));
       return undefined;
     });
-    if (counts === undefined) continue;
-    if (counts === null) {
+    if (stored === undefined) continue;
+    if (stored === null) {
       cancelled = true;
       break;
     }
+    const { counts, loadId, outcome } = stored;
     const facts = { ...windowFacts(window), file: file.path };
     // At `debug`, because years of files would be thousands of lines.
     context.log.debug({ ...facts, counts, ms: times }, 'session of a file loaded');
-    const problem = await failureOfWindow(context.db.drizzle, window.id);
-    if (problem !== null) problems.push(`${session.exchange} ${session.day}: ${problem}`);
+    if (outcome.state === 'failed') problems.push(`${session.exchange} ${session.day}: ${outcome.error}`);
     sums.rows += counts.fetched;
     for (const { table, rows } of recordsOf(session)) tables[table.name] = (tables[table.name] ?? 0) + rows;
     formats.set(session.format, addToFormat(formats.get(session.format), session));
     for (const name of Object.keys(NO_RECORDS) as (keyof typeof NO_RECORDS)[]) sums[name] += counts[name];
     // New and unchanged rows are not differences.
     if (counts.updated + counts.withdrawn === 0) continue;
-    const stored = await readWindowLoad(context.db.drizzle, window.id);
-    if (stored === null) continue;
     const listing = { limit: MAX_LISTED, rounded: roundedColumns() };
     for (const { table } of recordsOf(session)) {
-      const found = await differencesOfLoad(context.db.pool, table, stored, listing);
+      const found = await differencesOfLoad(context.db.pool, table, { ...window, loadId }, listing);
       for (const one of found) differences.push({ file: file.path, ...one });
     }
   }
@@ -307,7 +304,7 @@ interface Load {
 async function importSession(
   context: Context,
   { file, window, position, session, tickers, readKept, csv }: Load,
-): Promise<RecordCounts | null> {
+): ReturnType<typeof storeResponse> {
   const { calendar, clock, config, db } = context;
   const calledAt = clock.now();
   const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
@@ -341,7 +338,6 @@ async function importSession(
       packed: await csv.packed,
       contentType: 'text/csv',
       calledOn,
-      fetchedAt: new Date(calledAt),
       symbols: session.withoutTickers ? symbols : null,
       fileOrder: order,
     },

@@ -2,7 +2,6 @@ import { type Clock, today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
-import type { RecordCounts } from '../../core/record-counts.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import { printable } from '../../extract/sanitize.ts';
 import type { Extracted } from '../../extract/types.ts';
@@ -41,6 +40,9 @@ export interface ReceivedWindow extends ReadResponse {
   readonly trusted?: boolean;
 }
 
+/** A response that was stored, the state in which its window ended, and why. */
+type StoredResponse = NonNullable<Awaited<ReturnType<typeof loadWindow>>> & { readonly outcome: Outcome };
+
 /**
  * Stores a response: its rows, rejects and coverage, and the end of its window. Kept responses are treated like those
  * just fetched.
@@ -61,7 +63,7 @@ export async function storeResponse(
     trusted,
     ...file
   }: ReceivedWindow,
-): Promise<RecordCounts | null> {
+): Promise<StoredResponse | null> {
   const { config, db } = context;
   const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
   await noteSessions(context, window, storable.extracted);
@@ -74,7 +76,7 @@ export async function storeResponse(
       calledAt,
     },
   );
-  return loadWindow(db, {
+  const stored = await loadWindow(db, {
     windowId: window.id,
     runId: window.runId,
     operation: window.operation,
@@ -98,6 +100,7 @@ export async function storeResponse(
     response: response && { ...response, sent: extracted.observed },
     digest,
   });
+  return stored && { ...stored, outcome };
 }
 
 /** The part of a response that is stored: no rows if too many records were rejected. */

@@ -23,7 +23,7 @@ import { decideFailure, evidenceOf, failureOf, type Situation } from '../policy/
 import { callLimitOf } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { digestOf, repeatResponse } from '../responses/repeat-response.ts';
-import { type Outcome, outcomeOf, storeResponse } from '../responses/store-response.ts';
+import { type Outcome, storeResponse } from '../responses/store-response.ts';
 import { applyFailure } from './apply-failure.ts';
 import {
   type ClaimedCall,
@@ -254,18 +254,19 @@ async function storeFetched(
       packed,
       contentType: response.contentType,
       calledOn: requested.calledOn,
-      fetchedAt: new Date(calledAt),
     },
   };
   let counts = await timeStep(times, 'load', () => repeatResponse(context, covered));
-  let state: Outcome['state'] = counts?.fetched === 0 ? 'empty' : 'loaded';
+  // What is repeated was loaded, with records.
+  let state: Outcome['state'] = 'loaded';
   if (counts === null) {
     const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
     const read = await timeStep(times, 'read', () => source.read(operation, requested, response, count));
     const extracted = { ...read, warnings: [...notes, ...read.warnings] };
     if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, requested);
-    ({ state } = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE));
-    counts = await timeStep(times, 'load', () => storeResponse(context, { ...covered, extracted }));
+    const stored = await timeStep(times, 'load', () => storeResponse(context, { ...covered, extracted }));
+    counts = stored?.counts ?? null;
+    state = stored?.outcome.state ?? state;
     logWarnings(context, window, extracted);
   }
   if (operation.windows.per === 'range') {

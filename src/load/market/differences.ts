@@ -1,8 +1,8 @@
 import type { ClientBase } from 'pg';
+import type { DayRange } from '../../core/days.ts';
 import type { Field } from '../../operations/fields.ts';
 import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
-import type { readWindowLoad } from '../state/runs/outcomes.ts';
 import type { Change, RowDifference } from '../state/runs/reports.ts';
 import { list, quote } from './merge/merge-sql.ts';
 
@@ -84,7 +84,7 @@ const inOrder = (change: string) =>
 export async function differencesOfLoad(
   client: Queryable,
   table: TableDefinition,
-  load: NonNullable<Awaited<ReturnType<typeof readWindowLoad>>>,
+  load: DayRange & { readonly loadId: number; readonly exchange: string },
   listing: { readonly limit: number; readonly rounded: Readonly<Record<string, number>> },
 ): Promise<RowDifference[]> {
   // Where rows have no day, all of the load are of its days.

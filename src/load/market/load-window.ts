@@ -63,6 +63,14 @@ interface WindowLoad extends Pair, ResponseSaid {
   readonly readAgain: ReadAgain;
 }
 
+/** A response that was stored. */
+interface StoredLoad {
+  /** The number that the rows carry which it wrote. */
+  readonly loadId: number;
+  /** What became of its records. */
+  readonly counts: RecordCounts;
+}
+
 /**
  * Stores a response in one transaction: rows, rejects, coverage and the window's state commit
  * together or not at all.
@@ -71,21 +79,21 @@ interface WindowLoad extends Pair, ResponseSaid {
  * advisory locks of its tables' days or entries (sorted), in some rebuilds the one of names, the one of kept bodies,
  * those of rejects, rejects by fingerprint, coverage rows (sorted), and the advisory lock of versions.
  *
- * @returns what became of the records, or null if the window had ended already (another worker finished it, or it
- *   was cancelled); then nothing was written.
+ * @returns null if the window had ended already (another worker finished it, or it was cancelled); then nothing was
+ *   written.
  * @throws PipelineError of kind `database` or `database_unreachable`.
  */
-export async function loadWindow(database: Database, load: WindowLoad): Promise<RecordCounts | null> {
+export async function loadWindow(database: Database, load: WindowLoad): Promise<StoredLoad | null> {
   const tables = tablesOf(load);
   try {
     for (const { table, rows } of tables) await ensurePartitions(database, table, rows);
-    const counts = await transaction(database, (tx) => storeLoad(tx, load, tables));
-    const written = counts === null ? 0 : counts.inserted + counts.updated;
+    const stored = await transaction(database, (tx) => storeLoad(tx, load, tables));
+    const written = stored === null ? 0 : stored.counts.inserted + stored.counts.updated;
     for (const { table, rows } of load.batches) {
       const days = daysOfRows(table, rows);
       await setHintBits(database, table, { exchange: load.exchange, days, written });
     }
-    return counts;
+    return stored;
   } catch (error) {
     throw databaseError(error);
   }
@@ -142,7 +150,7 @@ async function storeLoad(
   tx: Transaction,
   given: WindowLoad,
   tables: readonly TableToLoad[],
-): Promise<RecordCounts | null> {
+): Promise<StoredLoad | null> {
   const { client } = tx;
   const rows = tables.flatMap(({ table, rows, days }) =>
     locksOfTable(table.name, given.exchange, lockedParts(table, rows, days)),
@@ -168,7 +176,8 @@ async function storeLoad(
   const suspicious = load.suspicions.length > 0;
   if (load.response !== undefined) {
     const fact = factOf({ coverage: completed.coverage, suspicious }, begun);
-    await keepResponse(tx, load.windowId, { ...load.response, position, fact, resolvesRejects });
+    const { fetchedAt } = load;
+    await keepResponse(tx, load.windowId, { ...load.response, position, fetchedAt, fact, resolvesRejects });
   }
   await writeRejects(tx, load.exchange, [{ ...load, requested: begun }]);
   const { decided, withdrawals } = merged;
@@ -187,7 +196,7 @@ async function storeLoad(
     // The last statement before the commit: the numbers of versions have to follow the order of commits.
     await insertLoad(tx, { ...load, loadId, written, namesChanged }, ending);
   }
-  return merged.counts;
+  return { loadId, counts: merged.counts };
 }
 
 /** True if the response was loaded before and changes nothing now. Then there is no new version and no new load. */

@@ -94,6 +94,7 @@ export async function repeatLoad(
           ...load.response,
           isRepeated: true,
           position,
+          fetchedAt: load.fetchedAt,
           fact: factOf(load, begun),
           resolvesRejects: true,
         });

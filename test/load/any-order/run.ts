@@ -73,7 +73,6 @@ export async function load(
       packed: await packBody(db.drizzle, body),
       contentType,
       calledOn: requested.calledOn,
-      fetchedAt: new Date(calledAt(response)),
     },
   });
   return id;

@@ -47,8 +47,6 @@ export interface ResponseToKeep {
   readonly contentType: string | null;
   /** Day of the call in the source's zone. */
   readonly calledOn: string;
-  /** The time of the call. */
-  readonly fetchedAt: Date;
   /** The symbols that the rows of a file without tickers were given, by scrip code. */
   readonly symbols?: Readonly<Record<string, string>> | null;
   /** Of a file of a session: if it comes before others that were imported, it gets a position before theirs. */
@@ -106,17 +104,18 @@ export async function keepResponse(
     packed,
     contentType,
     calledOn,
-    fetchedAt: calledAt,
+    fetchedAt,
     symbols = null,
     sent,
     isRepeated = false,
   }: ResponseToKeep & {
     readonly position: Position;
+    /** The time of the call. */
+    readonly fetchedAt: Date;
     readonly fact: ResponseFact;
     readonly resolvesRejects: boolean;
   },
 ): Promise<void> {
-  const fetchedAt = calledAt.toISOString();
   const given = symbols === null ? null : JSON.stringify(symbols);
   const noted = {
     position,
@@ -124,7 +123,7 @@ export async function keepResponse(
     windowId,
     contentType,
     calledOn,
-    fetchedAt,
+    fetchedAt: fetchedAt.toISOString(),
     symbols: given,
     isRepeated,
     ...layoutValues(sent),

@@ -8,7 +8,6 @@ import { type CompletenessContext, sessionStatesIn } from '../coverage/completen
 import type { RunState } from '../request.ts';
 import { isoText } from '../schema/columns.ts';
 import { expectations } from '../schema/knowledge.ts';
-import { loads } from '../schema/load-results.ts';
 import { accessKeys } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
@@ -162,30 +161,6 @@ export async function emptySessionsOfRuns(
                       and s.day between ${from_date} and ${to_date})
      group by 1, 2, 3 order by 1, 2, 3`);
   return found.rows as readonly EmptySessions[];
-}
-
-/** Why a window failed; null if it did not. */
-export async function failureOfWindow(db: NodePgDatabase, windowId: number): Promise<string | null> {
-  const [window] = await db
-    .select({ error: windows.error })
-    .from(windows)
-    .where(and(eq(windows.id, windowId), eq(windows.state, 'failed')));
-  return window?.error ?? null;
-}
-
-/** The load of a window, with its days; null if it loaded nothing. */
-export async function readWindowLoad(db: NodePgDatabase, windowId: number) {
-  const [load] = await db
-    .select({
-      loadId: loads.id,
-      exchange: loads.exchange,
-      from: loads.from_date,
-      to: loads.to_date,
-    })
-    .from(windows)
-    .innerJoin(loads, and(eq(loads.run_id, windows.run_id), eq(loads.window_id, windows.id)))
-    .where(eq(windows.id, windowId));
-  return load ?? null;
 }
 
 /** When the last completed run of each kind ended, in seconds since the epoch. */
