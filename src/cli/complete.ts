@@ -1,8 +1,7 @@
 import type { Argument, Option } from 'commander';
 import { EXCHANGES } from '../core/exchanges.ts';
-import { EVENT_KINDS } from '../extract/corporate-actions/purpose.ts';
 import { dataSets, operations, tables } from '../operations/registry.ts';
-import { EVENT_STATUSES, FORMATS } from './options.ts';
+import type { WordsOption } from './options.ts';
 import type { Specification } from './specification.ts';
 
 const operationNames = operations.map(({ name }) => name);
@@ -11,34 +10,20 @@ const dataSetNames = dataSets.map(({ name }) => name);
 /** Segments are offered where an operation has them. */
 const exchangeCodes = [...new Set([...EXCHANGES, ...operations.flatMap(({ exchanges }) => exchanges)])];
 
-const severities = async () => (await import('../load/state/findings.ts')).SEVERITIES;
-
 type Words = readonly string[];
 
-/** The words of a flag of `eod sandbox`. */
-const ofSandbox = (name: string) => async () =>
-  (await import('../sandbox/flags.ts')).sandboxFlags.find(({ flag }) => flag.startsWith(`${name} `))?.words ??
-  [];
-
-/** Known values of flags and arguments. A function imports what is not needed for the others: somebody waits at a Tab. */
+/**
+ * Known values of arguments, and of flags that do not declare them. A function imports what is not needed for the
+ * others: somebody waits at a Tab.
+ */
 const VALUES: Readonly<Record<string, Words | (() => Promise<Words>)>> = {
   '--check': async () => (await import('../load/market/checks/index.ts')).checks().map(({ name }) => name),
-  '--casing': ofSandbox('--casing'),
-  '--content-type': ofSandbox('--content-type'),
-  '--dialect': ofSandbox('--dialect'),
   '--disable-exchanges': exchangeCodes,
   '--disable-operations': operationNames,
-  '--envelope': ofSandbox('--envelope'),
   '--exchange': exchangeCodes,
-  '--fail-on': severities,
   '--fault': async () => (await import('../sandbox/faults.ts')).FAULT_KINDS,
-  '--format': FORMATS,
-  '--kind': EVENT_KINDS,
   '--operation': dataSetNames,
   '--partition': ['year', 'month'],
-  '--severity': severities,
-  '--shapes': ofSandbox('--shapes'),
-  '--status': EVENT_STATUSES,
   operations: operationNames,
   name: dataSetNames,
   tables: tables.map(({ name }) => name),
@@ -132,16 +117,17 @@ const namesOf = (specifications: readonly Specification[]): Offer[] =>
 const offerOf = ({ long, description }: Option): Offer => ({ word: long ?? '', meaning: description });
 
 /** The lines for a value of an option or argument. @param start what stands before it in the same word. */
-async function valueLines(taken: Option | Argument, start: string, typed: string): Promise<string[]> {
+async function valueLines(
+  taken: (WordsOption | Argument) & Pick<WordsOption, 'words'>,
+  start: string,
+  typed: string,
+): Promise<string[]> {
   const isOption = 'flags' in taken;
   const placeholder = isOption ? (taken.flags.split(/\s+/).at(-1) ?? '') : taken.name();
   if (/^[<[]?(path|file|dir)/i.test(placeholder)) return [`:files${start}`];
   const isList = placeholder === '<list>';
-  const { argChoices, defaultValue } = taken;
-  // A list whose default is all known values, such as --roles.
-  const all = isList && typeof defaultValue === 'string' ? defaultValue.split(',') : undefined;
-  const known = VALUES[isOption ? (taken.long ?? '') : placeholder] ?? [];
-  const words = argChoices ?? all ?? (typeof known === 'function' ? await known() : known);
+  const known = VALUES[isOption ? (taken.long ?? '') : placeholder] ?? taken.words ?? taken.argChoices ?? [];
+  const words = typeof known === 'function' ? await known() : known;
   const listed = isList ? typed.slice(0, typed.lastIndexOf(',') + 1) : '';
   return matchingLines(
     words.map((word) => ({ word })),

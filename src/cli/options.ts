@@ -5,6 +5,7 @@ import { addDays, type Day, type DayRange, dayStart, isDay } from '../core/days.
 import { usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
+import type { Severity } from '../load/state/findings.ts';
 import { pageWidth, wrap } from './output.ts';
 
 export { exampleDays };
@@ -19,6 +20,9 @@ export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 
 /** States of a corporate event. */
 export const EVENT_STATUSES = ['applied', 'needs_review', 'ignored'] as const;
+
+/** How severe findings are, the least first. */
+export const SEVERITIES = ['info', 'warning', 'error'] as const satisfies readonly Severity[];
 
 /** Shells for which there is completion. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
@@ -87,10 +91,31 @@ export function repeatableOption(flags: string, description: string): Option {
   ]);
 }
 
-/** The `--exchange` flag, read by `parseExchanges`. */
-export function exchangeOption(description = 'only these exchanges, e.g. NSE,BSE'): Option {
-  return new Option('--exchange <list>', description);
+/** An option whose words completion knows. */
+export interface WordsOption extends Option {
+  readonly words?: readonly string[];
 }
+
+/** A flag that takes one of these words, in any case. */
+export function wordOption(flags: string, description: string, words: readonly string[], what?: string) {
+  const option: WordsOption = Object.assign(new Option(flags, description), { words });
+  return option.argParser((text: string) => parseChoice(option.long ?? flags, text, words, what));
+}
+
+/** A flag that takes several of these words, separated by commas, in any case and without repeats. */
+export function wordsOption(flags: string, description: string, words: readonly string[], what: string) {
+  const option = wordOption(flags, description, words);
+  return option.argParser((text: string) => {
+    const typed = new Set(text.split(',').map((word) => word.trim()));
+    typed.delete('');
+    if (typed.size === 0) throw usageError(`${option.long} names no ${what} (${words.join(', ')})`);
+    return [...new Set([...typed].map((word) => parseChoice(option.long ?? flags, word, words, what)))];
+  });
+}
+
+/** The `--exchange` flag. */
+export const exchangeOption = () =>
+  wordsOption('--exchange <list>', 'only these exchanges, e.g. NSE,BSE', EXCHANGE_CODES, 'exchange');
 
 /** The two ends of a range, read by `parseRange` or `parseOpenRange`. */
 export interface RangeFlags {
@@ -201,23 +226,6 @@ export function parseMoment(flag: string, text: string, { config }: Pick<DayCont
   throw usageError(
     `${flag}: "${text}" is not a time; write a day, 2025-02-27, or a time with its zone, 2025-02-27T21:00:00+05:30`,
   );
-}
-
-/** Parses a list of exchanges, in any case; undefined if none is given. @throws PipelineError `usage` */
-export function parseExchanges(text: string | undefined): string[] | undefined {
-  return text === undefined ? undefined : parseChoices('--exchange', text, EXCHANGE_CODES, 'exchange');
-}
-
-/** Parses a comma-separated list of known words, in any case, without repeats. @throws PipelineError `usage` */
-export function parseChoices<Word extends string>(
-  flag: string,
-  text: string,
-  known: readonly Word[],
-  what: string,
-): Word[] {
-  const words = [...new Set(text.split(',').map((word) => word.trim()))].filter((word) => word !== '');
-  if (words.length === 0) throw usageError(`${flag} names no ${what} (${known.join(', ')})`);
-  return words.map((word) => parseChoice(flag, word, known, what));
 }
 
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };

@@ -25,7 +25,7 @@ import {
   namedBy,
   operations,
 } from '../operations/registry.ts';
-import { type DayContext, parseExchanges, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
+import { type DayContext, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
 
 /** The flags of `eod backfill` that say what to request. Request options have flags of their own, by name. */
 export interface BackfillFlags extends RangeFlags {
@@ -117,7 +117,7 @@ const splitNames = (names: readonly string[]) =>
 
 /** The flags that say where to look for gaps. */
 export interface GapFlags extends RangeFlags {
-  readonly exchange?: string;
+  readonly exchange?: readonly string[];
 }
 
 /**
@@ -134,7 +134,7 @@ export function gapScope(
 ): GapScope {
   return {
     operations: names.length === 0 ? undefined : [...new Set(splitNames(names).flatMap(find))],
-    exchanges: parseExchanges(flags.exchange),
+    exchanges: flags.exchange,
     ...parseOpenRange(flags, context),
   };
 }

@@ -369,7 +369,7 @@ describe('deploy/kubernetes', () => {
     const command = (name: string | undefined) => program.commands.find((one) => one.name() === name);
     const up = command('up');
     if (up !== undefined) await loadCommand(up, cli);
-    const roles = up?.options.find(({ long }) => long === '--roles')?.defaultValue.split(',');
+    const roles = up?.options.find(({ long }) => long === '--roles')?.defaultValue;
     const started: string[] = [];
     for (const { pod } of templates) {
       const [{ image, args }] = pod.containers;

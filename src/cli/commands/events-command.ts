@@ -1,7 +1,6 @@
 import { type PipelineError, usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
 import { percentText } from '../../core/wording.ts';
-import { EVENT_KINDS } from '../../extract/corporate-actions/purpose.ts';
 import type { Context } from '../../jobs/context.ts';
 import {
   type EventFilter,
@@ -11,24 +10,24 @@ import {
 } from '../../load/market/corporate-events.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openReadable } from '../open-context.ts';
-import { EVENT_STATUSES, parseChoices, parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
+import { parseOpenRange, type RangeFlags } from '../options.ts';
 import { count, plural } from '../output.ts';
 
 interface ListFlags extends RangeFlags, JsonFlag {
-  readonly status?: string;
-  readonly kind?: string;
+  readonly status?: EventFilter['statuses'];
+  readonly kind?: EventFilter['kinds'];
   readonly symbol?: string;
-  readonly exchange?: string;
+  readonly exchange?: readonly string[];
   readonly limit: number;
 }
 
 export async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
   const { from, to } = parseOpenRange(flags);
-  const { status, kind, symbol } = flags;
+  const { status, kind, symbol, exchange } = flags;
   const filter: EventFilter = {
-    statuses: status === undefined ? undefined : parseChoices('--status', status, EVENT_STATUSES, 'status'),
-    kinds: kind === undefined ? undefined : parseChoices('--kind', kind, EVENT_KINDS, 'kind'),
-    exchanges: parseExchanges(flags.exchange),
+    statuses: status,
+    kinds: kind,
+    exchanges: exchange,
     symbol: symbol?.trim().toUpperCase(),
     from,
     to,

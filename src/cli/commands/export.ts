@@ -18,7 +18,7 @@ import {
 import { checkNamesFiles } from '../../load/export/relation.ts';
 import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } from '../cli.ts';
 import { openForUser } from '../open-context.ts';
-import { FORMATS, parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
+import { FORMATS, parseOpenRange, type RangeFlags } from '../options.ts';
 import { count, plural } from '../output.ts';
 import { refuseCodes } from './events-command.ts';
 
@@ -37,12 +37,10 @@ export async function exportTables(cli: Cli, tables: readonly string[], flags: E
 
 async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<void> {
   const { from, to } = parseOpenRange(flags);
-  const exchanges = parseExchanges(flags.exchange);
   const symbols = listed('--symbol', flags.symbol);
   const series = listed('--series', flags.series);
   const ending = FORMATS.find((one) => flags.out?.endsWith(`.${one}`) === true);
-  const format =
-    flags.format === undefined ? (ending ?? 'parquet') : parseChoice('--format', flags.format, FORMATS);
+  const format = flags.format ?? ending ?? 'parquet';
   const byYear = flags.partition !== undefined;
   if (byYear) parseChoice('--partition', flags.partition ?? '', ['year']);
   if (flags.decimals === true && format !== 'parquet') throw usageError('--decimals applies to Parquet only');
@@ -70,7 +68,7 @@ async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<
       to,
       symbols,
       series,
-      exchanges,
+      exchanges: flags.exchange,
       byYear,
       doubles: flags.decimals !== true,
       fileFor,
@@ -140,8 +138,8 @@ function isOutside(cwd: string, folder: string): boolean {
 interface ExportFlags extends RangeFlags, JsonFlag {
   readonly symbol?: string;
   readonly series?: string;
-  readonly exchange?: string;
-  readonly format?: string;
+  readonly exchange?: readonly string[];
+  readonly format?: (typeof FORMATS)[number];
   readonly out?: string;
   readonly partition?: string;
   readonly decimals?: boolean;

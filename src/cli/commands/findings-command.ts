@@ -8,12 +8,12 @@ import {
   type Finding,
   readCheckedDays,
   listFindings as readFindings,
-  SEVERITIES,
+  type Severity,
 } from '../../load/state/findings.ts';
 import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { parseChoices, parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
+import { parseOpenRange, type RangeFlags } from '../options.ts';
 import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 import { stateText } from './rejects-command.ts';
 
@@ -36,8 +36,8 @@ const STATE: Column<Finding> = {
 
 interface FilterFlags extends RangeFlags, JsonFlag {
   readonly check?: string;
-  readonly exchange?: string;
-  readonly severity?: string;
+  readonly exchange?: readonly string[];
+  readonly severity?: Severity[];
 }
 
 interface FindingFlags extends FilterFlags {
@@ -65,9 +65,8 @@ function filterOf(flags: FilterFlags) {
   const { check, exchange, severity } = flags;
   return {
     check: check === undefined ? undefined : parseCheckName('--check', check),
-    exchanges: parseExchanges(exchange),
-    severity:
-      severity === undefined ? undefined : parseChoices('--severity', severity, SEVERITIES, 'severity'),
+    exchanges: exchange,
+    severity,
     ...parseOpenRange(flags),
   };
 }

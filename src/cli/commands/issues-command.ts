@@ -1,28 +1,26 @@
 import { percentText } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
-import { ISSUE_KINDS, issueCountsText } from '../../load/state/issue-kinds.ts';
+import { issueCountsText } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { titleOf } from '../../operations/registry.ts';
 import { factorNotes, issueCommand } from '../../web/commands.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { commandText, parseChoices, parseExchanges } from '../options.ts';
+import { commandText } from '../options.ts';
 import { count, plural, rangeText, wrap } from '../output.ts';
 import { readUnchecked } from './findings-command.ts';
 
 interface Flags extends JsonFlag {
-  readonly kind?: string;
-  readonly exchange?: string;
+  readonly kind?: readonly Issue['kind'][];
+  readonly exchange?: readonly string[];
   readonly limit: number;
 }
 
 export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
-  const { kind, limit } = flags;
-  const kinds = kind === undefined ? undefined : parseChoices('--kind', kind, ISSUE_KINDS, 'kind');
-  const filter = { kinds, exchanges: parseExchanges(flags.exchange) };
+  const { kind: kinds, exchange: exchanges, limit } = flags;
   const { db } = await openContext(cli);
-  const { counts, issues } = await readIssues(db.drizzle, filter, limit);
+  const { counts, issues } = await readIssues(db.drizzle, { kinds, exchanges }, limit);
   if (flags.json === true) {
     return printJson(
       cli,
@@ -30,7 +28,7 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
     );
   }
   const total = counts.reduce((sum, one) => sum + one.issues, 0);
-  const isFiltered = kind !== undefined || flags.exchange !== undefined;
+  const isFiltered = kinds !== undefined || exchanges !== undefined;
   if (total === 0) return print(cli, await noneText({ db }, isFiltered));
   const more = total > issues.length ? `; the first ${count(issues.length)} listed, --limit shows more` : '';
   const actions = issues.filter((one) => one.kind === 'corporate_action');

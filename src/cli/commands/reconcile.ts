@@ -5,13 +5,13 @@ import type { Database } from '../../load/database/database.ts';
 import { readLostDays } from '../../load/market/checks/count-checks.ts';
 import { severities } from '../../load/market/checks/index.ts';
 import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
-import { readCheckedDays, SEVERITIES } from '../../load/state/findings.ts';
+import { readCheckedDays, type Severity } from '../../load/state/findings.ts';
 import { clockLead } from '../../load/state/position-sql.ts';
 import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { bounded, type Check, failed, type Outcome, ok, warning } from '../doctor/check.ts';
 import { openContext } from '../open-context.ts';
-import { parseChoices, parseOpenRange, parseRange, type RangeFlags } from '../options.ts';
+import { parseOpenRange, parseRange, type RangeFlags, SEVERITIES } from '../options.ts';
 import { type Column, columnsOf, duration, firstFew, plural, table } from '../output.ts';
 
 const CHECK_COLUMNS: readonly Column<CheckResult>[] = [
@@ -21,7 +21,7 @@ const CHECK_COLUMNS: readonly Column<CheckResult>[] = [
 ];
 
 interface ReconcileFlags extends RangeFlags, JsonFlag {
-  readonly failOn?: string;
+  readonly failOn?: Severity;
 }
 
 export async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
@@ -36,15 +36,13 @@ export async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> 
   );
   const from = flags.from ?? addDays(to, -config.EOD_HISTORY_DAYS);
   const range = parseRange({ from, to }, { config, clock });
-  const [failOn] =
-    flags.failOn === undefined ? [] : parseChoices('--fail-on', flags.failOn, SEVERITIES, 'severity');
   const context = await openContext(cli, { config });
   const results = await checkQuality(context, range);
   const { loaded } = await readCheckedDays(context.db.drizzle, range);
   const store = await storeChecks(context.db);
   if (flags.json === true) printJson(cli, { ...range, days: loaded, checks: results, store });
   else print(cli, [summary(range, loaded, results), ...store.flatMap(storeText)].join('\n\n'));
-  const severe = failOn === undefined ? [] : SEVERITIES.slice(SEVERITIES.indexOf(failOn));
+  const severe = flags.failOn === undefined ? [] : SEVERITIES.slice(SEVERITIES.indexOf(flags.failOn));
   const found = [
     ...results.flatMap(({ open, severity }) => (open > 0 ? [severity] : [])),
     ...store.map(({ state }) => (state === 'failed' ? 'error' : state)),

@@ -12,7 +12,7 @@ import {
 import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson, printRecord } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
+import { parseOpenRange, type RangeFlags } from '../options.ts';
 import { type Column, momentText, plural, rangeText, table } from '../output.ts';
 import { parseDataSets, parsedLate } from '../parse-request.ts';
 import { dataSetColumns } from '../run-output.ts';
@@ -27,7 +27,7 @@ const COLUMNS: readonly Column<OpenReject>[] = [
 
 export interface FilterFlags extends JsonFlag, RangeFlags {
   readonly operation?: string;
-  readonly exchange?: string;
+  readonly exchange?: readonly string[];
 }
 
 /** A rejected record with everything that is known about it. */
@@ -89,7 +89,7 @@ export async function filterOfFlags(flags: FilterFlags, config: Config): Promise
   const names = operation === undefined ? [] : [operation];
   return parsedLate(names, config, () => ({
     operations: operation === undefined ? undefined : parseDataSets(names),
-    exchanges: parseExchanges(exchange),
+    exchanges: exchange,
     ...parseOpenRange(flags),
   }));
 }

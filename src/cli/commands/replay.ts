@@ -15,12 +15,12 @@ import {
   type YesFlag,
 } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
+import { parseOpenRange, type RangeFlags } from '../options.ts';
 import { parseDataSets, parsedLate } from '../parse-request.ts';
 import { printEnding, workOnReplay } from '../work-on-run.ts';
 
 interface Flags extends RangeFlags, JsonFlag, YesFlag {
-  readonly exchange?: string;
+  readonly exchange?: readonly string[];
   readonly rejects?: boolean;
   readonly rebuild?: boolean;
 }
@@ -32,7 +32,7 @@ export async function replay(cli: Cli, names: readonly string[], flags: Flags): 
     config,
     (): ResponseFilter => ({
       operations: names.length === 0 ? undefined : parseDataSets(names),
-      exchanges: parseExchanges(flags.exchange),
+      exchanges: flags.exchange,
       ...parseOpenRange(flags, { config, clock: systemClock }),
     }),
   );

@@ -3,12 +3,11 @@ import { startScheduler } from '../../jobs/worker/scheduler.ts';
 import { startWorker } from '../../jobs/worker/worker.ts';
 import { type Cli, loadSettings, logNote } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { parseChoices, ROLES } from '../options.ts';
+import type { ROLES } from '../options.ts';
 import { logDashboard, serve } from './web-command.ts';
 
-export async function up(cli: Cli, flags: { readonly roles: string }): Promise<void> {
+export async function up(cli: Cli, { roles }: { readonly roles: typeof ROLES }): Promise<void> {
   const { life } = cli;
-  const roles = [...new Set(parseChoices('--roles', flags.roles, ROLES, 'role'))];
   const config = await loadSettings(cli);
   // Only a worker calls the source; a scheduler needs neither its address nor the key.
   const worker = roles.includes('worker')

@@ -3,11 +3,11 @@ import {
   detachOption,
   dryRunOption,
   exampleDays,
-  exchangeOption,
   jsonOption,
   ROLES,
   rangeOptions,
   repeatableOption,
+  wordsOption,
 } from '../options.ts';
 import type { Specification } from '../specification.ts';
 
@@ -31,9 +31,12 @@ export const loadCommands: readonly Specification[] = [
     summary:
       'Run as a service: start the nightly runs on schedule, work on every open run, serve the dashboard. Stops on SIGTERM or Ctrl-C.',
     options: [
-      new Option('--roles <list>', 'what this process does: scheduler, worker, web (the dashboard)').default(
-        ROLES.join(','),
-      ),
+      wordsOption(
+        '--roles <list>',
+        'what this process does: scheduler, worker, web (the dashboard)',
+        ROLES,
+        'role',
+      ).default(ROLES, `"${ROLES.join(',')}"`),
     ],
     examples: ['eod up', 'eod up --roles worker'],
     run: async () => (await import('../commands/up.ts')).up,
@@ -65,7 +68,11 @@ export const loadCommands: readonly Specification[] = [
     options: async () => [
       ...rangeOptions({ from: 'first day: YYYY-MM-DD, today or yesterday', to: 'last day, the same' }),
       new Option('--all', 'every operation'),
-      exchangeOption('exchanges to request, e.g. NSE,BSE (default: those of each operation)'),
+      // A chosen operation may have further ones.
+      new Option(
+        '--exchange <list>',
+        'exchanges to request, e.g. NSE,BSE (default: those of each operation)',
+      ),
       new Option(
         '--instruments <list>',
         'only these instruments: A,B or @file, a file with one on each line',

@@ -15,6 +15,7 @@ import {
   limitOption,
   parseDuration,
   rangeOptions,
+  wordOption,
   yesOption,
 } from '../options.ts';
 import { numbered, type Specification } from '../specification.ts';
@@ -243,9 +244,10 @@ export const lookCommands: readonly Specification[] = [
       new Option('--symbol <list>', 'only rows with these symbols, e.g. INFY,TCS'),
       new Option('--series <list>', 'only rows of these series, e.g. EQ,BE'),
       exchangeOption(),
-      new Option(
+      wordOption(
         '--format <format>',
         `${FORMATS.join(', ')} (default: from the ending of --out, else parquet)`,
+        FORMATS,
       ),
       new Option('--out <path>', 'the file, or the folder to write it to (default: this folder)'),
       new Option(

@@ -1,6 +1,8 @@
 import { Argument, Option } from 'commander';
+import { EVENT_KINDS } from '../../extract/corporate-actions/purpose.ts';
 import { ISSUE_KINDS } from '../../load/state/issue-kinds.ts';
 import {
+  EVENT_STATUSES,
   exampleDays,
   exchangeOption,
   idArgument,
@@ -9,6 +11,9 @@ import {
   limitOption,
   optionalId,
   rangeOptions,
+  SEVERITIES,
+  wordOption,
+  wordsOption,
   yesOption,
 } from '../options.ts';
 import { numbered, type Specification } from '../specification.ts';
@@ -26,13 +31,8 @@ const ofFindings = [
   ...days,
   new Option('--check <name>', 'only findings of this check'),
   exchangeOption(),
-  new Option('--severity <list>', 'only these severities: info, warning, error'),
+  wordsOption('--severity <list>', 'only these severities: info, warning, error', SEVERITIES, 'severity'),
 ];
-
-/** For help and completion; the command reads the list. */
-const issueKinds = Object.assign(new Option('--kind <list>', 'only these kinds'), {
-  argChoices: [...ISSUE_KINDS],
-});
 
 /** Commands that repair what is there. */
 export const repairCommands: readonly Specification[] = [
@@ -40,7 +40,12 @@ export const repairCommands: readonly Specification[] = [
     name: 'issues',
     summary:
       'List what needs a person, each with the command that settles it. Missing rows, findings that are errors, and corporate actions that may move a price by a fifth or more come first; then the newest day, and of one day the largest effect.',
-    options: [issueKinds, exchangeOption(), limitOption(50), jsonOption('a list of issues')],
+    options: [
+      wordsOption('--kind <list>', `only these kinds: ${ISSUE_KINDS.join(', ')}`, ISSUE_KINDS, 'kind'),
+      exchangeOption(),
+      limitOption(50),
+      jsonOption('a list of issues'),
+    ],
     examples: ['eod issues', 'eod issues --kind withdrawal,suspicious', 'eod issues --exchange BSE --json'],
     run: async () => (await import('../commands/issues-command.ts')).listIssues,
   },
@@ -107,8 +112,13 @@ export const repairCommands: readonly Specification[] = [
       'List splits, bonuses, dividends and other corporate events, and decide those that need a decision.',
     args: [new Argument('[id]', 'id of an event, to show that one; or a symbol, to list its events')],
     options: [
-      new Option('--status <list>', 'only events with these states: applied, needs_review, ignored'),
-      new Option('--kind <list>', 'only these kinds, e.g. split,bonus'),
+      wordsOption(
+        '--status <list>',
+        'only events with these states: applied, needs_review, ignored',
+        EVENT_STATUSES,
+        'status',
+      ),
+      wordsOption('--kind <list>', 'only these kinds, e.g. split,bonus', EVENT_KINDS, 'kind'),
       new Option('--symbol <symbol>', 'only events of the share that has or had this symbol'),
       exchangeOption(),
       ...rangeOptions({
@@ -170,9 +180,11 @@ export const repairCommands: readonly Specification[] = [
         from: 'first day, YYYY-MM-DD (default: EOD_HISTORY_DAYS before the last day)',
         to: 'last day, YYYY-MM-DD (default: today)',
       }),
-      new Option(
+      wordOption(
         '--fail-on <severity>',
         'exit with 1 if a finding is open that is at least this severe: info, warning, error',
+        SEVERITIES,
+        'severity',
       ),
       jsonOption(),
     ],

@@ -6,8 +6,8 @@ import type { Specification } from '../specification.ts';
 /** A fixed port, so that EOD_BASE_URL can stay the same. */
 const SANDBOX_PORT = '8090';
 
-function sandboxOption({ flag, description, default: fallback, repeatable }: SandboxFlag): Option {
-  const option = new Option(flag, description);
+function sandboxOption({ flag, description, default: fallback, repeatable, words }: SandboxFlag): Option {
+  const option = Object.assign(new Option(flag, description), { words });
   if (repeatable === true) option.argParser((value, before: string[] = []) => [...before, value]);
   const shown = option.long === '--port' ? SANDBOX_PORT : fallback;
   return shown === undefined ? option : option.default(shown);
