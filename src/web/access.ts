@@ -7,12 +7,6 @@ import type { Logger } from '../core/log.ts';
 
 type AccessSettings = Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_ACTIONS' | 'EOD_WEB_PASSWORD'>;
 
-/** Who sent a request: the user name of basic authentication, and the address. */
-interface Visitor {
-  readonly user: string;
-  readonly address: string;
-}
-
 /**
  * How many wrong passwords an address (of IPv6, a network of 64 bits) may send within a minute from its first one,
  * against guessing. Behind a proxy that is not among EOD_TRUSTED_PROXIES, all visitors have one address.
@@ -47,14 +41,7 @@ const HEADERS = {
 } as const;
 
 /** Who sent a request, and whether they may use the buttons. */
-export interface Access {
-  /** Who sent a request that `guard` has let through. */
-  visitorOf(request: FastifyRequest): Visitor;
-  /** The token for the forms of this visitor, bound to their cookie; null if there are no buttons. */
-  tokenFor(request: FastifyRequest, reply: FastifyReply): string | null;
-  /** Why an action is refused; null if it is allowed. */
-  refusalOf(request: FastifyRequest, token: unknown): string | null;
-}
+export type Access = Awaited<ReturnType<typeof guard>>;
 
 /**
  * A hook that refuses requests for a name that an attacker's page has bound to this machine (DNS rebinding). With
@@ -78,7 +65,7 @@ export async function refuseNul(request: FastifyRequest, reply: FastifyReply) {
 }
 
 /** Refuses requests of foreign hosts, and requests without the password, if EOD_WEB_PASSWORD is set. */
-export async function guard(scope: FastifyInstance, config: AccessSettings, log: Logger): Promise<Access> {
+export async function guard(scope: FastifyInstance, config: AccessSettings, log: Logger) {
   const { EOD_WEB_PASSWORD: password, EOD_WEB_ACTIONS: hasActions } = config;
   // With a password, all processes derive the same secret, so that one accepts the forms of another.
   const secret =
@@ -123,8 +110,13 @@ export async function guard(scope: FastifyInstance, config: AccessSettings, log:
 
   const tokenOf = (session: string) => createHmac('sha256', secret).update(session).digest('base64url');
   return {
-    visitorOf: (request) => ({ user: credentialsOf(request)?.user || 'anybody', address: request.ip }),
-    tokenFor(request, reply) {
+    /** Who sent a request: the user name of basic authentication, and the address. */
+    visitorOf: (request: FastifyRequest) => ({
+      user: credentialsOf(request)?.user || 'anybody',
+      address: request.ip,
+    }),
+    /** The token for the forms of this visitor, bound to their cookie; null if there are no buttons. */
+    tokenFor(request: FastifyRequest, reply: FastifyReply): string | null {
       if (!hasActions) return null;
       const known = sessionOf(request);
       if (known !== null) return tokenOf(known);
@@ -132,7 +124,8 @@ export async function guard(scope: FastifyInstance, config: AccessSettings, log:
       reply.header('set-cookie', `${COOKIE}=${session}; Path=/; HttpOnly; SameSite=Strict`);
       return tokenOf(session);
     },
-    refusalOf(request, token) {
+    /** Why an action is refused; null if it is allowed. */
+    refusalOf(request: FastifyRequest, token: unknown): string | null {
       const origin = request.headers.origin ?? '';
       // Only the host is compared, because a proxy in front of us may use TLS.
       const from = URL.canParse(origin) ? new URL(origin).host : null;

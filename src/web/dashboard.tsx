@@ -2,7 +2,6 @@ import formbody from '@fastify/formbody';
 import { DrizzleQueryError } from 'drizzle-orm';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { render } from 'preact-render-to-string';
-import type { Config } from '../core/config.ts';
 import { messageOf, PipelineError, usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { momentText, sentenceCase } from '../core/wording.ts';
@@ -84,16 +83,6 @@ const NAVIGATION = [
   { path: '/data', name: 'Data' },
 ] as const;
 
-interface Frame {
-  /** The requested path, to mark the current page in the navigation. */
-  readonly path: string;
-  readonly config: Pick<Config, 'EOD_TIMEZONE'>;
-  /** When the page was made, in EOD_TIMEZONE. */
-  readonly at: string;
-  readonly notice: string | null;
-  readonly isDemo: boolean;
-}
-
 /**
  * Serves the pages and, with EOD_WEB_ACTIONS, the actions of their buttons. Commands that are shown work on the demo's
  * data if the pages are about them.
@@ -127,18 +116,12 @@ export async function serveDashboard(
 }
 
 function servePages(scope: FastifyInstance, context: QueueContext, access: Access, isDemo: boolean): void {
-  const sendPage = (request: FastifyRequest, reply: FastifyReply, page: Page) => {
-    const frame = {
-      path: request.url.split('?')[0] ?? '/',
-      config: context.config,
-      at: momentText(new Date(context.clock.now()).toISOString(), context.config.EOD_TIMEZONE),
-      notice: noticeOf(request.url),
-      isDemo,
-    };
+  const sendPage = ({ url }: FastifyRequest, reply: FastifyReply, page: Page) => {
+    const html = documentOf(page, url, context);
     return reply
       .code(page.status ?? 200)
       .type('text/html; charset=utf-8')
-      .send(documentOf(page, frame));
+      .send(isDemo ? ofDemo(html) : html);
   };
   for (const [path, makePage] of Object.entries(PAGES)) {
     scope.get(path, async (request, reply) => {
@@ -326,8 +309,9 @@ function redirectBack(request: FastifyRequest, reply: FastifyReply, { notice, ru
   return reply.redirect(`${path.startsWith('//') ? '/' : path}?done=${done}`, 303);
 }
 
-/** Renders the document. All text is escaped, and nothing comes from another host. */
-function documentOf({ title, main, refreshS }: Page, frame: Frame): string {
+/** Renders the page of an address as a document. All text is escaped, and nothing comes from another host. */
+function documentOf({ title, main, refreshS }: Page, url: string, { clock, config }: QueueContext): string {
+  const notice = noticeOf(url);
   const html = render(
     <html lang="en" data-refresh={refreshS}>
       <head>
@@ -352,7 +336,7 @@ function documentOf({ title, main, refreshS }: Page, frame: Frame): string {
             <ul>
               {NAVIGATION.map(({ path, name }) => (
                 <li key={path}>
-                  <a href={path} aria-current={isAt(frame.path, path) ? 'page' : undefined}>
+                  <a href={path} aria-current={isAt(url.split('?')[0] ?? '/', path) ? 'page' : undefined}>
                     {name}
                   </a>
                 </li>
@@ -361,20 +345,22 @@ function documentOf({ title, main, refreshS }: Page, frame: Frame): string {
           </nav>
         </header>
         <main id="main" tabIndex={-1}>
-          {frame.notice === null ? null : (
+          {notice === null ? null : (
             <p class="notice" role="status">
-              {frame.notice}
+              {notice}
             </p>
           )}
           {main}
           <p class="made">
-            As of <span data-made="">{frame.at}</span>, times in {frame.config.EOD_TIMEZONE}
+            As of{' '}
+            <span data-made="">{momentText(new Date(clock.now()).toISOString(), config.EOD_TIMEZONE)}</span>,
+            times in {config.EOD_TIMEZONE}
           </p>
         </main>
       </body>
     </html>,
   );
-  return `<!doctype html>${frame.isDemo ? ofDemo(html) : html}`;
+  return `<!doctype html>${html}`;
 }
 
 const isAt = (path: string, of: string) =>

@@ -27,19 +27,12 @@ const SCRAPED_WITHIN_MS = 300_000;
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** The metrics of a process: what it did itself, and what the database and the queue know. */
-interface Metrics {
-  readonly contentType: string;
-  text(): Promise<string>;
-  close(): void;
-}
-
 /**
- * Starts counting what this process does.
+ * The metrics of a process: starts counting what it does itself, and reads what the database and the queue know.
  *
  * @param roles what the process does, e.g. scheduler and worker.
  */
-export function createMetrics(context: QueueContext, roles: readonly string[]): Metrics {
+export function createMetrics(context: QueueContext, roles: readonly string[]) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });

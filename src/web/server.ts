@@ -16,17 +16,12 @@ const REQUEST_WITHIN_MS = 5_000;
 const CONNECTIONS = 256;
 const BODY_BYTES = 64 * 1024;
 
-interface HttpServer {
-  readonly url: string;
-  close(): Promise<void>;
-}
-
 /**
  * Serves health and metrics, and with the role `web` the dashboard, on EOD_HTTP_HOST:EOD_HTTP_PORT.
  *
  * @throws PipelineError `usage` if the port is in use, or if the dashboard must not be served with these settings.
  */
-export async function startHttpServer(context: QueueContext, options: HttpOptions): Promise<HttpServer> {
+export async function startHttpServer(context: QueueContext, options: HttpOptions) {
   const { EOD_HTTP_HOST: host, EOD_HTTP_PORT: port } = context.config;
   const isDashboard = options.roles.includes('web');
   const problem = contradictions(context.config).find(({ state }) => state === 'failed');

@@ -104,7 +104,7 @@ export async function coveragePage(context: PageContext, requested: Requested): 
               <p class="muted">
                 {totalsText(set.days)}; {completeTo(set)}
               </p>
-              <YearStrip days={set.days} label={`${pairTitle(set)} in ${year}: ${totalsText(set.days)}`} />
+              {yearStrip(set.days, `${pairTitle(set)} in ${year}: ${totalsText(set.days)}`)}
             </li>
           ))}
         </ul>
@@ -134,29 +134,21 @@ export async function dataSetPage(context: PageContext, requested: Requested): P
         <Years path={coveragePath(pair)} years={known.years} chosen={year} />
         <Legend />
         <section class="card" aria-label={`Days of ${year}`}>
-          <YearCalendar days={shown} linkOf={(day) => coveragePath(pair, day)} />
+          <div class="months">
+            {[...groupBy(shown, ({ day }) => day.slice(0, 7))].map(([month, ofMonth]) =>
+              monthTable(month, ofMonth, pair),
+            )}
+          </div>
         </section>
-        {set === undefined ? null : (
-          <Missing
-            set={set}
-            token={context.token}
-            hasKey={context.config.EOD_ACCESS_KEY !== undefined && isRequested(set.operation)}
-          />
-        )}
+        {set === undefined ? null : missingOf(set, context)}
       </>
     ),
   };
 }
 
-interface MissingProps {
-  readonly set: DataSetDays;
-  readonly token: string | null;
-  /** True if there is a key, and the data set is requested with it. */
-  readonly hasKey: boolean;
-}
-
 /** The missing sessions by reason, and what to do about them. */
-function Missing({ set, token, hasKey }: MissingProps) {
+function missingOf(set: DataSetDays, { token, config }: PageContext) {
+  const hasKey = config.EOD_ACCESS_KEY !== undefined && isRequested(set.operation);
   const missing = set.days.flatMap(({ day, kind, reason, detail }) =>
     kind === 'missing' && reason !== null ? [{ day, reason, detail }] : [],
   );
@@ -249,7 +241,7 @@ function columnOf(first: Day, day: Day): number {
 }
 
 /** A year at a glance, with a column for each week and a row for each weekday. The label has the same in words. */
-function YearStrip({ days, label }: { readonly days: readonly CoverageDay[]; readonly label: string }) {
+function yearStrip(days: readonly CoverageDay[], label: string) {
   const first = days[0]?.day ?? '1970-01-01';
   const weeks = columnOf(first, days.at(-1)?.day ?? first) + 1;
   // Weekends get rows only if something is expected on one of them.
@@ -289,38 +281,14 @@ function YearStrip({ days, label }: { readonly days: readonly CoverageDay[]; rea
 /** `February 2025`, of a day or month. */
 const monthText = (day: string) => `${monthName(day, 'long')} ${day.slice(0, 4)}`;
 
-/** A year as twelve months. Each day that is known is a link. */
-function YearCalendar({
-  days,
-  linkOf,
-}: {
-  readonly days: readonly CoverageDay[];
-  readonly linkOf: (day: Day) => string;
-}) {
-  return (
-    <div class="months">
-      {[...groupBy(days, ({ day }) => day.slice(0, 7))].map(([month, ofMonth]) => (
-        <MonthTable key={month} month={month} days={ofMonth} linkOf={linkOf} />
-      ))}
-    </div>
-  );
-}
-
-function MonthTable({
-  month,
-  days,
-  linkOf,
-}: {
-  readonly month: string;
-  readonly days: readonly CoverageDay[];
-  readonly linkOf: (day: Day) => string;
-}) {
+/** A month of a data set. Each day that is known is a link. */
+function monthTable(month: string, days: readonly CoverageDay[], pair: Pair) {
   const lead = (weekday(`${month}-01`) + 6) % 7;
   const cells: (CoverageDay | null)[] = [...Array.from({ length: lead }, () => null), ...days];
   while (cells.length % 7 !== 0) cells.push(null);
   const weeks = Array.from({ length: cells.length / 7 }, (_, at) => cells.slice(at * 7, at * 7 + 7));
   return (
-    <table class="month">
+    <table key={month} class="month">
       <caption>{monthText(month)}</caption>
       <thead>
         <tr>
@@ -335,7 +303,7 @@ function MonthTable({
         {weeks.map((week, at) => (
           <tr key={at}>
             {week.map((one, position) => (
-              <td key={position}>{one === null ? null : <DayCell day={one} linkOf={linkOf} />}</td>
+              <td key={position}>{one === null ? null : dayCell(one, pair)}</td>
             ))}
           </tr>
         ))}
@@ -344,12 +312,12 @@ function MonthTable({
   );
 }
 
-function DayCell({ day, linkOf }: { readonly day: CoverageDay; readonly linkOf: (day: Day) => string }) {
+function dayCell(day: CoverageDay, pair: Pair) {
   const number = Number(day.day.slice(8));
   if (day.kind === 'nothing') return <span class="day">{number}</span>;
   const text = dayText(day);
   return (
-    <a class={`day day-${day.kind}`} href={linkOf(day.day)} title={text}>
+    <a class={`day day-${day.kind}`} href={coveragePath(pair, day.day)} title={text}>
       {number}
       <span class="hidden">{` ${monthText(day.day)}${text.slice(day.day.length)}`}</span>
       {day.kind === 'complete' ? null : <MarkIcon mark={MARKS[day.kind]} />}

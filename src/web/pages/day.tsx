@@ -55,7 +55,7 @@ export async function dayPage(context: PageContext, requested: Requested): Promi
     main: (
       <>
         <Heading title={`${pairTitle(pair)}, ${day}`}>
-          <DayBadge set={set} />{' '}
+          {dayBadge(set)}{' '}
           <a href={`${coveragePath(pair)}?year=${day.slice(0, 4)}`}>All of {day.slice(0, 4)}</a>
         </Heading>
         <Section id="counts" title="Counts" note="Of the loads below, which may include other days">
@@ -166,7 +166,7 @@ export async function dayPage(context: PageContext, requested: Requested): Promi
             columns={[
               { head: 'Response', cell: (one) => one.id },
               DAYS,
-              { head: 'Requested with', cell: (one) => requestedText(one) },
+              { head: 'Requested with', cell: requestedText },
               { head: 'Type', cell: (one) => one.contentType },
               { head: 'Bytes', number: true, cell: (one) => one.bytes },
               { head: 'Kept in', number: true, cell: (one) => `${count(one.keptBytes)} (${one.encoding})` },
@@ -186,7 +186,7 @@ export async function dayPage(context: PageContext, requested: Requested): Promi
   };
 }
 
-function DayBadge({ set }: { readonly set: DataSetDays | undefined }) {
+function dayBadge(set: DataSetDays | undefined) {
   const one = set?.days[0];
   if (one === undefined) return null;
   const mark: Mark = one.kind === 'nothing' ? 'none' : one.kind;
@@ -194,18 +194,12 @@ function DayBadge({ set }: { readonly set: DataSetDays | undefined }) {
   return <Badge mark={mark}>{text ?? dayText(one).slice(one.day.length + 2)}</Badge>;
 }
 
-function requestedText({
-  instruments,
-  variant,
-  params,
-}: {
-  readonly instruments: readonly string[];
-  readonly variant: string;
-  readonly params: Readonly<Record<string, string>>;
-}): string {
+function requestedText({ instruments, variant, params }: DayResponse): string {
   const options = Object.entries(params).map(([name, value]) => `${name}=${value}`);
   return [...instruments.slice(0, 3), variant, ...options].filter(Boolean).join(', ');
 }
+
+type DayResponse = Awaited<ReturnType<typeof readDayResponses>>[number];
 
 const listedNote = (listed: number, total: number) =>
   total > listed ? `${count(listed)} of ${plural(total, 'line')}` : undefined;

@@ -87,7 +87,7 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
                 <FindingsTable findings={findings} />
               ) : (
                 <>
-                  <IssuesTable issues={issues} token={token} />
+                  {issuesTable(issues, token)}
                   {token !== null
                     ? null
                     : factorNotes(issues).map((note) => (
@@ -109,8 +109,12 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
             </Section>
           </>
         )}
-        {changes.length === 0 ? null : <ChangedFields changes={changes} zone={zone} />}
-        <Checks checked={checked} isClean={counts.every((one) => one.kind !== 'finding')} zone={zone} />
+        {changes.length === 0 ? null : changedFields(changes, zone)}
+        {checksOf(
+          checked,
+          counts.every((one) => one.kind !== 'finding'),
+          zone,
+        )}
       </>
     ),
   };
@@ -119,13 +123,7 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
 /** How urgent an issue is, by its priority. */
 const PRIORITIES = { 1: 'missing', 2: 'suspicious' } as const;
 
-function IssuesTable({
-  issues,
-  token,
-}: {
-  readonly issues: readonly Issue[];
-  readonly token: string | null;
-}) {
+function issuesTable(issues: readonly Issue[], token: string | null) {
   return (
     <Table
       caption="What needs a person"
@@ -140,7 +138,7 @@ function IssuesTable({
             </Badge>
           ),
         },
-        { head: 'Of', cell: (one) => <About issue={one} /> },
+        { head: 'Of', cell: aboutOf },
         DAYS,
         { head: 'Why', wide: true, cell: (one) => (one.items > 1 ? `for example: ${one.text}` : one.text) },
         { head: 'Effect', cell: effectText },
@@ -148,7 +146,7 @@ function IssuesTable({
           head: 'To settle it',
           cell: (one) =>
             one.kind === 'corporate_action' && one.id !== null && token !== null ? (
-              <DecideForm id={one.id} token={token} />
+              decideForm(one.id, token)
             ) : (
               <Command>{issueCommand(one)}</Command>
             ),
@@ -159,9 +157,8 @@ function IssuesTable({
 }
 
 /** What an issue is about, with a link to its details. */
-function About({ issue }: { readonly issue: Issue }) {
-  const { kind, operation, exchange, exchanges, from, to, subject } = issue;
-  if (kind === 'corporate_action') return <>{`${subject}, ${exchanges.join(' and ')}`}</>;
+function aboutOf({ kind, operation, exchange, exchanges, from, to, subject }: Issue) {
+  if (kind === 'corporate_action') return `${subject}, ${exchanges.join(' and ')}`;
   if (kind === 'finding') {
     return (
       <>
@@ -186,7 +183,7 @@ function effectText({ kind, effect }: Issue): string | null {
   return kind === 'withdrawal' ? plural(effect, 'row') : null;
 }
 
-function DecideForm({ id, token }: { readonly id: string; readonly token: string }) {
+function decideForm(id: string, token: string) {
   return (
     <form method="post" action="/actions/events" class="action decide">
       <input type="hidden" name="token" value={token} />
@@ -213,15 +210,7 @@ function DecideForm({ id, token }: { readonly id: string; readonly token: string
 }
 
 /** What is known of contradictions between data sets: only of days on which they were looked for. */
-function Checks({
-  checked: { loaded, unchecked, from, to, checkedAt },
-  isClean,
-  zone,
-}: {
-  readonly checked: CheckedDays;
-  readonly isClean: boolean;
-  readonly zone: string;
-}) {
+function checksOf({ loaded, unchecked, from, to, checkedAt }: CheckedDays, isClean: boolean, zone: string) {
   if (unchecked > 0 && from !== null && to !== null) {
     return (
       <Section id="checks" title="Checks">
@@ -252,13 +241,7 @@ function Checks({
 }
 
 /** What the source has changed about the fields of its responses. */
-function ChangedFields({
-  changes,
-  zone,
-}: {
-  readonly changes: readonly SchemaChange[];
-  readonly zone: string;
-}) {
+function changedFields(changes: readonly SchemaChange[], zone: string) {
   const listed = changes.slice(0, LISTED);
   return (
     <Section

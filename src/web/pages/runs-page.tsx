@@ -82,21 +82,15 @@ const columns = (zone: string): readonly Column<RunSummary>[] => [
   { head: 'Started', cell: (run) => <Moment iso={run.startedAt} zone={zone} /> },
   { head: 'Took', number: true, cell: (run) => duration(run.seconds) },
   { head: 'Windows', number: true, cell: (run) => run.windows.total },
-  {
-    head: 'Failed',
-    number: true,
-    cell: (run) => <Failed value={run.windows.failed + run.windows.blocked} />,
-  },
+  { head: 'Failed', number: true, cell: (run) => failed(run.windows.failed + run.windows.blocked) },
   { head: 'Fetched', number: true, cell: (run) => run.fetched },
   { head: 'Inserted', number: true, cell: (run) => run.inserted },
   { head: 'Updated', number: true, cell: (run) => run.updated },
-  { head: 'Rejected', number: true, cell: (run) => <Failed value={run.rejected} /> },
+  { head: 'Rejected', number: true, cell: (run) => failed(run.rejected) },
   { head: 'By', cell: (run) => run.requestedBy },
 ];
 
-function Failed({ value }: { readonly value: number }) {
-  return value === 0 ? null : <strong class="bad">{count(value)}</strong>;
-}
+const failed = (value: number) => (value === 0 ? null : <strong class="bad">{count(value)}</strong>);
 
 /** A run with its counts, what failed, and what can be done. */
 export async function runPage(context: PageContext, requested: Requested): Promise<Page> {
@@ -105,7 +99,7 @@ export async function runPage(context: PageContext, requested: Requested): Promi
   const run = await readRunSummary(drizzle, runId);
   if (run === null) throw unknownRunError(runId);
   const zone = context.config.EOD_TIMEZONE;
-  const [operations, failed, suspicious, empty, retries] = await Promise.all([
+  const [operations, unloaded, suspicious, empty, retries] = await Promise.all([
     operationsOfRuns(drizzle, [runId]),
     listUnloadedWindows(drizzle, runId, WINDOWS),
     suspiciousWindowsOfRuns(drizzle, [runId]),
@@ -114,8 +108,8 @@ export async function runPage(context: PageContext, requested: Requested): Promi
   ]);
   const isOpen = run.state === 'running' || run.state === 'paused';
   const ended = run.windows.total - run.windows.open;
-  const unloaded = run.windows.failed + run.windows.blocked + run.windows.cancelled;
-  const mayHelp = failed.length < Math.max(1, unloaded) || failed.some(({ said }) => !isTooOld(said));
+  const notLoaded = run.windows.failed + run.windows.blocked + run.windows.cancelled;
+  const mayHelp = unloaded.length < Math.max(1, notLoaded) || unloaded.some(({ said }) => !isTooOld(said));
   return {
     title: `Run ${runId}`,
     ...(isOpen ? { refreshS: REFRESH_S } : {}),
@@ -157,7 +151,7 @@ export async function runPage(context: PageContext, requested: Requested): Promi
               ['Requested by', run.requestedBy],
             ]}
           />
-          <RunActions run={run} token={context.token} mayHelp={mayHelp} />
+          {actionsOf(run, context.token, mayHelp)}
         </section>
         <Section id="operations" title="By data set">
           <Table
@@ -172,30 +166,30 @@ export async function runPage(context: PageContext, requested: Requested): Promi
               {
                 head: 'Failed',
                 number: true,
-                cell: (one) => <Failed value={one.windows.failed + one.windows.blocked} />,
+                cell: (one) => failed(one.windows.failed + one.windows.blocked),
               },
               { head: 'Fetched', number: true, cell: (one) => one.fetched },
               { head: 'Inserted', number: true, cell: (one) => one.inserted },
               { head: 'Updated', number: true, cell: (one) => one.updated },
               { head: 'Unchanged', number: true, cell: (one) => one.unchanged },
               { head: 'Withdrawn', number: true, cell: (one) => one.withdrawn },
-              { head: 'Rejected', number: true, cell: (one) => <Failed value={one.rejected} /> },
+              { head: 'Rejected', number: true, cell: (one) => failed(one.rejected) },
             ]}
           />
         </Section>
-        {failed.length === 0 ? null : (
+        {unloaded.length === 0 ? null : (
           <Section
             id="failed"
             title="Not loaded"
             note={
-              unloaded > failed.length
-                ? `the first ${failed.length} of ${plural(unloaded, 'window')}`
+              notLoaded > unloaded.length
+                ? `the first ${unloaded.length} of ${plural(notLoaded, 'window')}`
                 : undefined
             }
           >
             <Table
               caption="Windows that were not loaded"
-              rows={failed}
+              rows={unloaded}
               columns={[
                 { head: 'Window', cell: (one) => one.windowId },
                 { head: 'Data set', cell: (one) => <DataSetLink {...one} /> },
@@ -227,17 +221,8 @@ export async function runPage(context: PageContext, requested: Requested): Promi
   };
 }
 
-function RunActions({
-  run,
-  token,
-  mayHelp,
-}: {
-  readonly run: RunSummary;
-  readonly token: string | null;
-  /** Whether requesting again what failed can help. */
-  readonly mayHelp: boolean;
-}) {
-  const { runId, state, kind } = run;
+/** @param mayHelp whether requesting again what failed can help. */
+function actionsOf({ runId, state, kind }: RunSummary, token: string | null, mayHelp: boolean) {
   // Imports and replays are continued by the command that started them.
   const isOfWorkers = kind !== 'import' && kind !== 'replay' && kind !== 'events';
   const mayResume = isOfWorkers && (state === 'paused' || (state === 'failed' && mayHelp));
@@ -245,19 +230,13 @@ function RunActions({
   if (!mayResume && !mayCancel) return null;
   return (
     <div class="actions">
+      {token === null && mayResume ? <Command>{runCommand('resume', runId)}</Command> : null}
+      {token === null && mayCancel ? <Command>{runCommand('cancel', runId)}</Command> : null}
       {mayResume ? (
-        token === null ? (
-          <Command>{runCommand('resume', runId)}</Command>
-        ) : (
-          <ActionButton token={token} action={`/actions/runs/${runId}/resume`} label="Resume" />
-        )
+        <ActionButton token={token} action={`/actions/runs/${runId}/resume`} label="Resume" />
       ) : null}
       {mayCancel ? (
-        token === null ? (
-          <Command>{runCommand('cancel', runId)}</Command>
-        ) : (
-          <ActionButton token={token} action={`/actions/runs/${runId}/cancel`} label="Cancel" kind="danger" />
-        )
+        <ActionButton token={token} action={`/actions/runs/${runId}/cancel`} label="Cancel" kind="danger" />
       ) : null}
     </div>
   );

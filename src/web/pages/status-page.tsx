@@ -35,16 +35,16 @@ export async function statusPage(context: PageContext): Promise<Page> {
     main: (
       <>
         <Heading title="Status" />
-        <NightSummaryBox summary={summary} tonight={tonight} context={context} />
+        {nightBox(summary, tonight, context)}
         {tonight.isUnused && tonight.openRuns.length === 0 ? null : (
           <div class="columns">
             <div class="side-column">
               <Section id="runs" title="In progress">
-                <InProgress tonight={tonight} paused={paused} context={context} />
+                {inProgress(tonight, paused, context)}
               </Section>
               {hasRequests ? (
                 <Section id="calls" title="Calls this hour">
-                  <Calls quota={tonight.quota} zone={zone} />
+                  {callsOf(tonight.quota, zone)}
                 </Section>
               ) : null}
             </div>
@@ -61,7 +61,7 @@ export async function statusPage(context: PageContext): Promise<Page> {
                   groupOf={groupTitle}
                 />
               </Section>
-              {hasRequests ? <Schedule ticks={tonight.ticks} now={today(context.clock, zone)} /> : null}
+              {hasRequests ? scheduleOf(tonight.ticks, today(context.clock, zone)) : null}
             </div>
           </div>
         )}
@@ -147,15 +147,11 @@ function summarizeNight({ isUnused, sessions, lists, openRuns }: Tonight): Night
 const missingBefore = ({ missingSessions, isLate }: Tonight['sessions'][number]) =>
   missingSessions - (isLate ? 1 : 0);
 
-function NightSummaryBox({
-  summary: { mark, title, text, isFilledByFiles },
-  tonight,
-  context,
-}: {
-  readonly summary: NightSummary;
-  readonly tonight: Tonight;
-  readonly context: PageContext;
-}) {
+function nightBox(
+  { mark, title, text, isFilledByFiles }: NightSummary,
+  { workers }: Tonight,
+  { token }: PageContext,
+) {
   const isNothing = mark === 'none';
   return (
     <section class={`night night-${mark}`} aria-labelledby="night">
@@ -166,15 +162,15 @@ function NightSummaryBox({
         {isNothing ? <FirstSteps /> : null}
         {(mark === 'missing' || mark === 'suspicious') && isFilledByFiles !== true ? (
           <div class="actions">
-            <ActionButton token={context.token} action="/actions/fill-gaps" label="Fill gaps" />
-            {context.token === null ? (
+            <ActionButton token={token} action="/actions/fill-gaps" label="Fill gaps" />
+            {token === null ? (
               <span>
                 <Command>{COMMANDS.fillGaps}</Command> requests what is missing.
               </span>
             ) : null}
           </div>
         ) : null}
-        {tonight.workers.seen === 0 && !isNothing && isFilledByFiles !== true ? (
+        {workers.seen === 0 && !isNothing && isFilledByFiles !== true ? (
           <p>
             No worker is running: <Command>{COMMANDS.up}</Command> starts one.
           </p>
@@ -346,15 +342,7 @@ const COLUMNS: readonly Column<Line>[] = [
 ];
 
 /** Runs with their progress, and everything that waits. */
-function InProgress({
-  tonight,
-  paused,
-  context,
-}: {
-  readonly tonight: Tonight;
-  readonly paused: readonly WindowQueue[] | null;
-  readonly context: PageContext;
-}) {
+function inProgress(tonight: Tonight, paused: readonly WindowQueue[] | null, context: PageContext) {
   const { openRuns } = tonight;
   const waits = waitsOfAll(tonight, paused, context.config.EOD_TIMEZONE);
   return (
@@ -367,9 +355,7 @@ function InProgress({
       ) : (
         <ul class="plain runs">
           {openRuns.map((run) => (
-            <li key={run.runId}>
-              <RunProgress run={run} context={context} />
-            </li>
+            <li key={run.runId}>{progressOf(run, context)}</li>
           ))}
         </ul>
       )}
@@ -390,10 +376,10 @@ function Waits({ waits }: { readonly waits: readonly ComponentChildren[] }) {
   );
 }
 
-function RunProgress({ run, context }: { readonly run: OpenRun; readonly context: PageContext }) {
+function progressOf(run: OpenRun, { config, clock, token }: PageContext) {
   const { runId, kind, state, total, ended, fetched, finishAt, retries, waitReasons } = run;
-  const zone = context.config.EOD_TIMEZONE;
-  const left = finishAt === null ? null : Math.max(0, (Date.parse(finishAt) - context.clock.now()) / 1000);
+  const zone = config.EOD_TIMEZONE;
+  const left = finishAt === null ? null : Math.max(0, (Date.parse(finishAt) - clock.now()) / 1000);
   return (
     <>
       <p class="run-line">
@@ -422,13 +408,13 @@ function RunProgress({ run, context }: { readonly run: OpenRun; readonly context
       <div class="actions">
         {state === 'paused' ? (
           <ActionButton
-            token={context.token}
+            token={token}
             action={`/actions/runs/${runId}/resume`}
             label={`Resume run ${runId}`}
           />
         ) : null}
         <ActionButton
-          token={context.token}
+          token={token}
           action={`/actions/runs/${runId}/cancel`}
           label={`Cancel run ${runId}`}
           kind="danger"
@@ -438,7 +424,7 @@ function RunProgress({ run, context }: { readonly run: OpenRun; readonly context
   );
 }
 
-function Calls({ quota, zone }: { readonly quota: QuotaStatus | null; readonly zone: string }) {
+function callsOf(quota: QuotaStatus | null, zone: string) {
   if (quota === null) {
     return (
       <Empty title="No access key is set in this process.">
@@ -469,7 +455,7 @@ function Calls({ quota, zone }: { readonly quota: QuotaStatus | null; readonly z
 /** How many times are listed; the rest repeats every day. */
 const TIMES = 12;
 
-function Schedule({ ticks, now }: { readonly ticks: readonly NextTick[]; readonly now: string }) {
+function scheduleOf(ticks: readonly NextTick[], now: string) {
   const sorted = ticks.toSorted((a, b) => (a.next < b.next ? -1 : 1));
   const times = groupBy(sorted, ({ nextLocal }) => timeText(nextLocal, now));
   const more = times.size - TIMES;

@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import type { Day, DayRange } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { count, plural } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
 import { readCodesAsSymbols } from '../../load/market/corporate-events.ts';
@@ -16,17 +17,10 @@ import { rangeOfYear } from './path-values.ts';
 /** Data that is loaded later than this is not late: it was loaded for a past range. */
 const AWAITED_HOURS = 48;
 
-/** How late the data of a session was stored. */
-interface Arrival {
-  readonly day: Day;
-  /** Hours after it was due; 0 if it was not late. */
-  readonly hours: number;
-}
-
 /** How late the sessions of a data set were stored. */
 interface Lateness extends Pair {
   /** Sessions that were stored within AWAITED_HOURS. */
-  readonly arrivals: readonly Arrival[];
+  readonly arrivals: Awaited<ReturnType<typeof readArrivals>>;
   /** Number of sessions that were stored after that. */
   readonly afterwards: number;
   /** Median and maximum of the hours; null if there are no arrivals. */
@@ -34,40 +28,42 @@ interface Lateness extends Pair {
   readonly worst: number | null;
 }
 
-/** The number of records of sessions of a data set. */
-interface RowCounts extends Pair {
-  readonly sessions: readonly { readonly day: Day; readonly records: number }[];
-}
-
 /** How many records each session of these pairs had, and how late they were stored. */
 export async function readTrends(context: Context, pairs: readonly Pair[], range: DayRange): Promise<VNode> {
   const dated = withSessions(pairs);
-  const [counts, lateness] = await Promise.all([
-    readRowCounts(context, dated, range),
+  const scope = { expected: dated, others: false, areNamed: true, ...range };
+  const [sessions, lateness] = await Promise.all([
+    readSessionRecords(context, scope),
     readLateness(context, dated, range),
   ]);
+  const complete = groupBy(
+    sessions.filter(({ state }) => state === 'complete'),
+    pairName,
+  );
   return (
     <div class="charts">
-      {counts.map((one) => (
-        <RowsChart key={pairName(one)} one={one} />
-      ))}
-      {lateness.map((one) => (
-        <LatenessChart key={pairName(one)} one={one} />
-      ))}
+      {dated.map((pair) => rowsChart(pair, complete.get(pairName(pair)) ?? []))}
+      {lateness.map(latenessChart)}
     </div>
   );
 }
 
-function RowsChart({ one }: { readonly one: RowCounts }) {
-  const values = one.sessions.map(({ records }) => records).sort((a, b) => a - b);
+/** The number of records of each complete session of a data set. */
+function rowsChart(one: Pair, sessions: readonly { readonly day: Day; readonly records: number }[]) {
+  const values = sessions.map(({ records }) => records).sort((a, b) => a - b);
   const median = values[Math.floor((values.length - 1) / 2)];
   if (median === undefined) return null;
   const summary = `${plural(values.length, 'session')}, ${count(values[0] ?? 0)} to ${count(values.at(-1) ?? 0)}; the dashed line is the median, ${count(median)}`;
   return (
-    <Section id={`rows-${one.exchange}`} title={`Records of each session, ${one.exchange}`} note={summary}>
+    <Section
+      key={pairName(one)}
+      id={`rows-${one.exchange}`}
+      title={`Records of each session, ${one.exchange}`}
+      note={summary}
+    >
       <TimeChart
         label={`Records of ${pairTitle(one)}: ${summary}`}
-        points={one.sessions.map(({ day, records }) => ({ day, value: records }))}
+        points={sessions.map(({ day, records }) => ({ day, value: records }))}
         kind="line"
         format={count}
         usual={median}
@@ -76,13 +72,18 @@ function RowsChart({ one }: { readonly one: RowCounts }) {
   );
 }
 
-function LatenessChart({ one }: { readonly one: Lateness }) {
+function latenessChart(one: Lateness) {
   const { arrivals, afterwards, median, worst } = one;
   if (median === null || worst === null) return null;
   const later = afterwards === 0 ? '' : `; ${plural(afterwards, 'session')} loaded afterwards`;
   const summary = `${plural(arrivals.length, 'session')}: half within ${hoursText(median)}, the latest after ${hoursText(worst)}${later}`;
   return (
-    <Section id={`late-${one.exchange}`} title={`Hours from due to stored, ${one.exchange}`} note={summary}>
+    <Section
+      key={pairName(one)}
+      id={`late-${one.exchange}`}
+      title={`Hours from due to stored, ${one.exchange}`}
+      note={summary}
+    >
       <TimeChart
         label={`Hours after ${pairTitle(one)} was due: ${summary}`}
         points={arrivals.map(({ day, hours }) => ({ day, value: hours }))}
@@ -113,19 +114,12 @@ export async function readPrices(
     if (symbol === undefined) continue;
     const closes = await adjustedCloses(db.pool, { exchange, symbol, ...range });
     if (closes.length === 0 && exchange !== exchanges.at(-1)) continue;
-    return <Prices {...{ symbol, exchange, closes, symbols, year, code }} />;
+    return pricesOf({ symbol, exchange, closes, symbols, year, code });
   }
   return null;
 }
 
-function Prices({
-  symbol,
-  exchange,
-  closes,
-  symbols,
-  year,
-  code,
-}: {
+interface Prices {
   readonly symbol: string;
   readonly exchange: string;
   readonly closes: Awaited<ReturnType<typeof adjustedCloses>>;
@@ -133,7 +127,9 @@ function Prices({
   readonly year: number;
   /** If the symbol is a scrip code: the symbol that it belongs to, or null. */
   readonly code: { readonly symbol: string | null } | undefined;
-}) {
+}
+
+function pricesOf({ symbol, exchange, closes, symbols, year, code }: Prices) {
   const [first, last] = [closes[0], closes.at(-1)];
   const summary =
     first === undefined || last === undefined
@@ -207,20 +203,4 @@ export async function readLateness(
       worst: sorted.at(-1) ?? null,
     };
   });
-}
-
-/** Reads the number of records of each complete session in a range, for each of these data sets. */
-async function readRowCounts(
-  context: Context,
-  pairs: readonly Pair[],
-  { from, to }: DayRange,
-): Promise<RowCounts[]> {
-  const scope = { expected: pairs, others: false, areNamed: true, from, to };
-  const complete = (await readSessionRecords(context, scope)).filter(({ state }) => state === 'complete');
-  return pairs.map((pair) => ({
-    ...pair,
-    sessions: complete
-      .filter((one) => pairName(one) === pairName(pair))
-      .map(({ day, records }) => ({ day, records })),
-  }));
 }
