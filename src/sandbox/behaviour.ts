@@ -4,7 +4,6 @@ import type { Day } from '../core/days.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
 import type { Fault } from './faults.ts';
-import { DIALECTS } from './http/parameters.ts';
 import { clockFrom, names, parseFault, rangeDays, requestName, trialDay, trialDays } from './notations.ts';
 import { CASINGS, ENVELOPES } from './response/format.ts';
 
@@ -192,6 +191,8 @@ const READINGS = {
     handled: 'A day is always requested from 00:00:00 to 23:59:59.',
   }),
 };
+
+const DIALECTS = ['epoch', 'iso-date', 'both'] as const;
 
 /** Every point in which sources may differ, in the order of the help of `eod sandbox`. */
 export const POINTS = {

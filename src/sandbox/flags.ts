@@ -30,20 +30,11 @@ function readFlag(flag: string, value: string): Partial<Behaviour> {
   );
 }
 
-/** A point that the service's documentation leaves open, with the reading that the sandbox does not take by default. */
-interface OpenPoint {
-  readonly name: OpenPointName;
-  /** The flag of `eod sandbox` for this reading alone. */
-  readonly flag: string;
-  /** What is open, what the pipeline does about it whichever it is, and the setting that changes that; in Markdown. */
-  readonly open: string;
-  readonly handled: string;
-  readonly setting?: string | undefined;
-  readonly behaviour: Partial<Behaviour>;
-}
-
-/** Every open point: the table of ARCHITECTURE.md is made from it. */
-export const OPEN_POINTS: readonly OpenPoint[] = points.flatMap(([name, { flag, open }]) => {
+/**
+ * Every point that the service's documentation leaves open, with the reading that the sandbox does not take by default
+ * and the flag of `eod sandbox` for this reading alone. The table of ARCHITECTURE.md is made from it.
+ */
+export const OPEN_POINTS = points.flatMap(([name, { flag, open }]) => {
   if (open === undefined) return [];
   const { point, handled, setting, other } = open;
   const typed = other === undefined ? flag : flag.replace(/<.*>/, other);

@@ -21,10 +21,8 @@ const market = new Market({
   splits: false,
 });
 
-const LIMITS = { maxRangeDays: undefined, historyDays: undefined, namesHistory: false };
-
 const queryOf = (operation: Operation, search: URLSearchParams) =>
-  readQuery(operation, search, DEFAULT_BEHAVIOUR, LIMITS, market);
+  readQuery(operation, search, DEFAULT_BEHAVIOUR, market);
 
 /** What the sandbox responses to the pipeline's own request, read again. */
 async function sent(

@@ -131,7 +131,6 @@ describe('what the pipeline builds, the sandbox reads', () => {
     revision: 0,
     splits: false,
   });
-  const limits = { maxRangeDays: undefined, historyDays: undefined, namesHistory: false };
   const symbol = fc.constantFrom('TCS', 'M&M', 'A+B', "L'OR", 'BAJAJ-AUTO', '500325');
   const requesting = fc.record({
     operation: fc.constantFrom(...operations, ...catalogue),
@@ -159,7 +158,7 @@ describe('what the pipeline builds, the sandbox reads', () => {
       const settings = { ...SETTINGS, ...one };
       const url = new URL(buildUrl(settings, operation, { ...requested, instruments: named }));
       const readings = { ...DEFAULT_BEHAVIOUR, dialect: one.dateDialect };
-      const query = readQuery(operation, url.searchParams, readings, limits, market);
+      const query = readQuery(operation, url.searchParams, readings, market);
       expect(query).toMatchObject({ operation, segment: exchange, format: one.format });
       expect(query.instruments).toEqual(named);
       const isDated = [...url.searchParams.keys()].some((name) =>

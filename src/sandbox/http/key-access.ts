@@ -5,18 +5,20 @@ import { ZONE } from '../market/market.ts';
 import { Diagnostic } from '../request-query.ts';
 
 /** The requests so far, without those for the sandbox's own pages. */
-export interface SandboxStats {
-  readonly requests: number;
-  readonly byOperation: Readonly<Record<string, number>>;
+export type SandboxStats = ReturnType<typeof noRequests>;
+
+const noRequests = () => ({
+  requests: 0,
+  byOperation: {} as Record<string, number>,
   /** By clock hour in India, e.g. `2026-11-20T21`. */
-  readonly byHour: Readonly<Record<string, number>>;
+  byHour: {} as Record<string, number>,
   /** How often each diagnostic line was sent. */
-  readonly byDiagnostic: Readonly<Record<string, number>>;
+  byDiagnostic: {} as Record<string, number>,
   /** How often each injected fault occurred. */
-  readonly byFault: Readonly<Record<string, number>>;
+  byFault: {} as Record<string, number>,
   /** The most requests that were open at the same time. */
-  readonly maxConcurrent: number;
-}
+  maxConcurrent: 0,
+});
 
 /** A request as received, without its key. */
 export interface SeenRequest {
@@ -122,13 +124,8 @@ export const isAccessKey = (name: string) => name.toLowerCase() === 'accesskey';
 /** Counts requests and remembers the newest ones. */
 export class RequestLog {
   readonly #clock: Clock;
-  #requests = 0;
+  readonly #stats = noRequests();
   #concurrent = 0;
-  #maxConcurrent = 0;
-  readonly #byOperation: Record<string, number> = {};
-  readonly #byHour: Record<string, number> = {};
-  readonly #byDiagnostic: Record<string, number> = {};
-  readonly #byFault: Record<string, number> = {};
   readonly #seen: SeenRequest[] = [];
 
   constructor(clock: Clock) {
@@ -136,13 +133,14 @@ export class RequestLog {
   }
 
   begin(operation: string, search: URLSearchParams): void {
-    this.#requests++;
+    const stats = this.#stats;
+    stats.requests++;
     this.#concurrent++;
-    this.#maxConcurrent = Math.max(this.#maxConcurrent, this.#concurrent);
-    count(this.#byOperation, operation);
-    count(this.#byHour, clockHour(this.#clock));
+    stats.maxConcurrent = Math.max(stats.maxConcurrent, this.#concurrent);
+    count(stats.byOperation, operation);
+    count(stats.byHour, clockHour(this.#clock));
     const params = Object.fromEntries([...search].filter(([name]) => !isAccessKey(name)));
-    this.#seen.push({ number: this.#requests, operation, params });
+    this.#seen.push({ number: stats.requests, operation, params });
     if (this.#seen.length > REMEMBERED_REQUESTS) this.#seen.splice(0, REMEMBERED_REQUESTS / 10);
   }
 
@@ -151,11 +149,11 @@ export class RequestLog {
   }
 
   countDiagnostic(line: string): void {
-    count(this.#byDiagnostic, line);
+    count(this.#stats.byDiagnostic, line);
   }
 
   countFault(kind: string): void {
-    count(this.#byFault, kind);
+    count(this.#stats.byFault, kind);
   }
 
   /** The newest `last` requests, oldest first. */
@@ -164,14 +162,7 @@ export class RequestLog {
   }
 
   stats(): SandboxStats {
-    return {
-      requests: this.#requests,
-      byOperation: { ...this.#byOperation },
-      byHour: { ...this.#byHour },
-      byDiagnostic: { ...this.#byDiagnostic },
-      byFault: { ...this.#byFault },
-      maxConcurrent: this.#maxConcurrent,
-    };
+    return structuredClone(this.#stats);
   }
 }
 

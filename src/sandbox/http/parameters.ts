@@ -9,11 +9,9 @@ import {
   rowParams,
 } from '../../operations/operation.ts';
 import { type DateDialect, instrumentsParam, parameterNames } from '../../operations/request-parameters.ts';
+import type { Behaviour } from '../behaviour.ts';
 import { type Market, ZONE } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
-
-export const DIALECTS = ['epoch', 'iso-date', 'both'] as const;
-type Dialect = (typeof DIALECTS)[number];
 
 const TEN_YEARS = 3_653;
 
@@ -31,19 +29,11 @@ function isoDay(name: string, text: string): Day {
 }
 
 /** The dialects that are understood. */
-const dialectsOf = (dialect: Dialect): DateDialect[] =>
+const dialectsOf = (dialect: Behaviour['dialect']): DateDialect[] =>
   dialect === 'both' ? ['epoch', 'iso-date'] : [dialect];
 
-/** How requests are read. */
-interface RequestReadings extends CaseReading {
-  readonly dialect: Dialect;
-  readonly exactTimes: boolean;
-}
-
-interface CaseReading {
-  /** Whether names and values match in any case. */
-  readonly anyCase: boolean;
-}
+/** Whether names and values match in any case. */
+type CaseReading = Pick<Behaviour, 'anyCase'>;
 
 /** True if this is the word that is known. */
 const isSame = (known: string, sent: string, { anyCase }: CaseReading) =>
@@ -55,11 +45,7 @@ export function parameter(search: URLSearchParams, name: string, readings: CaseR
 }
 
 /** Reads one value for each parameter; unknown and repeated parameters are errors. */
-function collect(
-  operation: Operation,
-  search: URLSearchParams,
-  readings: RequestReadings,
-): Map<string, string> {
+function collect(operation: Operation, search: URLSearchParams, readings: Behaviour): Map<string, string> {
   const names = [...parameterNames(operation, dialectsOf(readings.dialect))];
   const given = new Map<string, string>();
   for (const [sent, value] of search) {
@@ -85,11 +71,7 @@ function oneOf<T extends string>(
 }
 
 /** The days whose midnight (IST) is in [from, to], both ends included; with `exactTimes` those that are in it from midnight to midnight. */
-function readRange(
-  given: Map<string, string>,
-  market: Market,
-  { exactTimes }: RequestReadings,
-): Query['range'] {
+function readRange(given: Map<string, string>, market: Market, { exactTimes }: Behaviour): Query['range'] {
   const iso = given.has('fromDate') || given.has('toDate');
   const [fromName, toName] = iso ? ['fromDate', 'toDate'] : ['from', 'to'];
   const fromText = given.get(fromName);
@@ -123,7 +105,7 @@ function readSpan(
   { request }: Operation,
   given: Map<string, string>,
   market: Market,
-  readings: RequestReadings,
+  readings: Behaviour,
 ): Query['range'] {
   const name = given.get('range');
   if (name === undefined) throw missing('range');
@@ -134,7 +116,7 @@ function readSpan(
 }
 
 /** Checks the parameters that every request of the operation has. */
-function checkFixed({ request }: Operation, given: Map<string, string>, readings: RequestReadings): void {
+function checkFixed({ request }: Operation, given: Map<string, string>, readings: Behaviour): void {
   for (const [name, value] of Object.entries(request.fixed ?? {})) {
     const sent = given.get(name);
     if (sent === undefined) throw missing(name);
@@ -142,7 +124,7 @@ function checkFixed({ request }: Operation, given: Map<string, string>, readings
   }
 }
 
-function readDay(given: Map<string, string>, dialect: Dialect): Day | null {
+function readDay(given: Map<string, string>, dialect: Behaviour['dialect']): Day | null {
   const text = given.get('date');
   if (text === undefined) return null;
   if (dialect !== 'epoch' && text.includes('-')) return isoDay('date', text);
@@ -167,7 +149,7 @@ function readInstruments(operation: Operation, given: Map<string, string>): stri
 function readOptions(
   operation: Operation,
   given: Map<string, string>,
-  readings: RequestReadings,
+  readings: Behaviour,
 ): Record<string, string> {
   const options: Record<string, string> = {};
   for (const option of operation.request.options) {
@@ -210,27 +192,18 @@ function checkSelection(query: Query): void {
   if (options.year === undefined && options.period !== 'Latest') throw missing('year');
 }
 
-interface RangeLimits {
-  /** Longest range in days that the service serves, if it is limited. */
-  readonly maxRangeDays: number | undefined;
-  /** How many days back the service goes, if it is limited. */
-  readonly historyDays: number | undefined;
-  /** Whether the refusal of older days names `historyDays`. */
-  readonly namesHistory: boolean;
-}
-
-function checkRangeLimits(query: Query, limits: RangeLimits, today: Day): void {
+function checkRangeLimits(query: Query, behaviour: Behaviour, today: Day): void {
   const from = query.range?.from ?? query.day;
   const to = query.range?.to ?? query.day;
   if (from === null || to === null) return;
   const days = daysBetween(from, to) + 1;
   if (days > TEN_YEARS) throw new Diagnostic('From - To is out of allowed range of 10 years.');
-  if (limits.maxRangeDays !== undefined && days > limits.maxRangeDays) {
-    const limit = limits.maxRangeDays === 1 ? '1 day' : `${limits.maxRangeDays} days`;
-    throw new Diagnostic(`Date is out of allowed range of ${limit}.`);
-  }
-  if (limits.historyDays !== undefined && daysBetween(from, today) > limits.historyDays) {
-    const named = limits.namesHistory ? ` of ${limits.historyDays} days` : '';
+  const { maxRangeDays, historyDays, namesHistory } = behaviour;
+  const most = typeof maxRangeDays === 'object' ? maxRangeDays[query.operation.name] : maxRangeDays;
+  if (most !== undefined && days > most)
+    throw new Diagnostic(`Date is out of allowed range of ${most === 1 ? '1 day' : `${most} days`}.`);
+  if (historyDays !== undefined && daysBetween(from, today) > historyDays) {
+    const named = namesHistory ? ` of ${historyDays} days` : '';
     throw new Diagnostic(`Date is out of allowed range${named}.`);
   }
 }
@@ -243,8 +216,7 @@ function checkRangeLimits(query: Query, limits: RangeLimits, today: Day): void {
 export function readQuery(
   operation: Operation,
   search: URLSearchParams,
-  readings: RequestReadings,
-  limits: RangeLimits,
+  readings: Behaviour,
   market: Market,
 ): Query {
   const given = collect(operation, search, readings);
@@ -271,6 +243,6 @@ export function readQuery(
     dates: oneOf(given, dateFormatParam(operation) ?? 'dTFormat', ['String', 'Epoch'], readings),
   };
   checkSelection(query);
-  checkRangeLimits(query, limits, market.today());
+  checkRangeLimits(query, readings, market.today());
   return query;
 }

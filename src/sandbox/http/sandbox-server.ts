@@ -121,7 +121,7 @@ export class Responder {
     this.#access.checkKey(parameter(search, 'accessKey', behaviour));
     const early = this.#faults.next(operation.name, null);
     if (this.#applyFault(response, early)) return;
-    const requested = readQuery(operation, search, behaviour, this.#limits(operation), market);
+    const requested = readQuery(operation, search, behaviour, market);
     const query = {
       ...this.#onTrialDay(requested),
       changesOnly: behaviour.classificationByChange,
@@ -159,15 +159,6 @@ export class Responder {
       ...query,
       range: query.range === null ? null : { from: day, to: day },
       day: query.day === null ? null : day,
-    };
-  }
-
-  #limits(operation: Operation) {
-    const { maxRangeDays, historyDays, namesHistory } = this.#parts.behaviour;
-    return {
-      maxRangeDays: typeof maxRangeDays === 'object' ? maxRangeDays[operation.name] : maxRangeDays,
-      historyDays,
-      namesHistory,
     };
   }
 

@@ -39,33 +39,29 @@ function pathOf(exchange: Exchange, calendar: Calendar, count: number): Path {
   return path;
 }
 
+interface MarketOptions {
+  readonly calendar: Calendar;
+  readonly clock: Clock;
+  readonly instrumentsPerExchange: number;
+  readonly revision: number;
+  /** Whether companies split their shares. */
+  readonly splits: boolean;
+}
+
 /** The simulated market of both exchanges, from which every data set is computed. */
 export class Market {
   readonly splits: Splits | null;
-  readonly #calendar: Calendar;
-  readonly #clock: Clock;
-  readonly #count: number;
-  readonly #revision: number;
+  readonly #options: MarketOptions;
   readonly #lines = new Lru<readonly TradeLine[]>(REMEMBERED_DAYS);
   readonly #bySymbol = new Map<Exchange, Map<string, number>>();
 
-  constructor(options: {
-    calendar: Calendar;
-    clock: Clock;
-    instrumentsPerExchange: number;
-    revision: number;
-    /** Whether companies split their shares. */
-    splits: boolean;
-  }) {
-    this.#calendar = options.calendar;
-    this.#clock = options.clock;
-    this.#count = options.instrumentsPerExchange;
-    this.#revision = options.revision;
+  constructor(options: MarketOptions) {
+    this.#options = options;
     this.splits = options.splits ? new Splits(this.path('NSE').instruments) : null;
   }
 
   path(exchange: Exchange): Path {
-    return pathOf(exchange, this.#calendar, this.#count);
+    return pathOf(exchange, this.#options.calendar, this.#options.instrumentsPerExchange);
   }
 
   /** Today in India. */
@@ -84,7 +80,7 @@ export class Market {
     const first = from < MARKET_START ? MARKET_START : from;
     const published = this.publishedUntil();
     const last = to > published ? published : to;
-    return first > last ? [] : this.#calendar.sessions(exchange, first, last);
+    return first > last ? [] : this.#options.calendar.sessions(exchange, first, last);
   }
 
   /** The newest published session, or null before the market begins. */
@@ -99,7 +95,7 @@ export class Market {
     if (day < MARKET_START || day > this.publishedUntil()) return [];
     return this.#lines.get(`${exchange} ${day}`, () => {
       const path = this.path(exchange);
-      const lines = tradeLines(path, day, this.#revision);
+      const lines = tradeLines(path, day, this.#options.revision);
       const { splits } = this;
       if (splits === null) return lines;
       const at = path.lastSession(addDays(day, -1));
@@ -158,7 +154,7 @@ export class Market {
   }
 
   #seconds(): number {
-    return Math.floor(this.#clock.now() / 1000);
+    return Math.floor(this.#options.clock.now() / 1000);
   }
 }
 

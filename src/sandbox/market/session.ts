@@ -32,15 +32,7 @@ export interface TradeLine {
 
 const clamp = (value: number, low: number, high: number) => Math.max(low, Math.min(high, value));
 
-interface Prices {
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly last: number;
-  readonly average: number;
-}
-
-function prices(one: Instrument, day: number, previous: number, close: number, band: number): Prices {
+function prices(one: Instrument, day: number, previous: number, close: number, band: number) {
   const { tick } = one;
   // A new listing has no band, but opens and closes within a few percent.
   const bounds = previous > 0 ? limits(previous, band, tick) : limits(close, 20, tick);
@@ -63,7 +55,7 @@ function prices(one: Instrument, day: number, previous: number, close: number, b
 }
 
 /** Prices of a T+0 line: a few trades of its own, and the close of the company's own line. */
-function t0Prices(one: Instrument, day: number, close: number): Prices {
+function t0Prices(one: Instrument, day: number, close: number): ReturnType<typeof prices> {
   const at = (purpose: number) =>
     Math.max(
       one.tick,

@@ -79,20 +79,22 @@ const NO_DATE_TIME = '01-01-0001 00:00:00';
 /** Epoch seconds of a day's midnight. */
 const dateEpoch = (day: Day) => dayStart(day, ZONE);
 
-/** A date or date-time as text, or as the digits of a number; null for none. */
-function dateValue(
-  value: Value,
-  kind: 'date' | 'datetime',
-  dates: DateFormat,
-): { readonly text: string } | { readonly digits: string } | null {
+/** A date or date-time as text, or as the digits of a number unless `dates` is `String`; null for none. */
+function dateValue(value: Value, kind: 'date' | 'datetime', dates: DateFormat): string | null {
   const isTime = kind === 'datetime';
   if (typeof value !== (isTime ? 'number' : 'string')) {
-    if (dates === 'String') return { text: isTime ? NO_DATE_TIME : NO_DATE };
-    return dates === 'Epoch' ? null : { digits: '0' };
+    if (dates === 'String') return isTime ? NO_DATE_TIME : NO_DATE;
+    return dates === 'Epoch' ? null : '0';
   }
-  if (dates === 'String') return { text: isTime ? dateTimeText(Number(value)) : dateText(String(value)) };
+  if (dates === 'String') return isTime ? dateTimeText(Number(value)) : dateText(String(value));
   const inMilliseconds = isTime && dates === 'Milliseconds';
-  return { digits: String(isTime ? Number(value) * (inMilliseconds ? 1_000 : 1) : dateEpoch(String(value))) };
+  return String(isTime ? Number(value) * (inMilliseconds ? 1_000 : 1) : dateEpoch(String(value)));
+}
+
+/** The same where texts are in quotes and numbers are not. */
+function quotedDate(value: Value, kind: 'date' | 'datetime', dates: DateFormat): string | null {
+  const written = dateValue(value, kind, dates);
+  return written === null || dates !== 'String' ? written : `"${written}"`;
 }
 
 /** How responses are written. */
@@ -117,11 +119,7 @@ const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
 /** Writes a value as a JSON token. Numbers given as text are copied, because a double could change their digits. */
 function jsonValue(value: Value, kind: ResponseField['kind'], { dates, shortNumbers }: Style): string {
-  if (kind === 'date' || kind === 'datetime') {
-    const written = dateValue(value, kind, dates);
-    if (written === null) return 'null';
-    return 'text' in written ? `"${written.text}"` : written.digits;
-  }
+  if (kind === 'date' || kind === 'datetime') return quotedDate(value, kind, dates) ?? 'null';
   if (kind === 'text') return JSON.stringify(value === null || value === undefined ? '' : String(value));
   if (typeof value === 'string') return JSON_NUMBER.test(value) ? value : JSON.stringify(value);
   if (shortNumbers === true && typeof value === 'number') return String(Number(value.toPrecision(15)));
@@ -181,11 +179,7 @@ export function jsonBody(
 const TEXT_WIDTH = 12;
 
 function csvCell(value: Value, kind: ResponseField['kind'], { dates, unquoted }: CsvStyle): string {
-  if (kind === 'date' || kind === 'datetime') {
-    const written = dateValue(value, kind, dates);
-    if (written === null) return '';
-    return 'text' in written ? `"${written.text}"` : written.digits;
-  }
+  if (kind === 'date' || kind === 'datetime') return quotedDate(value, kind, dates) ?? '';
   if (value === null || value === undefined) return '';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (unquoted === true) return kind === 'numeric' && Number.isInteger(value) ? `${value}.0` : String(value);
@@ -231,17 +225,10 @@ function xmlTime(day: Day, time: string): string {
   return `${Number(month)}-${Number(date)}-${year} ${clock} ${hours < 12 ? 'AM' : 'PM'}`;
 }
 
-/** A date or time as JSON would write it; null for none. */
-function plainDate(value: Value, kind: 'date' | 'datetime', dates: DateFormat): string | null {
-  const written = dateValue(value, kind, dates);
-  if (written === null) return null;
-  return 'text' in written ? written.text : written.digits;
-}
-
 /** The text of an element; null if it is marked as nil. */
 function xmlText(value: Value, kind: ResponseField['kind'], dates: DateFormat): string | null {
   if (kind === 'date' || kind === 'datetime') {
-    if (dates !== 'String') return plainDate(value, kind, dates);
+    if (dates !== 'String') return dateValue(value, kind, dates);
     if (kind === 'date' && typeof value === 'string') return xmlTime(value, '00:00:00');
     const isTime = kind === 'datetime' && typeof value === 'number';
     return isTime ? xmlTime(dayAt(value, ZONE), timeAt(value, ZONE)) : xmlTime('0001-01-01', '00:00:00');
@@ -292,7 +279,7 @@ export function xmlAttributes(
       const value = record[source];
       if (value === undefined) continue;
       const isDate = kind === 'date' || kind === 'datetime';
-      const text = isDate ? plainDate(value, kind, dates) : value === null ? '' : String(value);
+      const text = isDate ? dateValue(value, kind, dates) : value === null ? '' : String(value);
       if (text === null) continue;
       // A name in XML has no space.
       const key = cased(source, 'pascal').replaceAll(' ', '_');
