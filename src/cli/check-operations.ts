@@ -35,6 +35,9 @@ interface Checked extends Omit<SampleCheck, 'problems' | 'warnings'> {
   readonly problems: readonly DeclarationProblem[];
 }
 
+/** What the sample of an operation is read as, and what is wrong with it. */
+type SampleCheck = ReturnType<typeof checkSample>;
+
 /** A file, or a default, whose file is in this package. */
 type Named = DeclaredFile | Operation;
 
@@ -45,31 +48,6 @@ const SETTINGS = {
   dateFormat: 'String',
   format: 'Json',
 } as const satisfies Partial<SourceSettings>;
-
-/** A record that would be stored. */
-interface StoredRecord {
-  readonly table: string;
-  readonly key: Row;
-  /** How many columns have a value, and how many could: those that neither the key nor every table has. */
-  readonly filled: number;
-  readonly columns: number;
-}
-
-/** What the sample of an operation is read as, and what is wrong with it. */
-interface SampleCheck {
-  /** The request whose response the sample is, without a key. */
-  readonly request: string | null;
-  readonly records: readonly StoredRecord[];
-  readonly rejects: readonly Pick<Reject, 'position' | 'problems'>[];
-  /** A sentence each: the request cannot be made, the response cannot be read, or a record is a reject. */
-  readonly problems: readonly string[];
-  /** A sentence each about what may be meant: two records of one key, or what the reader says of the response. */
-  readonly warnings: readonly string[];
-  /** Fields of the records that nothing reads. */
-  readonly unknownFields: readonly string[];
-  /** Columns that no record fills, with their tables. */
-  readonly emptyColumns: readonly string[];
-}
 
 interface TableRow {
   readonly table: TableDefinition;
@@ -133,7 +111,16 @@ export async function checkOperations(cli: Cli, named: readonly string[], flags:
   if (checked.some(({ isGood }) => !isGood)) cli.exitCode = EXIT.failed;
 }
 
-const NOTHING_READ = { request: null, records: [], rejects: [], unknownFields: [], emptyColumns: [] };
+const NOTHING_READ = {
+  /** The request whose response the sample is, without a key. */
+  request: null as string | null,
+  records: [] as ReturnType<typeof storedRecord>[],
+  rejects: [] as Pick<Reject, 'position' | 'problems'>[],
+  /** Fields of the records that nothing reads. */
+  unknownFields: [] as readonly string[],
+  /** Columns that no record fills, with their tables. */
+  emptyColumns: [] as string[],
+};
 
 /** So many records are printed; JSON has all. */
 const MOST_SHOWN = 10;
@@ -165,8 +152,10 @@ const listLine = (what: string, names: readonly string[]): string[] =>
  * Makes the request of an operation's sample and reads its response, as the pipeline would; needs no database (pure).
  *
  * @param saved another response, which may be of any day.
+ * @returns also problems and warnings, a sentence each; a warning is about what may be meant, such as two records of one
+ *   key.
  */
-export function checkSample(operation: Operation, timeZone: string, saved?: Buffer): SampleCheck {
+export function checkSample(operation: Operation, timeZone: string, saved?: Buffer) {
   const { sample } = operation;
   const requested: Requested = { ...sample.requested, calledOn: sample.requested.to };
   const problems: string[] = [];
@@ -187,15 +176,7 @@ export function checkSample(operation: Operation, timeZone: string, saved?: Buff
     read = readResponse(operation, { ...requested, params }, response, { accessKey: '', timeZone });
   } catch (error) {
     problems.push(`${what} is not a response: ${messageOf(error)}`);
-    return {
-      request,
-      records: [],
-      rejects: [],
-      problems,
-      warnings: [],
-      unknownFields: [],
-      emptyColumns: [],
-    };
+    return { ...NOTHING_READ, request, problems, warnings: [] };
   }
   for (const reject of read.rejects) {
     const found = reject.problems.map(({ path, message }) => [path, message].filter(Boolean).join(' '));
@@ -225,7 +206,11 @@ const ownColumns = ({ fields, key }: TableDefinition): string[] =>
 
 const isFilled = (row: Row, column: string): boolean => (row[column] ?? null) !== null;
 
-function storedRecord({ table, row }: TableRow): StoredRecord {
+/**
+ * A record that would be stored: how many columns have a value, and how many could, without those that the key or every
+ * table has.
+ */
+function storedRecord({ table, row }: TableRow) {
   const columns = ownColumns(table);
   return {
     table: `market.${table.name}`,

@@ -7,14 +7,6 @@ import { inSeconds, pauseBeforeRetry, type RetryOptions } from '../load/database
 
 const WITHIN_MS = 5_000;
 
-/** What messages say about a server. */
-interface Server {
-  readonly name: 'Postgres' | 'Redis';
-  /** Host, port and database, without user and password. */
-  readonly location: string;
-  readonly setting: string;
-}
-
 /** Why a server cannot be used, and whether trying again may help. */
 interface ConnectFailure {
   readonly reason: string;
@@ -35,8 +27,7 @@ export const SHARED_SESSIONS = {
  * @throws PipelineError `usage` that names the server but not the password; `aborted` on the signal.
  */
 export async function checkPostgres({ url, withoutRetry }: Database, retry: RetryOptions): Promise<void> {
-  const server: Server = { name: 'Postgres', location: locationOf(url), setting: 'DATABASE_URL' };
-  await waitForServer(server, retry, async () => {
+  await waitForServer(`Postgres at ${locationOf(url)}`, 'DATABASE_URL', retry, async () => {
     try {
       if (!(await sharesSessions(withoutRetry.pool))) return null;
       return { reason: `${SHARED_SESSIONS.reason}; ${SHARED_SESSIONS.remedy}`, retryable: false };
@@ -49,8 +40,7 @@ export async function checkPostgres({ url, withoutRetry }: Database, retry: Retr
 
 /** Does the same for Redis, for which BullMQ would wait forever. */
 export async function checkRedis(url: string, retry: RetryOptions): Promise<void> {
-  const server: Server = { name: 'Redis', location: locationOf(url), setting: 'REDIS_URL' };
-  await waitForServer(server, retry, async () => {
+  await waitForServer(`Redis at ${locationOf(url)}`, 'REDIS_URL', retry, async () => {
     try {
       await queryRedis(url, (client) => client.ping());
       return null;
@@ -88,16 +78,16 @@ export async function queryRedis<T>(url: string, query: (client: Redis) => Promi
 }
 
 async function waitForServer(
-  { name, location, setting }: Server,
-  retry: RetryOptions,
+  server: string,
+  setting: string,
+  { forMs, signal, onRetry }: RetryOptions,
   connect: () => Promise<ConnectFailure | null>,
 ): Promise<void> {
-  const { forMs, signal, onRetry } = retry;
   const until = Date.now() + forMs;
   for (let isReported = false; ; isReported = true) {
     const failure = await connect();
     if (failure === null) return;
-    const why = `${name} at ${location}: ${failure.reason} (see ${setting})`;
+    const why = `${server}: ${failure.reason} (see ${setting})`;
     if (!failure.retryable || Date.now() >= until) throw usageError(`cannot use ${why}`);
     if (!isReported) onRetry(`waiting up to ${inSeconds(forMs)} for ${why}`);
     await pauseBeforeRetry(signal);

@@ -30,6 +30,7 @@ import type { Telemetry } from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
 import type { Config } from '../core/config.ts';
 import { settingsRedactor } from '../core/environment.ts';
+import { messageOf } from '../core/errors.ts';
 import { runEnded } from '../core/events.ts';
 import { addTraceIds, type Logger } from '../core/log.ts';
 import { sha256 } from '../core/sha256.ts';
@@ -169,7 +170,7 @@ function traceSteps(provider: NodeTracerProvider): void {
         const { outcome } = facts;
         // A window is failed only if that was its outcome: it also throws to make BullMQ try again.
         if (name === 'window' ? outcome === 'failed' || outcome === 'blocked' : thrown !== undefined) {
-          span.setStatus({ code: SpanStatusCode.ERROR, message: messageOfError(thrown) });
+          span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(thrown ?? '') });
         }
         span.setAttributes(named(facts)).end();
       }
@@ -187,8 +188,6 @@ function traceSteps(provider: NodeTracerProvider): void {
 
 const named = (facts: Readonly<Record<string, string | number | boolean>>): Attributes =>
   Object.fromEntries(Object.entries(facts).map(([name, value]) => [`${PREFIX}${name}`, value]));
-
-const messageOfError = (error: unknown) => (error instanceof Error ? error.message : String(error ?? ''));
 
 /** Makes an exporter remove secrets from spans before it sends them, and log when the receiver cannot be reached. */
 function guarded(exporter: SpanExporter, config: Config, log: Logger): SpanExporter {

@@ -35,19 +35,20 @@ interface RunFlags extends JsonFlag {
   readonly detach?: boolean;
 }
 
-interface Requested {
-  readonly config: Config;
-  /** The request; null if there is nothing to request, which the command then reports. */
-  request(context: Context): Promise<RunRequest | null>;
-}
-
 /**
  * Starts a run for a request and works on it to its end. With `--detach` it leaves the work to others; with `--dry-run`
  * it only prints a forecast.
+ *
+ * @param requestOf the request; null if there is nothing to request, which the command then reports.
  */
-export async function runRequest(cli: Cli, flags: RunFlags, { config, ...wanted }: Requested): Promise<void> {
-  const request: Requested['request'] = async (context) => {
-    const requested = await wanted.request(context);
+export async function runRequest(
+  cli: Cli,
+  flags: RunFlags,
+  config: Config,
+  requestOf: (context: Context) => Promise<RunRequest | null>,
+): Promise<void> {
+  const request = async (context: Context) => {
+    const requested = await requestOf(context);
     if (requested !== null) logUnknownYears(cli, newUnknownYears(context, requested.targets));
     return requested;
   };

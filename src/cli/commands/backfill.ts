@@ -13,5 +13,5 @@ export async function backfill(cli: Cli, names: readonly string[], flags: Flags)
   const request = await parsedLate(names, config, () =>
     backfillRequest(names, flags, { config, clock: systemClock, cwd: cli.cwd }),
   );
-  await runRequest(cli, flags, { config, request: async () => request() });
+  await runRequest(cli, flags, config, async () => request());
 }

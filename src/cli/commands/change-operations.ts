@@ -45,8 +45,13 @@ async function changeOperations(
     const known = isEnabled ? names : names.filter((name) => stored.some((one) => one.name === name));
     const change = { names: known, to: isEnabled ? 'enabled' : 'disabled', by: requesterName() } as const;
     await migrateDatabase(db, config, change);
-    const wereEnabled = stored.flatMap((one) => (one.isEnabled ? [one.name] : []));
-    const changed = await describeChanged(names, isEnabled, wereEnabled);
+    const changed = names.map((name) =>
+      describeChanged(
+        name,
+        isEnabled,
+        stored.some((one) => one.name === name && one.isEnabled),
+      ),
+    );
     if (flags.json === true) return printJson(cli, changed);
     print(cli, changed.map(changeText).join('\n'));
   } catch (error) {
@@ -102,36 +107,20 @@ async function findStoredNames(
   return [...new Set([...found.filter((text) => !others.includes(text)), ...spelled])];
 }
 
-interface Changed {
-  readonly name: string;
-  readonly isEnabled: boolean;
-  /** Whether it was in that state before. */
-  readonly isUnchanged: boolean;
-  /** None if its file is missing. */
-  readonly tables: readonly string[];
-  /** Null if its file is missing. */
-  readonly schedule: { readonly at: string; readonly on: string } | null;
+/** What has become of an operation. If its file is missing, neither its tables nor its schedule are known. */
+function describeChanged(name: string, isEnabled: boolean, wasEnabled: boolean) {
+  const operation = isInUse(name) ? operationNamed(name) : null;
+  return {
+    name,
+    isEnabled,
+    isUnchanged: wasEnabled === isEnabled,
+    tables: operation === null ? [] : tablesFilledBy(operation).map((table) => `market.${table.name}`),
+    schedule: operation === null ? null : { at: operation.schedule.at, on: operation.schedule.on },
+  };
 }
 
-/** @param before the operations that were enabled. */
-async function describeChanged(
-  names: readonly string[],
-  isEnabled: boolean,
-  before: readonly string[],
-): Promise<Changed[]> {
-  return names.map((name) => {
-    const operation = isInUse(name) ? operationNamed(name) : null;
-    return {
-      name,
-      isEnabled,
-      isUnchanged: before.includes(name) === isEnabled,
-      tables: operation === null ? [] : tablesFilledBy(operation).map((table) => `market.${table.name}`),
-      schedule: operation === null ? null : { at: operation.schedule.at, on: operation.schedule.on },
-    };
-  });
-}
-
-function changeText({ name, isEnabled, isUnchanged, tables, schedule }: Changed): string {
+function changeText(changed: ReturnType<typeof describeChanged>): string {
+  const { name, isEnabled, isUnchanged, tables, schedule } = changed;
   if (!isEnabled) {
     const rows = tables.length === 0 ? 'its rows' : `the rows of ${tables.join(' and ')}`;
     return `${name}: ${isUnchanged ? 'was not enabled' : `disabled; ${rows} stay`}`;

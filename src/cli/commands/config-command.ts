@@ -6,18 +6,7 @@ import { clusterLocation } from '../../load/database/embedded/account.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { type Column, table } from '../output.ts';
 
-interface Setting {
-  readonly name: string;
-  readonly value: unknown;
-  /** `environment`, `.env`, `default`, or the variable that names the file which holds the value. */
-  readonly from: string;
-  /** Of a default that depends on how eod is run: a clause that follows "because". */
-  readonly why?: string;
-  /** Where the private Postgres really is, if that is not in the data folder. */
-  readonly instead?: { readonly path: string; readonly why: string };
-}
-
-const COLUMNS: readonly Column<Setting>[] = [
+const COLUMNS: readonly Column<Awaited<ReturnType<typeof currentSettings>>[number]>[] = [
   { head: 'setting', cell: ({ name }) => name },
   { head: 'from', cell: ({ from }) => from },
   { head: 'value', cell: ({ value }) => asText(value) },
@@ -39,7 +28,12 @@ export async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
 
 const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includes(name);
 
-async function currentSettings(cli: Cli): Promise<Setting[]> {
+/**
+ * Each setting with its value and where it is from: `environment`, `.env`, `default`, or the variable that names the
+ * file which holds the value. `why` a default depends on how eod is run follows "because"; `instead` says where the
+ * private Postgres really is, if that is not in the data folder.
+ */
+async function currentSettings(cli: Cli) {
   const config: Record<string, unknown> = await loadSettings(cli);
   const originOf = settingOrigins(cli.env, cli.cwd);
   const { path, why } = clusterLocation(resolve(cli.cwd, String(config.EOD_DATA_DIR), 'postgres'));

@@ -76,7 +76,7 @@ function namedMoment(text: string, config: Config): NamedMoment {
   if (/^\d{4}-/.test(text)) {
     return { kind: 'time', name: text, value: parseMoment('--between', text, { config }) };
   }
-  if (/^\d/.test(text)) return { kind: 'run', name: `run ${parseRunId(text)}`, value: text };
+  if (/^\d/.test(text)) return { kind: 'run', name: `run ${parseId('run', text)}`, value: text };
   throw usageError(
     `--between: "${text}" is not a run (12), a state (state:812), nor a day or time with its zone`,
   );
@@ -164,9 +164,4 @@ function differenceColumns(rows: readonly RowDifference[], timeZone: string): Co
       ? [{ head: 'columns, old → new', cell: (row: RowDifference) => changedColumns(row, timeZone) }]
       : []),
   ];
-}
-
-/** Parses the number of a run. @throws PipelineError `usage` */
-function parseRunId(text: string): number {
-  return parseId('run', text);
 }

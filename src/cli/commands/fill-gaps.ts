@@ -12,28 +12,25 @@ export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFl
   const config = await loadSettings(cli);
   const context = { config, clock: systemClock };
   const scope = await parsedLate(names, config, () => gapScope(names, flags, context, findOperations));
-  await runRequest(cli, flags, {
-    config,
-    async request(context) {
-      const { gaps: all, ...found } = await readGaps(context, scope());
-      const requestable = all.filter(canBeRequested);
-      if (requestable.length < all.length)
-        logNote(
-          cli,
-          'what files alone fill is not requested: "eod gaps" lists the days, "eod import" loads their files',
-        );
-      // Files may reach back for years that the source does not have. With --from these are requested too.
-      const isFar = ({ reason }: Gap) => flags.from === undefined && reason === 'beyond_history';
-      const far = requestable.filter(isFar).reduce((sum, { sessions }) => sum + sessions, 0);
-      if (far > 0) logNote(cli, farText(far));
-      const gaps = requestable.filter((gap) => !isFar(gap));
-      if (gaps.length > 0) return gapRequest(gaps);
-      logUnknownYears(cli, found.unknownYears);
-      if (flags.json === true) printJson(cli, null);
-      else if (!found.hasTradingDay) print(cli, noTradingDayText(found));
-      else print(cli, far === 0 ? 'nothing is missing' : 'nothing is missing that the source still has');
-      return null;
-    },
+  await runRequest(cli, flags, config, async (context) => {
+    const { gaps: all, ...found } = await readGaps(context, scope());
+    const requestable = all.filter(canBeRequested);
+    if (requestable.length < all.length)
+      logNote(
+        cli,
+        'what files alone fill is not requested: "eod gaps" lists the days, "eod import" loads their files',
+      );
+    // Files may reach back for years that the source does not have. With --from these are requested too.
+    const isFar = ({ reason }: Gap) => flags.from === undefined && reason === 'beyond_history';
+    const far = requestable.filter(isFar).reduce((sum, { sessions }) => sum + sessions, 0);
+    if (far > 0) logNote(cli, farText(far));
+    const gaps = requestable.filter((gap) => !isFar(gap));
+    if (gaps.length > 0) return gapRequest(gaps);
+    logUnknownYears(cli, found.unknownYears);
+    if (flags.json === true) printJson(cli, null);
+    else if (!found.hasTradingDay) print(cli, noTradingDayText(found));
+    else print(cli, far === 0 ? 'nothing is missing' : 'nothing is missing that the source still has');
+    return null;
   });
 }
 

@@ -39,7 +39,7 @@ export async function listGaps(
   else {
     const bySession = coveredOperations.filter(hasSessions).map(({ name }) => ({ operation: name }));
     const lists = names.length === 0 ? await readLists(opened, bySession) : [];
-    print(cli, gapsText(found, { pending: flags.all === true ? pending : [], lists, names }));
+    print(cli, gapsText(found, flags.all === true ? pending : [], lists, names));
   }
   logUnknownYears(cli, found.unknownYears);
   cli.exitCode = found.total > 0 ? EXIT.failed : EXIT.done;
@@ -66,15 +66,16 @@ function nothingLoadedText(lists: readonly ImportedList[], names: readonly strin
     : 'nothing is loaded yet, so nothing is missing';
 }
 
-interface Beside {
-  readonly pending: readonly Gap[];
-  /** Lists, of which no session is known. */
-  readonly lists: readonly ImportedList[];
-  /** The data sets that were named. */
-  readonly names: readonly string[];
-}
-
-function gapsText(found: Omit<Gaps, 'pending'>, { pending, lists, names }: Beside): string {
+/**
+ * @param lists of which no session is known.
+ * @param names of the data sets, if some were named.
+ */
+function gapsText(
+  found: Omit<Gaps, 'pending'>,
+  pending: readonly Gap[],
+  lists: readonly ImportedList[],
+  names: readonly string[],
+): string {
   const { from, to, gaps, total, hasTradingDay } = found;
   const range = from === null || to === null ? '' : `, ${from} to ${to}`;
   const listed = [...gaps, ...pending];

@@ -15,5 +15,5 @@ export async function nightly(cli: Cli, flags: Flags): Promise<void> {
   const clock = clockOf(config);
   const date =
     flags.date === undefined ? lastNight(config, clock) : parseDay('--date', flags.date, { config, clock });
-  await runRequest(cli, flags, { config, request: (context) => nightlyRequest(context, { date }) });
+  await runRequest(cli, flags, config, (context) => nightlyRequest(context, { date }));
 }

@@ -72,17 +72,7 @@ export async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
     const { isUnused: _, ...facts } = status;
     return printJson(cli, { ...facts, queueProblem });
   }
-  const sessions = { missingOf: MISSING_OF, recent: RECENT_SESSIONS };
-  const { EOD_TIMEZONE: timeZone, EOD_BASE_URL, EOD_ACCESS_KEY } = context.config;
-  const hasSource = EOD_BASE_URL !== undefined && EOD_ACCESS_KEY !== undefined;
-  const isDemo = cli.demo === true;
-  print(cli, statusText(status, { timeZone, hasSource, isDemo, sessions, queueProblem, queueOf }));
-}
-
-/** How many sessions back the status looks. */
-interface SessionCounts {
-  readonly missingOf: number;
-  readonly recent: number;
+  print(cli, statusText(status, context.config, queueProblem, cli.demo === true));
 }
 
 async function redisProblem({ REDIS_URL }: Config): Promise<string | null> {
@@ -93,19 +83,11 @@ async function redisProblem({ REDIS_URL }: Config): Promise<string | null> {
   );
 }
 
-interface TextOptions {
-  readonly timeZone: string;
-  /** Whether EOD_BASE_URL and EOD_ACCESS_KEY are set. */
-  readonly hasSource: boolean;
-  /** Whether this is the database of the demo, whose source and workers ended with it. */
-  readonly isDemo: boolean;
-  readonly sessions: SessionCounts;
-  /** Why Redis cannot be used; null if it can, or if none is set. */
-  readonly queueProblem: string | null;
-  readonly queueOf: typeof queueOf;
-}
-
-function statusText(status: Status, options: TextOptions): string {
+/**
+ * @param queueProblem why Redis cannot be used; null if it can, or if none is set.
+ * @param isDemo whether this is the database of the demo, whose source and workers ended with it.
+ */
+function statusText(status: Status, config: Config, queueProblem: string | null, isDemo: boolean): string {
   const {
     operations,
     lists,
@@ -118,7 +100,8 @@ function statusText(status: Status, options: TextOptions): string {
     observedSessions,
     workers,
   } = status;
-  const { sessions, queueProblem, timeZone, isDemo } = options;
+  const { EOD_TIMEZONE: timeZone, EOD_BASE_URL, EOD_ACCESS_KEY } = config;
+  const hasSource = EOD_BASE_URL !== undefined && EOD_ACCESS_KEY !== undefined;
   const cannotStore = cannotStoreText(workers, timeZone);
   // Imports need none.
   const isImported =
@@ -128,8 +111,8 @@ function statusText(status: Status, options: TextOptions): string {
   const demoIsPartial = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
   return [
     ...(status.isUnused && openRuns.length === 0 && !isDemo
-      ? [firstSteps(options.hasSource)]
-      : [operationsText(operations, lists, sessions)]),
+      ? [firstSteps(hasSource)]
+      : [operationsText(operations, lists)]),
     ...(demoIsPartial ? ['', 'the demo was stopped before its end; "eod demo" loads what is missing'] : []),
     '',
     openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
@@ -142,7 +125,7 @@ function statusText(status: Status, options: TextOptions): string {
         `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,
     ),
     ...(keyRefused === null ? [] : [`the source refused the access key: ${keyRefused}`]),
-    ...(quota === null ? [] : [quotaText(quota, openRuns, options)]),
+    ...(quota === null ? [] : [quotaText(quota, openRuns, timeZone)]),
     ...(cannotStore === null ? [] : [cannotStore]),
     ...(noWorkers === null ? [] : [noWorkers]),
     ...(queueProblem === null ? [] : [queueProblem]),
@@ -154,11 +137,7 @@ function statusText(status: Status, options: TextOptions): string {
 }
 
 /** `630 of 900 calls made since 21:00; backfills are waiting for 22:00 IST`. */
-function quotaText(
-  quota: QuotaStatus,
-  openRuns: readonly OpenRunProgress[],
-  { timeZone, queueOf }: TextOptions,
-): string {
+function quotaText(quota: QuotaStatus, openRuns: readonly OpenRunProgress[], timeZone: string): string {
   const clock = (iso: string) => clockTime(iso, timeZone);
   const made = `${quota.calls} of ${quota.limit} calls made since ${clock(quota.hour)}`;
   const waiting = [
@@ -171,11 +150,7 @@ function quotaText(
   return [made, ...waiting].join('; ');
 }
 
-function operationsText(
-  operations: readonly OperationStatus[],
-  lists: Status['lists'],
-  { missingOf, recent }: SessionCounts,
-): string {
+function operationsText(operations: readonly OperationStatus[], lists: Status['lists']): string {
   const counts: readonly Column<Line>[] = [
     { head: 'late', cell: (one) => (one.isLate === true ? 'yes' : '') },
     { head: 'missing', cell: (one) => one.missingSessions ?? '' },
@@ -184,7 +159,7 @@ function operationsText(
     { head: 'suspicious', cell: (one) => one.suspiciousWindows ?? '' },
   ];
   const notes = operations.flatMap((one) => {
-    const facts = [recentText(one, recent), unusualText(one)].filter(Boolean);
+    const facts = [recentText(one), unusualText(one)].filter(Boolean);
     return facts.map((fact) => `${pairTitle(one)}: ${fact}`);
   });
   const lines: Line[] = [...operations, ...lists.map(listLine)];
@@ -197,7 +172,7 @@ function operationsText(
     ...(files.length === 0
       ? []
       : ['', `filled from files: ${files.length === lines.length ? 'all of them' : names.join(', ')}`]),
-    ...(isMissing ? ['', `missing: sessions of the last ${missingOf}; "eod gaps" lists them`] : []),
+    ...(isMissing ? ['', `missing: sessions of the last ${MISSING_OF}; "eod gaps" lists them`] : []),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');
 }
@@ -207,10 +182,10 @@ const isFromFiles = ({ isRequested, hasBeenRequested, lastComplete }: Line) =>
   !isRequested || (hasBeenRequested === false && lastComplete !== null);
 
 /** The states of the last sessions, if one of them needs a look. */
-function recentText({ recent }: OperationStatus, sessions: number): string {
+function recentText({ recent }: OperationStatus): string {
   if (Object.keys(recent).every((state) => UNREMARKABLE.includes(state))) return '';
   const states = Object.entries(recent).map(([state, number]) => `${number} ${STATE_NAMES[state] ?? state}`);
-  return `of the last ${sessions} sessions ${states.join(', ')}`;
+  return `of the last ${RECENT_SESSIONS} sessions ${states.join(', ')}`;
 }
 
 /** States of a session that need no look. One that was not requested yet is listed as missing, if it is. */

@@ -4,7 +4,6 @@ import type { Day } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { stateOfDay } from '../../jobs/alerts/complete-night.ts';
 import type { Context } from '../../jobs/context.ts';
-import type { SessionState } from '../../load/state/coverage/completeness.ts';
 import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { pairTitle } from '../../operations/registry.ts';
@@ -17,17 +16,6 @@ interface Flags extends JsonFlag {
   readonly night?: string;
   readonly state?: number;
   readonly timeout?: number;
-}
-
-/** What is waited for, and whether it is there. */
-interface Awaited {
-  readonly isThere: boolean;
-  /** The newest state of the tables. */
-  readonly state: number;
-  /** Of a night: how many sessions became due on its day. */
-  readonly dueSessions?: number;
-  /** Of a night: the data sets that were due and are missing. */
-  readonly missing?: readonly Pick<SessionState, 'operation' | 'exchange' | 'day' | 'reason'>[];
 }
 
 /** How often it looks. */
@@ -56,8 +44,8 @@ export async function wait(cli: Cli, flags: Flags): Promise<void> {
   cli.exitCode = found.isThere ? EXIT.done : (cli.life.cutShort() ?? EXIT.failed);
 }
 
-/** True if it is there now. */
-async function look(context: Context, night: Day | null, wanted: number): Promise<Awaited> {
+/** Whether it is there now, and the newest state of the tables; of a night also what became due, and is missing. */
+async function look(context: Context, night: Day | null, wanted: number) {
   const { version: state } = await versionAt(context.db.drizzle, null);
   if (night === null) return { isThere: state >= wanted, state };
   const { isComplete, due, missing } = await stateOfDay(context, night);
@@ -70,7 +58,7 @@ async function look(context: Context, night: Day | null, wanted: number): Promis
 }
 
 function foundText(
-  { isThere, state, dueSessions, missing = [] }: Awaited,
+  { isThere, state, dueSessions, missing = [] }: Awaited<ReturnType<typeof look>>,
   night: Day | null,
   wanted: number,
 ): string {

@@ -126,19 +126,9 @@ export function calendarCheck(calendar: Calendar, config: Config, clock: Clock):
 
 /**
  * How many calls a night makes if the night before was complete, while the figures of the last quarter are still
- * expected.
+ * expected; and the operations whose declarations keep them from being planned, with the reasons.
  */
-export function callsOfNight(
-  config: Config,
-  calendar: Calendar,
-  clock: Clock,
-): {
-  readonly daily: number;
-  readonly busiest: number;
-  readonly groups: readonly CallGroup[];
-  /** Operations whose declarations keep them from being planned, with the reasons. */
-  readonly unplanned: ReadonlyMap<string, string>;
-} {
+export function callsOfNight(config: Config, calendar: Calendar, clock: Clock) {
   const now = today(clock, config.EOD_TIMEZONE);
   const session = calendar.lastSessions('NSE', now, 1)[0] ?? now;
   const instruments =

@@ -26,26 +26,7 @@ export interface MadeCall {
   readonly seconds: number;
 }
 
-/** How far back the source serves a session, in days before the requested one. */
-interface HistoryReach {
-  readonly served: number;
-  /** Null if none was refused. */
-  readonly refused: number | null;
-}
-
-export interface Made {
-  /** Those with which the source responds: the days may be requested in the other dialect than the one set. */
-  readonly config: Config;
-  readonly calls: readonly MadeCall[];
-  /** Planned calls that were not made. */
-  readonly notMade: readonly PlannedCall[];
-  /** How many calls were counted. */
-  readonly counted: number;
-  /** Why it ended before its plan; null if it did not. */
-  readonly stopped: string | null;
-  readonly limitation: Limitation | null;
-  readonly history: HistoryReach | null;
-}
+export type Made = Awaited<ReturnType<typeof makeCalls>>;
 
 /** How the source is called. */
 interface Way {
@@ -125,8 +106,13 @@ class Rights {
   }
 }
 
-/** Makes the calls one after the other, and ends with what it has. */
-export async function makeCalls(probe: Probe): Promise<Made> {
+/**
+ * Makes the calls one after the other, and ends with what it has.
+ *
+ * @returns the settings with which the source responds: the days may be requested in the other dialect than the one set;
+ *   how many calls were counted, which planned ones were not made, and why it ended before its plan, if it did.
+ */
+export async function makeCalls(probe: Probe) {
   const { cli, db, most } = probe;
   let { config, source } = probe;
   const { signal } = cli.life;
@@ -137,6 +123,7 @@ export async function makeCalls(probe: Probe): Promise<Made> {
   let failures = 0;
   let stopped: string | null = null;
   let limitation: Limitation | null = null;
+  let history: Awaited<ReturnType<typeof findHistory>> = null;
 
   /** Counts a call; false if none may be made any more. */
   async function begin() {
@@ -225,23 +212,13 @@ export async function makeCalls(probe: Probe): Promise<Made> {
         if (found !== null && !(found instanceof Error)) limitation = found as Limitation;
       }
     }
-    const history =
-      stopped === null && counted < most
-        ? await findHistory({ ...probe, config }, calls, makeFitting, () => counted < most)
-        : null;
-    return { config, calls, notMade: waiting, counted, stopped, limitation, history };
+    if (stopped === null && counted < most)
+      history = await findHistory({ ...probe, config }, calls, makeFitting, () => counted < most);
   } catch (error) {
     if (!signal.aborted) throw error;
-    return {
-      config,
-      calls,
-      notMade: waiting,
-      counted,
-      stopped: 'it was interrupted',
-      limitation,
-      history: null,
-    };
+    stopped = 'it was interrupted';
   }
+  return { config, calls, notMade: waiting, counted, stopped, limitation, history };
 }
 
 /** Makes one call, and reads its response. @throws PipelineError `aborted` */
@@ -281,13 +258,16 @@ async function request(
   }
 }
 
-/** Finds how far back sessions are served: first in large steps, then between the last two. */
+/**
+ * Finds how far back sessions are served, in days before the requested one: first in large steps, then between the last
+ * two.
+ */
 async function findHistory(
   { config, days, calendar }: Probe,
   calls: readonly MadeCall[],
   make: (call: PlannedCall) => Promise<MadeCall | null>,
   mayGoOn: () => boolean,
-): Promise<HistoryReach | null> {
+): Promise<{ readonly served: number; readonly refused: number | null } | null> {
   const of = (name: string) => calls.findLast(({ call }) => call.name === name);
   const [now, before] = [of('prices'), of('prices before')];
   if (now === undefined || now.records.length === 0 || before === undefined) return null;

@@ -1,19 +1,14 @@
 import type { Config } from '../../core/config.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { plainName } from '../../operations/fields.ts';
-import { OPEN_POINTS, type OpenPointName } from '../../sandbox/index.ts';
+import { OPEN_POINTS } from '../../sandbox/index.ts';
 import { type Made, type MadeCall, problemText, type SentRecord } from './make-calls.ts';
 import { SEEN } from './open-points.ts';
 import { dayIn, fieldsOf } from './sent-values.ts';
-import type { Responses, SettingChange, Verdict } from './verdict.ts';
+import type { Responses, SettingChange } from './verdict.ts';
 
 /** What the probe says of an open point. */
-export interface PointReport extends Omit<Verdict, 'setting'> {
-  readonly name: OpenPointName;
-  readonly point: string;
-  readonly handled: string;
-  readonly setting: SettingChange | null;
-}
+export type PointReport = ReturnType<typeof judge>[number];
 
 export function responsesOf(calls: readonly MadeCall[], config: Config): Responses {
   // The last, because one that the key may not make is made again in another way.
@@ -39,7 +34,7 @@ function trialDayOf(
 }
 
 /** The verdict on every open point, in the order of the table in ARCHITECTURE.md. */
-export const judge = (responses: Responses): PointReport[] =>
+export const judge = (responses: Responses) =>
   OPEN_POINTS.map(({ name, open, handled }) => {
     const { setting = null, ...verdict } = SEEN[name](responses);
     return { name, point: open, handled, ...verdict, setting };

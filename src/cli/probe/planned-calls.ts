@@ -49,6 +49,7 @@ interface Way {
   readonly days?: (days: ProbedDays) => readonly [from: Day, to: Day];
   readonly instruments?: 'none' | 'one';
   readonly params?: Readonly<Record<string, string>>;
+  /** By default JSON. */
   readonly variation?: Variation | ((days: ProbedDays, config: Config) => Variation | null);
   /** The position of its exchange among those of the operation. */
   readonly exchange?: number;
@@ -71,10 +72,9 @@ const month = ({ day }: ProbedDays): readonly [Day, Day] => [addDays(day, -MONTH
 
 /** What is requested, in the order of what it settles; every other enabled operation is requested once after that. */
 const WAYS: readonly Way[] = [
-  prices('prices', 'keys, blank fields, content type', { variation: { format: 'Json' } }),
+  prices('prices', 'keys, blank fields, content type'),
   prices('prices before', 'whether another day is another response', {
     days: ({ before }) => [before, before],
-    variation: { format: 'Json' },
   }),
   prices('prices in CSV', 'columns and values of CSV', { variation: { format: 'Csv' } }),
   prices('prices in XML', 'elements and values of XML', { variation: { format: 'Xml' } }),
@@ -88,23 +88,20 @@ const WAYS: readonly Way[] = [
   }),
   prices('prices of two days', 'whether a range includes both of its days', {
     days: ({ before, day }) => [before, day],
-    variation: { format: 'Json' },
   }),
-  ratios('ratios', 'form and keys of ratios', { variation: { format: 'Json' } }),
+  ratios('ratios', 'form and keys of ratios'),
   ratios('ratios in CSV', 'digits of numbers', { variation: { format: 'Csv' } }),
   {
     name: 'daily ratios',
     purpose: 'whether it is still offered',
     operation: 'GetFinRatioEOD',
     params: { natureOfReport: 'Standalone' },
-    variation: { format: 'Json' },
   },
   {
     name: 'ratio snapshot',
     purpose: 'whether it is still offered',
     operation: 'GetFinRatioSnapshot',
     params: { natureOfReport: 'Standalone' },
-    variation: { format: 'Json' },
   },
   {
     name: 'actions',
@@ -112,13 +109,11 @@ const WAYS: readonly Way[] = [
     operation: 'GetCorporateActions',
     days: month,
     instruments: 'none',
-    variation: { format: 'Json' },
   },
   {
     name: 'classification',
     purpose: 'a company without days',
     operation: CLASSIFICATION,
-    variation: { format: 'Json' },
   },
   {
     name: 'classification of a day',
@@ -139,14 +134,12 @@ const WAYS: readonly Way[] = [
     operation: 'GetSeriesChange',
     days: month,
     instruments: 'none',
-    variation: { format: 'Json' },
   },
 ];
 
 /** Last, because it shows only what the key may do. */
 const OTHER_EXCHANGE = prices('prices of the other exchange', 'whether the key may request it', {
   exchange: 1,
-  variation: { format: 'Json' },
 });
 
 /** The calls in the order in which they are made. */
@@ -159,7 +152,6 @@ export function planCalls(config: Config, days: ProbedDays): PlannedCall[] {
         name,
         purpose: 'form of its response',
         operation: name,
-        variation: { format: 'Json' },
       }),
     );
   return [...WAYS, ...others, OTHER_EXCHANGE].flatMap((way) => plannedCall(way, config, days));
@@ -177,7 +169,6 @@ export function historyCall(
       const [session = day] = calendar.lastSessions('NSE', addDays(day, -age), 1);
       return [session, session];
     },
-    variation: { format: 'Json' },
   });
   return plannedCall(way, config, days);
 }
@@ -187,7 +178,7 @@ function plannedCall(way: Way, config: Config, days: ProbedDays): PlannedCall[] 
   if (operation === undefined) return [];
   const [exchange, ...otherExchanges] = exchangesOf(operation, config).slice(way.exchange ?? 0);
   if (exchange === undefined) return [];
-  const { variation = {} } = way;
+  const { variation = { format: 'Json' } } = way;
   const varied = typeof variation === 'function' ? variation(days, config) : variation;
   if (varied === null) return [];
   const [from, to] = way.days?.(days) ?? [days.day, days.day];
