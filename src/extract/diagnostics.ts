@@ -5,8 +5,8 @@ interface DiagnosticLine {
   readonly meaning: string;
   /** The line without its small words: the text has to contain the words of one of these, in this order. */
   readonly phrases: readonly string[];
-  /** How many further words the text may have; few or none for a line that ends every run. */
-  readonly furtherWords: number;
+  /** How many further words the text may have; few or, by default, none for a line that ends every run. */
+  readonly furtherWords?: number;
 }
 
 const FURTHER_WORDS = 12;
@@ -22,12 +22,11 @@ const LINES: readonly DiagnosticLine[] = [
     phrases: ['authentication request received', 'try request data in next moment'],
     furtherWords: FURTHER_WORDS,
   },
-  { kind: 'not_ready', meaning: 'the source is not ready yet', phrases: ['welcome'], furtherWords: 0 },
+  { kind: 'not_ready', meaning: 'the source is not ready yet', phrases: ['welcome'] },
   {
     kind: 'not_ready',
     meaning: 'the source is still responding to the same request',
     phrases: ['duplicated request not allowed', 'duplicate request not allowed'],
-    furtherWords: 0,
   },
   // Before the lines that refuse the key: it is good, and free again when that session ends.
   {
@@ -40,7 +39,6 @@ const LINES: readonly DiagnosticLine[] = [
     kind: 'no_data',
     meaning: 'the source has no data',
     phrases: ['data unavailable'],
-    furtherWords: 0,
   },
   {
     kind: 'no_data',
@@ -58,7 +56,6 @@ const LINES: readonly DiagnosticLine[] = [
     kind: 'monthly_quota',
     meaning: 'the monthly quota is used up',
     phrases: ['call limitation reached', 'bandwidth limitation reached'],
-    furtherWords: 0,
   },
   // Whatever follows: a refused key is never retried.
   {
@@ -67,12 +64,11 @@ const LINES: readonly DiagnosticLine[] = [
     phrases: ['access denied key'],
     furtherWords: FURTHER_WORDS,
   },
-  { kind: 'credential', meaning: 'the access key was refused', phrases: ['key expired'], furtherWords: 0 },
+  { kind: 'credential', meaning: 'the access key was refused', phrases: ['key expired'] },
   {
     kind: 'credential',
     meaning: 'the access key may not be used from this address',
     phrases: ['ip address not allowed'],
-    furtherWords: 0,
   },
   {
     kind: 'operation_blocked',
@@ -96,19 +92,16 @@ const LINES: readonly DiagnosticLine[] = [
     kind: 'instrument_blocked',
     meaning: 'the key has no right to more instruments',
     phrases: ['reached instrument limitation'],
-    furtherWords: 0,
   },
   {
     kind: 'instrument_blocked',
     meaning: 'the key has no right to this period',
     phrases: ['selected periodicity or period disabled'],
-    furtherWords: 0,
   },
   {
     kind: 'instrument_blocked',
     meaning: 'the key has no right to real-time data',
     phrases: ['realtimesubscription disabled for delayed data'],
-    furtherWords: 0,
   },
   {
     kind: 'bad_request',
@@ -190,7 +183,7 @@ export function diagnose(text: string, redact = (text: string) => text): Pipelin
   // Markup, JSON and CSV are not diagnostic lines.
   if (trimmed.length > LONGEST_LINE || /[<>{}=,;]/.test(trimmed)) return null;
   const words = wordsOf(trimmed);
-  const known = LINES.find(({ phrases, furtherWords }) =>
+  const known = LINES.find(({ phrases, furtherWords = 0 }) =>
     phrases.some((phrase) => {
       const wanted = phrase.split(' ').map(singular);
       return words.length <= wanted.length + furtherWords && contains(words, wanted);

@@ -1,12 +1,15 @@
 import type { Problem } from '../types.ts';
 import {
+  applied,
   CALLED_OFF,
   EVENT_KINDS,
+  ignored,
   needsReview,
   type Purpose,
   type PurposeEvent,
   ratioOf,
   readPurpose,
+  review,
   type ShareRatio,
   SPECIAL_DIVIDEND,
 } from './purpose.ts';
@@ -27,20 +30,10 @@ export function readListedEvent(statedKind: string, text: string | null): Purpos
   const kind = EVENT_KINDS.find((one) => one === statedKind) ?? 'other';
   const ratio = text === null ? null : statedRatio(kind, text);
   const amount = kind === 'dividend' && text !== null && AMOUNT.test(text) ? text : null;
-  if (ratio !== null || amount !== null) {
-    return { kind, ratio, amount, status: 'applied', reason: null, label: '' };
-  }
-  return HARMLESS.has(kind)
-    ? { kind, ratio, amount, status: 'ignored', reason: 'its list states no amount or ratio', label: '' }
-    : {
-        kind,
-        ratio,
-        amount,
-        status: 'needs_review',
-        reason:
-          kind === 'dividend' ? 'its list states no amount' : 'its list states no ratio to adjust prices by',
-        label: '',
-      };
+  if (ratio !== null || amount !== null) return applied(kind, { ratio, amount });
+  if (HARMLESS.has(kind)) return ignored(kind, 'its list states no amount or ratio');
+  const missing = kind === 'dividend' ? 'amount' : 'ratio to adjust prices by';
+  return review(kind, `its list states no ${missing}`);
 }
 
 /** Why an action of the source service is not applied that says of what kind it is, and no more that can be read. */

@@ -242,9 +242,7 @@ function readPart(clause: string): PurposeEvent | null {
       ? PARTS.test(clause)
       : event.kind === 'interest' || (event.kind === 'other' && !NOT_SHARES.test(clause));
   const amount = isPart ? amountIn(clause) : null;
-  return amount === null
-    ? event
-    : { kind: event?.kind ?? 'other', ratio: null, amount, status: 'applied', reason: null, label: '' };
+  return amount === null ? event : applied(event?.kind ?? 'other', { amount });
 }
 
 /** A distribution whose whole amount is stated, and behind it, if at all, what it consists of. */
@@ -261,14 +259,7 @@ const ROUNDED_BY = 0.02;
 function readTotal(line: string): PurposeEvent | null {
   const [, amount, rest = ''] = TOTAL.exec(line.replace(NOTE, ' ').replace(/ +/g, ' ').trim()) ?? [];
   if (amount === undefined || Number(amount) === 0 || OF_SHARES.test(rest)) return null;
-  const event: PurposeEvent = {
-    kind: 'dividend',
-    ratio: null,
-    amount,
-    status: 'applied',
-    reason: null,
-    label: '',
-  };
+  const event = applied('dividend', { amount });
   const parts = (rest.match(PART_AMOUNTS) ?? []).map(Number);
   if (parts.length === 0 && /^[/&]/.test(rest)) return null;
   const sum = parts.reduce((all, part) => all + part, 0);
@@ -285,14 +276,14 @@ function readBonus(clause: string): PurposeEvent {
   const found = BONUS.exec(clause);
   const ratio = found === null ? null : ratioOf(Number(found[1]) + Number(found[2]), Number(found[2]));
   if (ratio === null || ratio.new <= ratio.old) return review('bonus', 'its ratio is missing or unclear');
-  return { kind: 'bonus', ratio, amount: null, status: 'applied', reason: null, label: '' };
+  return applied('bonus', { ratio });
 }
 
 function readSplit(clause: string): PurposeEvent {
   const ratio = faceValueRatio(SPLIT.exec(clause));
   if (ratio === null || ratio.new <= ratio.old)
     return review('split', 'its face values are missing or unclear');
-  return { kind: 'split', ratio, amount: null, status: 'applied', reason: null, label: '' };
+  return applied('split', { ratio });
 }
 
 function readConsolidation(clause: string): PurposeEvent {
@@ -300,7 +291,7 @@ function readConsolidation(clause: string): PurposeEvent {
   if (ratio === null || ratio.new >= ratio.old) {
     return review('consolidation', 'its face values are missing or unclear');
   }
-  return { kind: 'consolidation', ratio, amount: null, status: 'applied', reason: null, label: '' };
+  return applied('consolidation', { ratio });
 }
 
 function readRights(clause: string): PurposeEvent {
@@ -334,7 +325,7 @@ function readDividend(clause: string): PurposeEvent {
   }
   const label = /\bINT|INTERIM/.test(clause) ? 'interim' : /\bFIN/.test(clause) ? 'final' : '';
   if (amount === null) return { ...review('dividend', 'its amount is missing or unclear'), label };
-  return { kind: 'dividend', ratio: null, amount, status: 'applied', reason: null, label };
+  return applied('dividend', { amount, label });
 }
 
 /** Numbers beside the amount: percent with the rupees behind them, the face value, and the year it is paid for. */
@@ -405,7 +396,8 @@ function reviewUnclear(events: readonly PurposeEvent[], notAllRead: boolean): Pu
   );
 }
 
-const review = (kind: EventKind, reason: string): PurposeEvent => ({
+/** An event of which only the kind is certain. */
+export const review = (kind: EventKind, reason: string): PurposeEvent => ({
   kind,
   ratio: null,
   amount: null,
@@ -414,7 +406,13 @@ const review = (kind: EventKind, reason: string): PurposeEvent => ({
   label: '',
 });
 
-const ignored = (kind: EventKind, reason: string): PurposeEvent => ({
+/** An event with all that its text has to say. */
+export const applied = (
+  kind: EventKind,
+  read: Partial<Pick<PurposeEvent, 'ratio' | 'amount' | 'label'>>,
+): PurposeEvent => ({ ...review(kind, ''), ...read, status: 'applied', reason: null });
+
+export const ignored = (kind: EventKind, reason: string): PurposeEvent => ({
   ...review(kind, reason),
   status: 'ignored',
 });

@@ -2,16 +2,7 @@ import { numberWithoutCommas } from '../../operations/fields.ts';
 import { decodeText } from '../body.ts';
 import { readHeader } from '../csv.ts';
 import { fileDay } from '../files/file-columns.ts';
-import {
-  type DraftInput,
-  fieldText,
-  guessKey,
-  keyReason,
-  leftOutText,
-  listText,
-  quoted,
-  tableName,
-} from './draft.ts';
+import { type DraftInput, guessKey, keyReason, listText, partsOf, quoted, tableName } from './draft.ts';
 import { guessColumns, type SavedRecord } from './guess-columns.ts';
 
 /** How a day may be written in the name of a file, with what the declaration writes instead; the first that fits. */
@@ -50,43 +41,29 @@ const asRead = (record: SavedRecord): SavedRecord =>
 /** Writes the text of a module that declares a format of files and its table; what is guessed says so (pure). */
 export function draftFormat(input: DraftInput & { readonly fileName: string }): string {
   const { name, records, fileName } = input;
-  const { columns, leftOut } = guessColumns(records.map(asRead), { ...input, taken: [] });
+  const guessed = guessColumns(records.map(asRead), { ...input, taken: [] });
+  const { columns } = guessed;
   const key = guessKey(columns, records.length, false);
   const pattern = patternOf(fileName);
   const isDated = key.day !== null;
   const isNamed = !isDated && pattern !== fileName;
-  const keyNames = [
-    'exchange',
-    ...(isNamed ? ['trade_date'] : []),
-    ...key.columns.map(({ column }) => column),
-    ...(key.isCounted ? ['ordinal'] : []),
-  ];
-  const counted = listText(key.columns.map(({ source }) => source));
-  const fields = [
-    ...(isNamed ? ["date('day', 'trade_date', 'Day in the name of the file.', { required: true }),"] : []),
-    ...columns.map((one) => fieldText(one, key)),
-    ...(key.isCounted ? [`occurrence('ordinal', [${counted}]), // guessed: equal records are counted`] : []),
-    ...leftOut.map(leftOutText),
-  ];
-  const makers = [
-    'defineFileSet',
-    'defineFormat',
-    'defineTable',
-    ...columns.flatMap(({ kind, compute }) => (compute === undefined ? [kind] : [kind, compute])),
-    ...(isNamed ? ['date'] : []),
-    ...(key.isCounted ? ['occurrence'] : []),
-  ];
+  const parts = partsOf(guessed, key, {
+    keyNames: isNamed ? ['trade_date'] : [],
+    fields: isNamed ? ["date('day', 'trade_date', 'Day in the name of the file.', { required: true }),"] : [],
+    makers: ['defineFileSet', 'defineFormat', 'defineTable', ...(isNamed ? ['date'] : [])],
+    whyCounted: 'equal records are counted',
+  });
   const header = Object.keys(records[0] ?? {}).filter((column) => column.trim() !== '');
   return `// @ts-check
-import { ${[...new Set(makers)].sort().join(', ')} } from 'eod-pipeline/operations';
+import { ${parts.makers} } from 'eod-pipeline/operations';
 
 // What was inferred from ${records.length === 1 ? 'one row' : `${records.length} rows`} is marked "guessed": correct it, and remove the mark.
 const table = defineTable({
   name: ${quoted(tableName(name, input.taken))}, // guessed: from the name
   comment: ${quoted(`Rows of ${pattern}.`)}, // guessed: say what a row is
-  key: [${listText(keyNames)}], // guessed: ${keyReason(key, records.length, false)}
+  key: [${parts.keyNames}], // guessed: ${keyReason(key, records.length, false)}
   fields: [
-${fields.map((line) => `    ${line}`).join('\n')}
+${parts.fields}
   ],
 });
 

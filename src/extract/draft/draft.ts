@@ -7,7 +7,7 @@ import { decodeText } from '../body.ts';
 import { parseDecimal, unsafeNumberText } from '../decimals.ts';
 import { openResponse } from '../envelope.ts';
 import { printable } from '../sanitize.ts';
-import { type GuessedColumn, guessColumns, type SavedRecord } from './guess-columns.ts';
+import { type GuessedColumn, type GuessedColumns, guessColumns, type SavedRecord } from './guess-columns.ts';
 
 export interface DraftInput extends SavedResponse {
   /** The name by which the source is called. */
@@ -66,44 +66,28 @@ interface SavedResponse {
 /** Writes the text of a module that declares an operation, from a response; what is guessed says so (pure). */
 export function draftDeclaration(input: DraftInput): string {
   const { name, records } = input;
-  const { columns, leftOut } = guessColumns(records, input);
+  const guessed = guessColumns(records, input);
+  const { columns } = guessed;
   const areFacts = looksLikeFacts(columns);
   const key = guessKey(columns, records.length, areFacts);
   const table = tableName(name, input.taken);
-  const keyNames = [
-    'exchange',
-    ...(areFacts ? ['symbol', 'requested_date'] : []),
-    ...key.columns.map(({ column }) => column),
-    ...(key.isCounted ? ['ordinal'] : []),
-  ];
-  const fields = [
-    ...(areFacts ? OF_REQUEST : []),
-    ...columns.map((one) => fieldText(one, key)),
-    ...(key.isCounted
-      ? [
-          `occurrence('ordinal', [${listText(key.columns.map(({ source }) => source))}]), // guessed: the other columns of the key are equal in some records, so these are counted`,
-        ]
-      : []),
-    ...leftOut.map(leftOutText),
-  ];
-  const makers = [
-    'defineOperation',
-    'defineTable',
-    ...columns.flatMap(({ kind, compute }) => (compute === undefined ? [kind] : [kind, compute])),
-    ...(areFacts ? ['fromRequest'] : []),
-    ...(key.isCounted ? ['occurrence'] : []),
-  ];
+  const parts = partsOf(guessed, key, {
+    keyNames: areFacts ? ['symbol', 'requested_date'] : [],
+    fields: areFacts ? OF_REQUEST : [],
+    makers: ['defineOperation', 'defineTable', ...(areFacts ? ['fromRequest'] : [])],
+    whyCounted: 'the other columns of the key are equal in some records, so these are counted',
+  });
   return `// @ts-check
-import { ${[...new Set(makers)].sort().join(', ')} } from 'eod-pipeline/operations';
+import { ${parts.makers} } from 'eod-pipeline/operations';
 
 // What was inferred from ${records.length === 1 ? 'one record' : `${records.length} records`} is marked "guessed":
 // correct it, and remove the mark.
 const table = defineTable({
   name: ${quoted(table)}, // guessed: from the name of the operation
   comment: ${quoted(`Records of ${name}.`)}, // guessed: say what a row is
-  key: [${listText(keyNames)}], // guessed: ${keyReason(key, records.length, areFacts)}
+  key: [${parts.keyNames}], // guessed: ${keyReason(key, records.length, areFacts)}
   fields: [
-${fields.map((line) => `    ${line}`).join('\n')}
+${parts.fields}
   ],
 });
 
@@ -129,6 +113,44 @@ ${input.envelope === null || input.envelope.toLowerCase() === 'value' ? '' : `  
   },
 });
 `;
+}
+
+/** What a declaration has besides the columns that are guessed. */
+interface Further {
+  readonly keyNames: readonly string[];
+  /** The lines of fields before the others. */
+  readonly fields: readonly string[];
+  /** Names of functions. */
+  readonly makers: readonly string[];
+  /** Why equal records are counted, if they are. */
+  readonly whyCounted: string;
+}
+
+/** The key, the lines of the fields, and the names of the functions of a declaration. */
+export function partsOf({ columns, leftOut }: GuessedColumns, key: GuessedKey, further: Further) {
+  const counted = listText(key.columns.map(({ source }) => source));
+  const keyNames = [
+    'exchange',
+    ...further.keyNames,
+    ...key.columns.map(({ column }) => column),
+    ...(key.isCounted ? ['ordinal'] : []),
+  ];
+  const fields = [
+    ...further.fields,
+    ...columns.map((one) => fieldText(one, key)),
+    ...(key.isCounted ? [`occurrence('ordinal', [${counted}]), // guessed: ${further.whyCounted}`] : []),
+    ...leftOut.map(leftOutText),
+  ];
+  const makers = [
+    ...further.makers,
+    ...columns.flatMap(({ kind, compute }) => (compute === undefined ? [kind] : [kind, compute])),
+    ...(key.isCounted ? ['occurrence'] : []),
+  ];
+  return {
+    keyNames: listText(keyNames),
+    fields: fields.map((line) => `    ${line}`).join('\n'),
+    makers: [...new Set(makers)].sort().join(', '),
+  };
 }
 
 /** True if these are facts, which name neither the instrument nor the day that they are of. */
@@ -159,13 +181,10 @@ const lineOfField = (one: GuessedColumn): string =>
   fieldText(one, { columns: [], isCounted: false, day: null, instrument: null });
 
 /** The line for a field that no column can read. */
-export const leftOutText = ({
-  source,
-  because,
-}: ReturnType<typeof guessColumns>['leftOut'][number]): string =>
+const leftOutText = ({ source, because }: GuessedColumns['leftOut'][number]): string =>
   `// left out: ${oneLine(source)}, as ${because}`;
 
-export function fieldText(one: GuessedColumn, key: GuessedKey): string {
+function fieldText(one: GuessedColumn, key: GuessedKey): string {
   const { source, column, kind, compute, unit, because } = one;
   const isKey = key.columns.includes(one);
   const hasAll = one.values.every((value) => value !== null);

@@ -31,7 +31,7 @@ export interface GuessedColumn {
   readonly isInAll: boolean;
 }
 
-interface GuessedColumns {
+export interface GuessedColumns {
   readonly columns: readonly GuessedColumn[];
   /** Fields that no column can read, and why. */
   readonly leftOut: readonly { readonly source: string; readonly because: string }[];

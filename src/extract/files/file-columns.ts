@@ -12,29 +12,7 @@ import { dayInName, formatOf, namesOf } from './formats.ts';
 export type FileRow = Readonly<Record<string, unknown>>;
 
 /** The columns of one file, matched to the fields of its format. */
-export interface FileColumns {
-  readonly format: FileFormat;
-  /** The data set that its rows are records of. */
-  readonly dataSet: DataSet;
-  /** The row as a record of the data set: its fields with their texts in the file, and null for blank cells. */
-  record(row: FileRow): Record<string, string | null>;
-  /** What the row has for another table, as a record of that data set; null if this file has nothing for it. */
-  readonly also: ((row: FileRow) => Record<string, string | null>) | null;
-  /** By field: the function that converts its text, if there is one. */
-  readonly texts: ReadonlyMap<string, (text: string) => string>;
-  /** The value that the row has for a field. */
-  value(row: FileRow, source: string): string | null;
-  /** The text of the row in a column. */
-  text(row: FileRow, column: string): string | null;
-  /** True if the file has a column for a field. */
-  has(source: string): boolean;
-  /** The file's column for a field, for messages; the field's name if there is none. */
-  nameOf(source: string): string;
-  /** The first needed column that is missing because the row breaks off; null for complete rows. */
-  missingIn(row: FileRow): string | null;
-  /** Columns of the table that this file lacks, or has less precisely than other files, without the source audit. */
-  unknown(fields: readonly Field[]): string[];
-}
+export type FileColumns = ReturnType<typeof columnsOf>;
 
 /** The segment of files that do not name it. */
 const CASH_MARKET = 'CM';
@@ -58,7 +36,7 @@ export function columnsOf(
   file: { readonly name: string; readonly header: readonly string[]; readonly isTitled: boolean },
   first: FileRow,
   dataSets: readonly DataSet[],
-): FileColumns {
+) {
   const own = namesOf(file.header);
   const format = formatOf(file.header, file.name, file.isTitled);
   if (format === undefined) throw new Error('a file of no known format was not refused');
@@ -119,21 +97,31 @@ export function columnsOf(
   if (format.day !== undefined) known.add(format.day.field);
   return {
     format,
+    /** The data set that its rows are records of. */
     dataSet,
+    /** The row as a record of the data set: its fields with their texts in the file, and null for blank cells. */
     record: recordOf(present),
+    /** What the row has for another table, as a record of that data set; null if this file has nothing for it. */
     also: hasAll ? recordOf(also) : null,
+    /** By field: the function that converts its text, if there is one. */
     texts: new Map(
       [...found].flatMap(([source, { read }]) => (read === undefined ? [] : [[source, read] as const])),
     ),
-    value(row, source) {
+    /** The value that the row has for a field. */
+    value(row: FileRow, source: string): string | null {
       const one = found.get(source);
       return one === undefined ? null : textOf(row[one.column], one.read);
     },
-    text: (row, column) => textOf(row[own(column) ?? '']),
-    has: (source) => found.has(source),
-    nameOf: (source) => found.get(source)?.column ?? source,
-    missingIn: (row) => needed.find((column) => row[column] === null) ?? null,
-    unknown: (fields) =>
+    /** The text of the row in a column. */
+    text: (row: FileRow, column: string) => textOf(row[own(column) ?? '']),
+    /** True if the file has a column for a field. */
+    has: (source: string) => found.has(source),
+    /** The file's column for a field, for messages; the field's name if there is none. */
+    nameOf: (source: string) => found.get(source)?.column ?? source,
+    /** The first needed column that is missing because the row breaks off; null for complete rows. */
+    missingIn: (row: FileRow) => needed.find((column) => row[column] === null) ?? null,
+    /** Columns of the table that this file lacks, or has less precisely than other files, without the source audit. */
+    unknown: (fields: readonly Field[]) =>
       fields
         .filter((field) => isUnknown(field, format, (source) => known.has(source)))
         .map(({ column }) => column),

@@ -1,6 +1,5 @@
 import { basename } from 'node:path';
-import { UNKNOWN_DAY } from '../../core/days.ts';
-import { EXCHANGES, exchangeNamed } from '../../core/exchanges.ts';
+import { exchangeNamed } from '../../core/exchanges.ts';
 import { onlyDayIn } from '../../core/position.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
@@ -9,13 +8,12 @@ import type { Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import { JoinedRows } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
-import { createRecordReader, type RecordReader, type RecordResult } from '../records.ts';
-import { sanitizeRecord } from '../sanitize.ts';
-import type { Problem, Reject } from '../types.ts';
+import type { Reject } from '../types.ts';
 import { columnsFor, columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
 import { allFormats, dayInName, exampleName } from './formats.ts';
 import { checkFile, cutLineText, parseRows } from './parse-rows.ts';
-import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
+import { type DatedRow, exchangeOf, readAlso, readersOf, readRow } from './read-row.ts';
+import { scanFile } from './scan-file.ts';
 
 /** The file that a session was read from: the imported one, or one in an archive. */
 interface FileContent {
@@ -78,18 +76,7 @@ export function readCsvFile(
   const start = checkFile(bytes, content.name);
   const scanned = !start.hasHeader
     ? null
-    : scanFile(bytes.at(-1) === 0x1a ? bytes.subarray(0, -1) : bytes, timeZone, {
-        columnsOf: (header, first) =>
-          columnsOf({ name: content.name, header, isTitled: false }, first, known),
-        exchangeOf,
-        readersOf(columns, exchange) {
-          const { reader, alsoReader } = newGroup(columns, exchange, timeZone);
-          return {
-            read: (source) => readRow(reader, { ...source, named: null }),
-            readAlso: (source) => readAlso(alsoReader, source),
-          };
-        },
-      });
+    : scanFile(bytes.at(-1) === 0x1a ? bytes.subarray(0, -1) : bytes, content.name, timeZone, known);
   if (scanned !== null) {
     const { columns, exchange, day, rows, also, rejects } = scanned;
     const group = { byDay: new Map([[day, rows]]), alsoByDay: new Map([[day, also]]), rejects, joined: 0 };
@@ -172,28 +159,6 @@ const keptName = (name: string) =>
     .slice(-255)
     .replace(/[\p{Cc}\p{Cs}]/gu, '_');
 
-/** The exchange of a row. Files of other segments have the same header, and must not be loaded as shares. */
-function exchangeOf(columns: FileColumns, row: FileRow): string {
-  const { format } = columns;
-  if (format.exchange !== null) return format.exchange;
-  const { udiff } = columns.dataSet;
-  const segment = columns.value(row, 'sgmt');
-  if (udiff !== undefined && segment !== null && segment !== udiff.segment)
-    throw badFile(`has rows of the segments ${udiff.segment} and ${segment}`);
-  const named =
-    format.exchangeColumn === undefined
-      ? columns.value(row, 'src')
-      : columns.text(row, format.exchangeColumn);
-  const found = exchangeNamed(named);
-  const exchange = found === undefined || udiff === undefined ? found : udiff.exchanges[found];
-  if (exchange === undefined) {
-    throw badFile(
-      `has rows of ${named ?? 'an exchange that it does not name'}; known are ${EXCHANGES.join(' and ')}`,
-    );
-  }
-  return exchange;
-}
-
 /** The rows of one exchange, by their day. */
 interface Group {
   readonly byDay: ReadonlyMap<string, Rows>;
@@ -203,34 +168,15 @@ interface Group {
 }
 
 /** The rows of one exchange while they are being read. */
-interface OpenGroup {
-  readonly reader: RecordReader;
-  readonly byDay: Map<string, Row[]>;
-  /** Reads what the rows have for another table. */
-  readonly alsoReader: RecordReader | null;
-  readonly alsoByDay: Map<string, Row[]>;
-  readonly rejects: Reject[];
-  joined: number;
-}
+type OpenGroup = ReturnType<typeof newGroup>;
 
-function newGroup({ dataSet, format }: FileColumns, exchange: string, timeZone: string): OpenGroup {
-  const { also } = format;
-  const requested = { exchange, from: '', to: '', instruments: [], params: {}, calledOn: '' };
-  const readerOf = (one: DataSet) => createRecordReader(one, requested, timeZone);
-  return {
-    reader: readerOf(dataSet),
-    byDay: new Map(),
-    alsoReader: also === undefined ? null : readerOf(dataSetNamed(also.dataSet)),
-    alsoByDay: new Map(),
-    rejects: [],
-    joined: 0,
-  };
-}
-
-interface DatedRow extends SourceRow {
-  /** The day in the file's name, if the format has no date. */
-  readonly named: string | null;
-}
+const newGroup = (columns: FileColumns, exchange: string, timeZone: string) => ({
+  ...readersOf(columns, exchange, timeZone),
+  byDay: new Map<string, Row[]>(),
+  alsoByDay: new Map<string, Row[]>(),
+  rejects: [] as Reject[],
+  joined: 0,
+});
 
 /** True if these cells are a valid row of the file. */
 function isRow(
@@ -239,50 +185,9 @@ function isRow(
 ): boolean {
   if (columns.format.exchange === null && exchangeNamed(columns.value(row, 'src')) === undefined)
     return false;
-  const { reader } = newGroup(columns, exchangeOf(columns, row), timeZone);
+  const { reader } = readersOf(columns, exchangeOf(columns, row), timeZone);
   return 'row' in readRow(reader, { columns, row, position: 0, named });
 }
-
-function readRow(reader: RecordReader, source: DatedRow): ReadRow {
-  const { columns, row, named } = source;
-  const missing = columns.missingIn(row);
-  const record = columns.record(row);
-  const { day } = columns.format;
-  if (named !== null && day !== undefined) record[day.field] ??= named;
-  const { cutTickers } = columns.format;
-  const ticker = cutTickers === undefined ? null : columns.text(row, cutTickers);
-  if (ticker?.endsWith('#') === true) record.symbol = ticker;
-  const { check } = columns.format;
-  // In a user's own list the note is optional.
-  if (check !== undefined) record.purpose ??= [record.kind, record.ratio].filter(Boolean).join(' ');
-  const problem = check?.(record) ?? null;
-  if (missing === null && problem === null) return resultOf(reader.read(record), source);
-  return rejectOf(source, [problem ?? { path: missing ?? '', message: 'is missing: the row breaks off' }]);
-}
-
-/** Reads what a valid row has for another table. */
-function readAlso(reader: RecordReader | null, source: SourceRow): ReadRow | null {
-  const { columns, row } = source;
-  return columns.also === null || reader === null ? null : resultOf(reader.read(columns.also(row)), source);
-}
-
-function resultOf(result: RecordResult, source: SourceRow): ReadRow {
-  if (result.table !== null) {
-    const { dateColumn } = result.table;
-    for (const column of source.columns.format.without) result.row[column] = null;
-    return { row: result.row, day: dateColumn === null ? UNKNOWN_DAY : String(result.row[dateColumn]) };
-  }
-  const { columns } = source;
-  return rejectOf(
-    source,
-    result.problems.map(({ path, message }) => ({ path: columns.nameOf(path), message })),
-  );
-}
-
-const rejectOf = (
-  { position, row }: Pick<SourceRow, 'position' | 'row'>,
-  problems: readonly Problem[],
-): Reject => ({ position, record: sanitizeRecord(row), problems });
 
 function addRow(byDay: Map<string, Row[]>, { row, day }: { readonly row: Row; readonly day: string }): void {
   const rows = byDay.get(day);

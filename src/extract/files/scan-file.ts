@@ -2,49 +2,15 @@ import { isUtf8 } from 'node:buffer';
 import { PipelineError } from '../../core/errors.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
-import { type EncodedRows, type Rows, RowsWriter } from '../../operations/rows.ts';
-import type { Row, Scalar } from '../../operations/table.ts';
+import { RowsWriter } from '../../operations/rows.ts';
+import type { Scalar } from '../../operations/table.ts';
 import { readPlainCsv } from '../csv.ts';
 import { createCsvScanner } from '../csv-values.ts';
 import { createLayouts } from '../layout.ts';
 import { createRecordScanner } from '../record-scanner.ts';
 import type { Reject } from '../types.ts';
-import type { FileColumns, FileRow } from './file-columns.ts';
-
-/** A row that was parsed on its own, with its day, or the reject that it becomes. */
-export type ReadRow = { readonly row: Row; readonly day: string } | Reject;
-
-/** A row of a file, and its position. */
-export interface SourceRow {
-  readonly columns: FileColumns;
-  readonly row: FileRow;
-  readonly position: number;
-}
-
-/** How rows that cannot be scanned are read. */
-interface RowReading {
-  readonly columnsOf: (header: readonly string[], first: FileRow) => FileColumns;
-  readonly exchangeOf: (columns: FileColumns, row: FileRow) => string;
-  /** Makes the readers of an exchange's rows: of the rows themselves, and of what they have for another table. */
-  readonly readersOf: (
-    columns: FileColumns,
-    exchange: string,
-  ) => {
-    readonly read: (source: SourceRow) => ReadRow;
-    readonly readAlso: (source: SourceRow) => ReadRow | null;
-  };
-}
-
-/** A file with the rows of one exchange and session. */
-interface ScannedFile {
-  readonly columns: FileColumns;
-  readonly exchange: string;
-  readonly day: string;
-  readonly rows: EncodedRows;
-  /** What the rows have for another table. */
-  readonly also: Rows;
-  readonly rejects: readonly Reject[];
-}
+import { columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
+import { exchangeOf, readAlso, readersOf, readRow } from './read-row.ts';
 
 /** Where so many rows had to be read one by one, and half of all, it is faster to read the file as a whole. */
 const MANY_READ = 100;
@@ -55,18 +21,20 @@ const LONGEST_HEADER = 10_000;
  * Reads a file from its bytes to COPY text, where it holds one session of one exchange in rows without quotes that are
  * all as long as the header; rows that are odd otherwise are read one by one.
  *
- * @returns null where it is not so simple: then nothing is said about the file.
+ * @param known the data sets of which files are read.
+ * @returns its rows, and in `also` what they have for another table; null where it is not so simple: then nothing is said
+ *   about the file.
  */
-export function scanFile(bytes: Buffer, timeZone: string, reading: RowReading): ScannedFile | null {
+export function scanFile(bytes: Buffer, name: string, timeZone: string, known: readonly DataSet[]) {
   const start = bytes.indexOf('\n') + 1;
   if (start === 0 || start > LONGEST_HEADER || bytes.includes('"') || !isUtf8(bytes)) return null;
   const header = bytes.toString('utf8', 0, start);
   const first = rowAt(bytes, header, start);
-  const columns = first === null ? null : knownColumns(first.row, reading);
+  const columns = first === null ? null : knownColumns(first.row, name, known);
   if (first === null || columns === null) return null;
-  const exchange = reading.exchangeOf(columns, first.row);
-  const { read, readAlso } = reading.readersOf(columns, exchange);
-  const found = read({ columns, row: first.row, position: 0 });
+  const exchange = exchangeOf(columns, first.row);
+  const { reader, alsoReader } = readersOf(columns, exchange, timeZone);
+  const found = readRow(reader, { columns, row: first.row, position: 0, named: null });
   if (!('row' in found)) return null;
   const { day } = found;
   const scannerOf = (dataSet: DataSet, record: object) => {
@@ -111,12 +79,12 @@ export function scanFile(bytes: Buffer, timeZone: string, reading: RowReading): 
     alone += 1;
     const one = rowAt(bytes, header, at);
     if (one === null || (alone > MANY_READ && 2 * alone > position)) return null;
-    const source = { columns, row: one.row, position };
+    const source = { columns, row: one.row, position, named: null };
     next = one.next;
     at = next;
     if (!isScanned) {
-      if (reading.exchangeOf(columns, one.row) !== exchange) return null;
-      const result = read(source);
+      if (exchangeOf(columns, one.row) !== exchange) return null;
+      const result = readRow(reader, source);
       if (!('row' in result)) {
         rejects.push(result);
         continue;
@@ -124,14 +92,13 @@ export function scanFile(bytes: Buffer, timeZone: string, reading: RowReading): 
       if (result.day !== day) return null;
       lines.add(result.row);
     }
-    const also = alsoLines === null ? null : readAlso(source);
+    const also = alsoLines === null ? null : readAlso(alsoReader, source);
     if (also === null) continue;
     if ('row' in also) alsoLines?.add(also.row);
     else rejects.push(also);
   }
   if (lines.ends.length === 0) return null;
-  const rows = lines.finish();
-  return { columns, exchange, day, rows, also: alsoLines?.finish() ?? [], rejects };
+  return { columns, exchange, day, rows: lines.finish(), also: alsoLines?.finish() ?? [], rejects };
 }
 
 /** The row that begins here, parsed on its own, and where the next one begins; null if it is unlike the others. */
@@ -149,10 +116,10 @@ function rowAt(
 }
 
 /** The columns of a file whose rows can be scanned: rows of a session, with its date; else null. */
-function knownColumns(first: FileRow, reading: Pick<RowReading, 'columnsOf'>): FileColumns | null {
+function knownColumns(first: FileRow, name: string, known: readonly DataSet[]): FileColumns | null {
   let columns: FileColumns;
   try {
-    columns = reading.columnsOf(Object.keys(first), first);
+    columns = columnsOf({ name, header: Object.keys(first), isTitled: false }, first, known);
   } catch (error) {
     if (error instanceof PipelineError) return null;
     throw error;

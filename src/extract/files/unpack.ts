@@ -113,37 +113,33 @@ function broken(error: unknown): never {
   throw badFile(`the zip archive is broken: ${messageOf(error)}`, { cause: error });
 }
 
-/** What users have beside .csv, .dat and .zip, by its first bytes. */
-const OTHER_CONTAINERS: readonly { at: number; magic: Buffer; what: string; remedy: string }[] = [
+/** What users have beside .csv, .dat and .zip, by its first bytes, or those from an offset on. */
+const OTHER_CONTAINERS: readonly { at?: number; magic: Buffer; what: string; remedy: string }[] = [
   {
-    at: 0,
     magic: Buffer.from('\xfd7zXZ\0', 'latin1'),
     what: 'compressed with xz',
     remedy: 'unpack it: a .tar.xz with tar -xJf, an .xz with unxz',
   },
   {
-    at: 0,
     magic: Buffer.from('BZh'),
     what: 'compressed with bzip2',
     remedy: 'unpack it: a .tar.bz2 with tar -xjf, a .bz2 with bunzip2',
   },
   {
-    at: 0,
     magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]),
     what: 'compressed with zstd',
     remedy: 'unpack it with unzstd',
   },
-  { at: 0, magic: Buffer.from("7z\xbc\xaf'\x1c", 'latin1'), what: 'a 7z archive', remedy: 'unpack it' },
-  { at: 0, magic: Buffer.from('Rar!'), what: 'a rar archive', remedy: 'unpack it' },
+  { magic: Buffer.from("7z\xbc\xaf'\x1c", 'latin1'), what: 'a 7z archive', remedy: 'unpack it' },
+  { magic: Buffer.from('Rar!'), what: 'a rar archive', remedy: 'unpack it' },
   {
     at: 257,
     magic: Buffer.from('ustar'),
     what: 'a tar archive',
     remedy: 'unpack it with tar -xf, and import the folder',
   },
-  { at: 0, magic: Buffer.from('%PDF'), what: 'a PDF', remedy: 'import the CSV of the same data' },
+  { magic: Buffer.from('%PDF'), what: 'a PDF', remedy: 'import the CSV of the same data' },
   {
-    at: 0,
     magic: Buffer.from([0xd0, 0xcf, 0x11, 0xe0]),
     what: 'an Excel workbook (.xls)',
     remedy: 'save it as CSV',
@@ -172,7 +168,9 @@ function refuseArchiveOf(names: readonly string[]): never {
 
 /** @throws PipelineError `unreadable` that names what the bytes are, if they are of a kind that is not read. */
 function refuseOtherContainers(bytes: Buffer): void {
-  const other = OTHER_CONTAINERS.find(({ at, magic }) => bytes.subarray(at, at + magic.length).equals(magic));
+  const other = OTHER_CONTAINERS.find(({ at = 0, magic }) =>
+    bytes.subarray(at, at + magic.length).equals(magic),
+  );
   if (other !== undefined) throw badFile(`is ${other.what}, which is not read; ${other.remedy}`);
 }
 

@@ -1,0 +1,99 @@
+import { UNKNOWN_DAY } from '../../core/days.ts';
+import { EXCHANGES, exchangeNamed } from '../../core/exchanges.ts';
+import type { DataSet } from '../../operations/operation.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
+import type { Row } from '../../operations/table.ts';
+import { badFile } from '../diagnostics.ts';
+import { createRecordReader, type RecordReader, type RecordResult } from '../records.ts';
+import { sanitizeRecord } from '../sanitize.ts';
+import type { Problem, Reject } from '../types.ts';
+import type { FileColumns, FileRow } from './file-columns.ts';
+
+/** A row that was parsed on its own, with its day, or the reject that it becomes. */
+type ReadRow = { readonly row: Row; readonly day: string } | Reject;
+
+/** A row of a file, and its position. */
+interface SourceRow {
+  readonly columns: FileColumns;
+  readonly row: FileRow;
+  readonly position: number;
+}
+
+export interface DatedRow extends SourceRow {
+  /** The day in the file's name, if the format has no date. */
+  readonly named: string | null;
+}
+
+/** The exchange of a row. Files of other segments have the same header, and must not be loaded as shares. */
+export function exchangeOf(columns: FileColumns, row: FileRow): string {
+  const { format } = columns;
+  if (format.exchange !== null) return format.exchange;
+  const { udiff } = columns.dataSet;
+  const segment = columns.value(row, 'sgmt');
+  if (udiff !== undefined && segment !== null && segment !== udiff.segment)
+    throw badFile(`has rows of the segments ${udiff.segment} and ${segment}`);
+  const named =
+    format.exchangeColumn === undefined
+      ? columns.value(row, 'src')
+      : columns.text(row, format.exchangeColumn);
+  const found = exchangeNamed(named);
+  const exchange = found === undefined || udiff === undefined ? found : udiff.exchanges[found];
+  if (exchange === undefined) {
+    throw badFile(
+      `has rows of ${named ?? 'an exchange that it does not name'}; known are ${EXCHANGES.join(' and ')}`,
+    );
+  }
+  return exchange;
+}
+
+/** Makes the readers of an exchange's rows: of the rows themselves, and of what they have for another table. */
+export function readersOf({ dataSet, format: { also } }: FileColumns, exchange: string, timeZone: string) {
+  const requested = { exchange, from: '', to: '', instruments: [], params: {}, calledOn: '' };
+  const readerOf = (one: DataSet) => createRecordReader(one, requested, timeZone);
+  return {
+    reader: readerOf(dataSet),
+    alsoReader: also === undefined ? null : readerOf(dataSetNamed(also.dataSet)),
+  };
+}
+
+/** Reads a row of a file. */
+export function readRow(reader: RecordReader, source: DatedRow): ReadRow {
+  const { columns, row, named } = source;
+  const missing = columns.missingIn(row);
+  const record = columns.record(row);
+  const { day } = columns.format;
+  if (named !== null && day !== undefined) record[day.field] ??= named;
+  const { cutTickers } = columns.format;
+  const ticker = cutTickers === undefined ? null : columns.text(row, cutTickers);
+  if (ticker?.endsWith('#') === true) record.symbol = ticker;
+  const { check } = columns.format;
+  // In a user's own list the note is optional.
+  if (check !== undefined) record.purpose ??= [record.kind, record.ratio].filter(Boolean).join(' ');
+  const problem = check?.(record) ?? null;
+  if (missing === null && problem === null) return resultOf(reader.read(record), source);
+  return rejectOf(source, [problem ?? { path: missing ?? '', message: 'is missing: the row breaks off' }]);
+}
+
+/** Reads what a valid row has for another table. */
+export function readAlso(reader: RecordReader | null, source: SourceRow): ReadRow | null {
+  const { columns, row } = source;
+  return columns.also === null || reader === null ? null : resultOf(reader.read(columns.also(row)), source);
+}
+
+function resultOf(result: RecordResult, source: SourceRow): ReadRow {
+  if (result.table !== null) {
+    const { dateColumn } = result.table;
+    for (const column of source.columns.format.without) result.row[column] = null;
+    return { row: result.row, day: dateColumn === null ? UNKNOWN_DAY : String(result.row[dateColumn]) };
+  }
+  const { columns } = source;
+  return rejectOf(
+    source,
+    result.problems.map(({ path, message }) => ({ path: columns.nameOf(path), message })),
+  );
+}
+
+const rejectOf = (
+  { position, row }: Pick<SourceRow, 'position' | 'row'>,
+  problems: readonly Problem[],
+): Reject => ({ position, record: sanitizeRecord(row), problems });
