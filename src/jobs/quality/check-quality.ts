@@ -6,7 +6,6 @@ import {
   type FindingCounts,
   markChecked,
   prepareCheck,
-  resolveFindings,
   runCheck,
   type Severity,
 } from '../../load/state/findings.ts';
@@ -39,10 +38,9 @@ export async function checkQuality(context: Context, range: QualityRange): Promi
   for (const [check, severity] of severities(context.config)) {
     const counts = await transaction(context.db, async (tx) => {
       await prepareCheck(tx);
-      if (severity === 'off') return resolveFindings(tx, check, range);
       return runCheck(tx, check, { from, to, sessions }, { severity, runId });
     });
-    if (counts !== undefined && severity !== 'off') results.push({ check: check.name, severity, ...counts });
+    if (severity !== 'off') results.push({ check: check.name, severity, ...counts });
   }
   await transaction(context.db, (tx) => markChecked(tx, range, began));
   return results;

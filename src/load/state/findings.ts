@@ -1,4 +1,4 @@
-import { and, between, count, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
+import { and, count, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import * as z from 'zod';
 import type { DayRange } from '../../core/days.ts';
@@ -124,13 +124,14 @@ export type FindingCounts = Readonly<z.infer<typeof findingCounts>>;
 
 /**
  * Runs a check: one statement looks for findings, stores new and changed ones, and resolves those not found again. It
- * is written as SQL, because the check is, and drizzle has no materialized CTEs.
+ * is written as SQL, because the check is, and drizzle has no materialized CTEs. A check that is switched off finds
+ * nothing.
  */
 export async function runCheck(
   tx: NodePgDatabase,
   check: CheckToRun,
   range: CheckedRange,
-  kept: { readonly severity: Severity; readonly runId: number | null },
+  kept: { readonly severity: Severity | 'off'; readonly runId: number | null },
 ): Promise<FindingCounts> {
   const exchanges = sql.param(range.sessions.map(({ exchange }) => exchange));
   const days = sql.param(range.sessions.map(({ day }) => day));
@@ -144,7 +145,7 @@ export async function runCheck(
       ${sql.raw(loadedSessionsSql('GetBhavCopyCM'))}
     ), found as materialized (
       select distinct on (exchange, date, instrument) exchange, date, instrument, expected, found
-        from (${sql.raw(check.sql)}) as wrong order by exchange, date, instrument, found
+        from (${sql.raw(check.sql)}) as wrong where ${kept.severity !== 'off'}::boolean order by exchange, date, instrument, found
     ), kept as (
       insert into ${findings} as f
         ("check", severity, operation, exchange, date, instrument, expected, found, run_id)
@@ -174,24 +175,6 @@ export async function runCheck(
            (select count(*) from kept where fresh)::int as fresh,
            (select count(*) from closed)::int as resolved`);
   return findingCounts.parse(made.rows[0]);
-}
-
-/** Resolves the findings of a check that is switched off. */
-export async function resolveFindings(
-  tx: NodePgDatabase,
-  check: Pick<CheckToRun, 'name' | 'dated'>,
-  { from, to }: Pick<CheckedRange, 'from' | 'to'>,
-): Promise<void> {
-  await tx
-    .update(findings)
-    .set({ resolved_at: sql`now()` })
-    .where(
-      and(
-        eq(findings.check, check.name),
-        isNull(findings.resolved_at),
-        check.dated ? between(findings.date, from, to) : undefined,
-      ),
-    );
 }
 
 /** The sessions with a complete bhav copy, which checks compare with. */
