@@ -8,7 +8,7 @@ import { operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
 import { nightPriority, recencyOf, worthOf } from './call-order.ts';
 import { type WindowJob, windowJobId } from './job-ids.ts';
-import { countQueued, type NewJob, queuedIds, queueOf, WINDOW_QUEUES } from './queue.ts';
+import { countQueued, queuedIds, queueOf, WINDOW_QUEUES } from './queue.ts';
 
 const BATCH = 1_000;
 
@@ -65,7 +65,7 @@ async function addJobs(
 ): Promise<void> {
   const [first] = windows;
   if (first === undefined) return;
-  const jobs: NewJob<WindowJob>[] = [];
+  const jobs: ReturnType<typeof windowJob>[] = [];
   for (const window of windows) jobs.push(windowJob(context, window, await priorityOf(window)));
   await context.queues.windows[queueOf(first.kind)].addBulk(jobs);
 }
@@ -148,7 +148,7 @@ export async function enqueueRun(context: QueueContext, runId: number): Promise<
 
 const idOf = ({ runId, id }: OpenWindow) => windowJobId({ runId, windowId: id });
 
-function windowJob({ queues }: QueueContext, window: OpenWindow, priority: number): NewJob<WindowJob> {
+function windowJob({ queues }: QueueContext, window: OpenWindow, priority: number) {
   return {
     name: 'window',
     data: { database: queues.databaseId, runId: window.runId, windowId: window.id },

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Job, JobSchedulerJson, JobsOptions, JobType, Telemetry, WorkerOptions } from 'bullmq';
+import type { Job, Queue, Telemetry, WorkerOptions } from 'bullmq';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
@@ -12,35 +12,22 @@ import { type DatabaseJob, onlyOwnJobs, type Processor, type TickJob, type Windo
 
 export type { TickJob, WindowJob } from './job-ids.ts';
 
-export interface NewJob<Data> {
-  readonly name: string;
-  readonly data: Data;
-  readonly opts: JobsOptions;
-}
-
 /** The part of BullMQ's Queue that we use; the same on both backends. */
-export interface JobQueue<Data> {
-  addBulk(jobs: NewJob<Data>[]): Promise<unknown>;
-  pause(): Promise<void>;
-  resume(): Promise<void>;
-  isPaused(): Promise<boolean>;
-  rateLimit(milliseconds: number): Promise<void>;
-  /** Ends a rate limit that `rateLimit` has set. */
-  removeRateLimitKey(): Promise<unknown>;
-  /** How many jobs are in these states; without any, in each state. */
-  getJobCounts(...states: JobType[]): Promise<Record<string, number>>;
-  /** Ids of the jobs in these states. */
-  getRanges(states: JobType[], start: number, end: number): Promise<string[]>;
-  /** Removes all that the queue has of a job, unless a worker is at work on it. */
-  remove(id: string): Promise<number>;
-  upsertJobScheduler(
-    id: string,
-    repeat: { pattern: string; tz: string },
-    template: NewJob<Data>,
-  ): Promise<unknown>;
-  getJobSchedulers(): Promise<JobSchedulerJson<Data>[]>;
-  removeJobScheduler(id: string): Promise<boolean>;
-}
+export type JobQueue<Data> = Pick<
+  Queue<Data>,
+  | 'addBulk'
+  | 'pause'
+  | 'resume'
+  | 'isPaused'
+  | 'rateLimit'
+  | 'removeRateLimitKey'
+  | 'getJobCounts'
+  | 'getRanges'
+  | 'remove'
+  | 'upsertJobScheduler'
+  | 'getJobSchedulers'
+  | 'removeJobScheduler'
+>;
 
 export type WorkerSettings = Pick<
   WorkerOptions,
@@ -92,9 +79,6 @@ export function queueOf(kind: RunKind): WindowQueue {
   return kind === 'nightly' ? 'nightly' : 'backfill';
 }
 
-/** A queue of BullMQ with either backend. */
-type BullQueue = import('bullmq').Queue;
-
 /** The queues, on Redis or on Postgres. */
 export interface Queues {
   /** Id of the database whose queues these are. */
@@ -102,7 +86,7 @@ export interface Queues {
   readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
   readonly ticks: JobQueue<TickJob>;
   /** The queues themselves, for the page that shows their jobs. */
-  readonly bullQueues: readonly BullQueue[];
+  readonly bullQueues: readonly Queue[];
   /** Until `resume`, no worker of any process starts another window. */
   pause(): Promise<void>;
   resume(): Promise<void>;
@@ -137,13 +121,54 @@ interface QueueSettings {
  * @throws PipelineError `usage` if the queue's tables in the database are missing and may not be created.
  */
 export async function openQueues(settings: QueueSettings): Promise<Queues> {
-  const { db, config } = settings;
-  const { REDIS_URL } = config;
   // The queue may be in Postgres too, so it is opened with the same retry.
-  return db.withRetry(async ({ drizzle }) => {
-    const id = await databaseId(drizzle);
-    return REDIS_URL === undefined ? onPostgres(settings, id) : onRedis(settings, id, REDIS_URL);
-  });
+  return settings.db.withRetry(async ({ drizzle }) => openOnce(settings, await databaseId(drizzle)));
+}
+
+async function openOnce(settings: QueueSettings, databaseId: string): Promise<Queues> {
+  const { db, config, log } = settings;
+  const { REDIS_URL } = config;
+  const { UnrecoverableError } = await import('bullmq');
+  const errors = errorLogger(log);
+  const server =
+    REDIS_URL === undefined
+      ? await postgresServer(settings, errors)
+      : await redisServer(settings, errors, databaseId, REDIS_URL);
+  const windows = {
+    nightly: server.open<WindowJob>('nightly'),
+    backfill: server.open<WindowJob>('backfill'),
+  };
+  const ticks = server.open<TickJob>('ticks');
+  const all: readonly Queue[] = [windows.nightly, windows.backfill, ticks];
+  async function close(): Promise<void> {
+    errors.mute();
+    await endsWithin(Promise.all(all.map((queue) => queue.close())), DISCONNECT_WITHIN_MS);
+    server.disconnect();
+  }
+  try {
+    for (const queue of all) await errors.listen(queue).waitUntilReady();
+  } catch (error) {
+    // The caller may try again, so no connection may be left open.
+    await close().catch(() => undefined);
+    throw error;
+  }
+  return {
+    databaseId,
+    windows,
+    ticks,
+    bullQueues: all,
+    async pause() {
+      await Promise.all([windows.nightly.pause(), windows.backfill.pause()]);
+    },
+    resume: () =>
+      db.withRetry(async () => {
+        await Promise.all([windows.nightly.resume(), windows.backfill.resume()]);
+      }),
+    onReconnect: server.onReconnect,
+    work: (name, processor, options, onEnd) =>
+      server.work(name, onlyOwnJobs(databaseId, log, processor, UnrecoverableError), options, onEnd),
+    close,
+  };
 }
 
 /**
@@ -237,14 +262,30 @@ export const QUEUE_CONNECTIONS = 10;
 export const queueSchema = ({ EOD_QUEUE_PREFIX }: Pick<Config, 'EOD_QUEUE_PREFIX'>) =>
   `${EOD_QUEUE_PREFIX}_queue`;
 
-async function onPostgres(
-  { db, config, log, telemetry }: QueueSettings,
-  databaseId: string,
-): Promise<Queues> {
+/** What BullMQ has on each of the two servers. */
+interface QueueServer {
+  /** A queue that connects. */
+  open<Data>(name: string): Queue<Data>;
+  work<Data extends DatabaseJob>(
+    name: string,
+    processor: Processor<Data>,
+    settings: WorkerSettings,
+    onEnd: OnEnd<Data> | undefined,
+  ): JobWorker;
+  onReconnect: Queues['onReconnect'];
+  /** Ends what the queues share. */
+  disconnect(): void;
+}
+
+type ErrorLogger = ReturnType<typeof errorLogger>;
+
+async function postgresServer(
+  { db, config, telemetry }: QueueSettings,
+  errors: ErrorLogger,
+): Promise<QueueServer> {
   const traced = telemetry === undefined ? {} : { telemetry };
-  const errors = errorLogger(log);
-  const { createPostgresBackend, UnrecoverableError, withBackend } = await import('bullmq');
-  const { Queue, Worker } = withBackend(createPostgresBackend);
+  const { createPostgresBackend, withBackend } = await import('bullmq');
+  const { Queue: PostgresQueue, Worker } = withBackend(createPostgresBackend);
   await prepareTables(db.withoutRetry.pool, config);
   const connection = (max: number) => ({
     connectionString: withoutStartupOptions(db.url),
@@ -257,81 +298,42 @@ async function onPostgres(
     max,
     Client: QuietClient,
   });
-  const queues = {
-    nightly: new Queue<WindowJob>('nightly', { connection: connection(1), ...traced }),
-    backfill: new Queue<WindowJob>('backfill', { connection: connection(1), ...traced }),
-    ticks: new Queue<TickJob>('ticks', { connection: connection(1), ...traced }),
-  };
-  try {
-    for (const queue of Object.values(queues)) await errors.listen(queue).waitUntilReady();
-  } catch (error) {
-    // The caller may try again, so no connection may be left open.
-    errors.mute();
-    await Promise.allSettled(Object.values(queues).map((queue) => queue.close()));
-    throw error;
-  }
   return {
-    databaseId,
-    // The type of the backend, in which these queues differ, is not needed to show jobs.
-    bullQueues: Object.values(queues) as unknown as BullQueue[],
-    ...joinQueues(queues, db),
+    // The type of the backend, in which these queues differ, is not needed.
+    open: <Data>(name: string) =>
+      new PostgresQueue<Data>(name, { connection: connection(1), ...traced }) as unknown as Queue<Data>,
+    work: (name, processor, settings, onEnd) =>
+      startReconnectingWorker(() => {
+        const options = { ...settings, ...traced, connection: connection(2), autorun: false };
+        return reportEnds(errors.listen(new Worker(name, processor, options)), onEnd);
+      }),
     // Jobs in Postgres cannot be lost without their windows.
     onReconnect: () => () => undefined,
-    work(name, processor, options, onEnd) {
-      const own = onlyOwnJobs(databaseId, log, processor, UnrecoverableError);
-      return startReconnectingWorker(() => {
-        const settings = { ...options, ...traced, connection: connection(2), autorun: false };
-        return reportEnds(errors.listen(new Worker(name, own, settings)), onEnd);
-      });
-    },
-    async close() {
-      errors.mute();
-      await endsWithin(closeAll(queues), DISCONNECT_WITHIN_MS);
-    },
+    disconnect: () => undefined,
   };
 }
 
-const closeAll = (queues: Readonly<Record<string, { close(): Promise<void> }>>) =>
-  Promise.all(Object.values(queues).map((queue) => queue.close()));
-
-async function onRedis(
-  { db, config, log, telemetry }: QueueSettings,
+async function redisServer(
+  { config, telemetry }: QueueSettings,
+  errors: ErrorLogger,
   databaseId: string,
   url: string,
-): Promise<Queues> {
-  const [{ Queue, UnrecoverableError, Worker }, { Redis }] = await Promise.all([
-    import('bullmq'),
-    import('ioredis'),
-  ]);
-  const errors = errorLogger(log);
+): Promise<QueueServer> {
+  const [{ Queue, Worker }, { Redis }] = await Promise.all([import('bullmq'), import('ioredis')]);
   // BullMQ requires null, so that its blocking calls wait for a reconnect however long it takes.
   const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
   errors.listen(connection);
   const traced = telemetry === undefined ? {} : { telemetry };
   const options = { connection, prefix: `${config.EOD_QUEUE_PREFIX}:${databaseId}`, ...traced };
-  const queues = {
-    nightly: new Queue<WindowJob>('nightly', options),
-    backfill: new Queue<WindowJob>('backfill', options),
-    ticks: new Queue<TickJob>('ticks', options),
-  };
-  for (const queue of Object.values(queues)) await errors.listen(queue).waitUntilReady();
   return {
-    databaseId,
-    bullQueues: Object.values(queues),
-    ...joinQueues(queues, db),
+    open: <Data>(name: string) => new Queue<Data>(name, options),
+    work: (name, processor, settings, onEnd) =>
+      reportEnds(errors.listen(new Worker(name, processor, { ...settings, ...options })), onEnd),
     onReconnect(listener) {
       connection.on('ready', listener);
       return () => void connection.off('ready', listener);
     },
-    work(name, processor, settings, onEnd) {
-      const own = onlyOwnJobs(databaseId, log, processor, UnrecoverableError);
-      return reportEnds(errors.listen(new Worker(name, own, { ...settings, ...options })), onEnd);
-    },
-    async close() {
-      errors.mute();
-      await endsWithin(closeAll(queues), DISCONNECT_WITHIN_MS);
-      connection.disconnect();
-    },
+    disconnect: () => connection.disconnect(),
   };
 }
 
@@ -394,23 +396,6 @@ function startReconnectingWorker(create: () => Startable): JobWorker {
       await endsWithin(worker.waitUntilReady(), CONNECTING_MS).catch(() => undefined);
       return worker.close(force);
     },
-  };
-}
-
-function joinQueues(
-  { nightly, backfill, ticks }: Queues['windows'] & Pick<Queues, 'ticks'>,
-  db: Database,
-): Pick<Queues, 'windows' | 'ticks' | 'pause' | 'resume'> {
-  return {
-    windows: { nightly, backfill },
-    ticks,
-    async pause() {
-      await Promise.all([nightly.pause(), backfill.pause()]);
-    },
-    resume: () =>
-      db.withRetry(async () => {
-        await Promise.all([nightly.resume(), backfill.resume()]);
-      }),
   };
 }
 
