@@ -338,8 +338,8 @@ describe('a claim', () => {
     const windowId = await insertWindow(runId, 'pending');
     expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({
       outcome: 'claimed',
-      probe: false,
       window: {
+        probe: false,
         id: windowId,
         runId,
         operation: 'GetBhavCopyCM',
@@ -426,10 +426,10 @@ describe('a claim', () => {
     const windowId = await insertWindow(await insertRun('running'), 'pending');
     const spent = { ...PERMIT, backfillLimit: 0 };
     expect(await claimWindow(db, windowId, spent)).toEqual({ outcome: 'spent' });
-    expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({ outcome: 'claimed', probe: true });
+    expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({ window: { probe: true } });
     expect(await claimWindow(db, windowId, PERMIT)).toEqual({ outcome: 'probing' });
     const later = { ...PERMIT, now: PERMIT.probeUntil };
-    expect(await claimWindow(db, windowId, later)).toMatchObject({ outcome: 'claimed', probe: true });
+    expect(await claimWindow(db, windowId, later)).toMatchObject({ window: { probe: true } });
   });
 
   test('of a window that is still running counts the worker it lost', async () => {

@@ -7,7 +7,6 @@ import { readRunAge } from '../../load/state/runs/runs.ts';
 import { endKeyTrial } from '../../load/state/source/access-keys.ts';
 import type { CallLimit } from '../../load/state/source/call-budget.ts';
 import {
-  type Claim,
   type ClaimedWindow,
   claimWindow,
   isOvertaken,
@@ -38,7 +37,7 @@ export interface WorkerContext extends WorkContext {
 
 /** A claimed window, with the permission to make one call. */
 export interface ClaimedCall {
-  readonly claim: Extract<Claim, { outcome: 'claimed' }>;
+  readonly window: ClaimedWindow;
   readonly callLimit: CallLimit;
 }
 
@@ -80,29 +79,28 @@ export async function claimCall(
       breaker.abandoned();
       throw databaseError(error);
     });
-    if (claim.outcome === 'claimed') await knownOperation(context, claim.window.operation);
-    const lostWorkers = claim.outcome === 'claimed' ? claim.window.lostWorkers : 0;
-    const lostTooMany = lostTooManyWorkers(lostWorkers);
-    // After the claim, which waits for a window with the same request until its response is stored.
-    const isKnown =
-      claim.outcome === 'claimed' && claim.mayBeKnown && (await isKnownByNow(context, claim.window));
-    const isUsable =
-      claim.outcome === 'claimed' && !lostTooMany && !isKnown && isLimitCurrent(context, callLimit);
-    if (isUsable) return { outcome: 'claimed', claim, callLimit };
+    if (claim.outcome === 'claimed') {
+      const { window } = claim;
+      await knownOperation(context, window.operation);
+      const lostTooMany = lostTooManyWorkers(window.lostWorkers);
+      // After the claim, which waits for a window with the same request until its response is stored.
+      const isKnown = window.mayBeKnown && (await isKnownByNow(context, window));
+      if (!lostTooMany && !isKnown && isLimitCurrent(context, callLimit)) return { ...claim, callLimit };
+      breaker.abandoned();
+      await unclaimWindow(db.drizzle, window, callLimit).catch((error) => {
+        throw databaseError(error);
+      });
+      if (window.probe) await endKeyTrial(db.drizzle, callLimit.keyHash);
+      if (lostTooMany) throw workersLostError(window.lostWorkers);
+      if (isKnown) {
+        await skipWindow(db.drizzle, windowId, 'covered by now, or requested by a later night');
+        return { outcome: 'done' };
+      }
+      // The claim took until the end of the hour, so that the call would count against the next one.
+      continue;
+    }
     breaker.abandoned();
     switch (claim.outcome) {
-      case 'claimed':
-        await unclaimWindow(db.drizzle, claim.window, callLimit).catch((error) => {
-          throw databaseError(error);
-        });
-        if (claim.probe) await endKeyTrial(db.drizzle, callLimit.keyHash);
-        if (lostTooMany) throw workersLostError(lostWorkers);
-        if (isKnown) {
-          await skipWindow(db.drizzle, windowId, 'covered by now, or requested by a later night');
-          return { outcome: 'done' };
-        }
-        // The claim took until the end of the hour, so that the call would count against the next one.
-        break;
       case 'gone':
         return { outcome: 'done' };
       case 'refused':

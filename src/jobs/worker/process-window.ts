@@ -88,7 +88,7 @@ export async function processWindow(
       return { runs: [job.runId] };
     } catch (error) {
       const { config, clock, storage } = context;
-      const window: ClaimedWindow | null = call?.claim.window ?? null;
+      const window: ClaimedWindow | null = call?.window ?? null;
       const callLimit = call?.callLimit ?? callLimitOf(config, clock, context.sourceClock);
       storeFailures = response === null ? 0 : storeFailures + 1;
       const situation = await situationOf(context, job, window, storeFailures);
@@ -179,13 +179,12 @@ interface FetchedResponse {
 
 async function fetchResponse(
   context: WorkerContext,
-  { claim, callLimit }: ClaimedCall,
+  { window, callLimit }: ClaimedCall,
   times: StepTimes,
   facts: StepFacts,
 ): Promise<FetchedResponse> {
   const { config, source, db, breaker, signal } = context;
   const calledAt = context.clock.now();
-  const { window } = claim;
   const operation = operationNamed(window.operation);
   const attempt = window.failedAttempts + 1;
   const { exchange, from, to } = window;
@@ -212,7 +211,7 @@ async function fetchResponse(
   const fetched = timeStep(times, 'fetch', () => source.fetch(call.operation, call.requested, signal));
   const body = await fetched.catch(async (error) => {
     publishEnd(error instanceof PipelineError ? error.kind : 'network');
-    await recordEvidence(context, { claim, callLimit }, error);
+    await recordEvidence(context, { window, callLimit }, error);
     const diagnostic = operation.instead === undefined || withdrawn !== null ? null : withdrawalOf(error);
     if (diagnostic === null) throw error;
     await noteWithdrawn(db.drizzle, { ...entry, diagnostic });
@@ -229,21 +228,20 @@ async function fetchResponse(
 /** Reads and stores a response. May be repeated until it succeeds. */
 async function storeFetched(
   context: WorkerContext,
-  { claim, callLimit }: ClaimedCall,
+  { window, callLimit }: ClaimedCall,
   { requested, calledAt, body: response, notes }: FetchedResponse,
   times: StepTimes,
   facts: StepFacts,
 ): Promise<void> {
   const { config, source, db } = context;
-  const { window } = claim;
   const operation = operationNamed(window.operation);
   const { exchange } = window;
   // Compressing must not delay marking the key.
   const [packed] = await Promise.all([
     packBody(db.drizzle, response.body),
-    markKeyAccepted(db.drizzle, callLimit, claim),
+    markKeyAccepted(db.drizzle, callLimit, window),
   ]);
-  if (claim.triesHour) await reopenHour(context, callLimit);
+  if (window.triesHour) await reopenHour(context, callLimit);
   const covered = {
     window,
     position: window.position,
@@ -355,18 +353,18 @@ async function reopenHour({ db, queue }: WorkerContext, callLimit: CallLimit): P
 /** Records what a failed call shows about the source and the hour's quota, and about the key if this call tried it. */
 async function recordEvidence(
   context: WorkerContext,
-  { claim, callLimit }: ClaimedCall,
+  { window, callLimit }: ClaimedCall,
   error: unknown,
 ): Promise<void> {
   const { db, breaker, sourceClock } = context;
-  const evidence = evidenceOf(error, splittableDays(claim.window));
-  if (evidence.source === 'failure') breaker.failed(claim.window);
+  const evidence = evidenceOf(error, splittableDays(window));
+  if (evidence.source === 'failure') breaker.failed(window);
   else if (evidence.source === 'success') breaker.succeeded();
   else breaker.abandoned();
   if (evidence.hour === 'closed') sourceClock.hourRefused();
-  else if (evidence.hour === 'open' && claim.triesHour) await reopenHour(context, callLimit);
-  if (!claim.probe) return;
-  if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, claim);
+  else if (evidence.hour === 'open' && window.triesHour) await reopenHour(context, callLimit);
+  if (!window.probe) return;
+  if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, window);
   // If the key was refused, its trial stays taken: see `markKeyRefused`.
   else if (evidence.key === 'unknown') await endKeyTrial(db.drizzle, callLimit.keyHash);
 }

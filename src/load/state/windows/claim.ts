@@ -28,22 +28,19 @@ export interface ClaimedWindow extends NewWindow {
   readonly failedHash: string | null;
   /** Where its call, and the response to it, stands in the order of responses. */
   readonly position: Position;
+  /** It is not known whether the key is good: this call tries it, and other workers wait for the result. */
+  readonly probe: boolean;
+  /** The source closed the hour: this call tries whether it still is. */
+  readonly triesHour: boolean;
+  /** When the source last accepted the key, as far as that was stored; in milliseconds since the epoch. */
+  readonly keyGoodAt: number | null;
+  /** True if it is worth looking whether its entries are known by now. */
+  readonly mayBeKnown: boolean;
 }
 
 /** The outcome of a claim. */
 export type Claim =
-  | {
-      readonly outcome: 'claimed';
-      readonly window: ClaimedWindow;
-      /** It is not known whether the key is good: this call tries it, and other workers wait for the result. */
-      readonly probe: boolean;
-      /** The source closed the hour: this call tries whether it still is. */
-      readonly triesHour: boolean;
-      /** When the source last accepted the key, as far as that was stored; in milliseconds since the epoch. */
-      readonly keyGoodAt: number | null;
-      /** True if it is worth looking whether its entries are known by now. */
-      readonly mayBeKnown: boolean;
-    }
+  | { readonly outcome: 'claimed'; readonly window: ClaimedWindow }
   /** The window has ended, or its run is not running: there is nothing to do. */
   | { readonly outcome: 'gone' }
   /** The source refused this key; no call may be made with it. */
@@ -77,32 +74,21 @@ export async function claimWindow(
 function claimResult(seen: Claimable | 'requested' | null, probe: boolean): Claim | null {
   if (seen === null) return { outcome: 'gone' };
   if (seen === 'requested') return { outcome: 'waits' };
-  if (seen.attempts !== null) return claimedOf(seen, probe);
+  const { attempts } = seen;
+  if (attempts !== null) return { outcome: 'claimed', window: { ...seen, attempts, probe } };
   if (probe) return null;
   if (seen.keyRefused) return { outcome: 'refused', diagnostic: seen.keyDiagnostic ?? '' };
   return seen.keyAccepted ? { outcome: 'spent' } : null;
 }
 
-function claimedOf(window: ClaimedWindow & SourceFacts, probe: boolean): Claim {
-  const { triesHour, keyGoodAt, mayBeKnown } = window;
-  return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, mayBeKnown };
-}
-
-/** What is known about the key and the hour. */
-interface SourceFacts {
+/** A window that may be claimed, and what is known about the key. */
+interface Claimable extends Omit<ClaimedWindow, 'attempts' | 'probe'> {
+  /** Null if it was not claimed. */
+  readonly attempts: number | null;
   readonly keyAccepted: boolean;
   readonly keyRefused: boolean;
   readonly keyDiagnostic: string | null;
-  readonly keyGoodAt: number | null;
-  readonly triesHour: boolean;
-  /** True if it is worth looking whether its entries are known by now. */
-  readonly mayBeKnown: boolean;
 }
-
-/** A window that may be claimed, and what is known about the key. `attempts` is null if it was not claimed. */
-type Claimable = Omit<ClaimedWindow, 'attempts'> &
-  (Pick<ClaimedWindow, 'attempts'> | { readonly attempts: null }) &
-  SourceFacts;
 
 /** True if the entries of `w` may be known by now: of nights, or if another run was under way since its run began. */
 const mayBeKnownSql = sql`(r.kind = 'nightly' or exists (
