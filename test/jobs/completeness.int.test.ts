@@ -265,7 +265,7 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
       if (hole !== -1 || model.every(({ state }) => state !== 'pending')) {
         expect(inStatus).toMatchObject({ completeTo });
       }
-      expect((await readTonight(pipeline)).sessions.find(ofPair)).toMatchObject(freshness);
+      expect((await readTonight(pipeline)).operations.find(ofPair)).toMatchObject(freshness);
 
       const [set] = await readDays(pipeline, [pair], { from: '2025-09-01', to: today });
       const kinds = new Map(set?.days.map((one) => [one.day, one]));
@@ -468,7 +468,7 @@ test('who only imports is not late; what was imported is looked at from its firs
   expect(operations).toMatchObject([
     { ...bhav, isLate: false, missingSessions: 1, completeTo: '2025-09-02', lastComplete: '2025-09-04' },
   ]);
-  expect((await readTonight(keyless)).sessions.map(pairName)).toEqual(['GetBhavCopyCM NSE']);
+  expect((await readTonight(keyless)).operations.map(pairName)).toEqual(['GetBhavCopyCM NSE']);
   const { url } = await serve(keyless, ['web']);
   const page = await (await fetch(url)).text();
   expect(page).toContain('What was imported has gaps');
@@ -502,7 +502,7 @@ test('who only imports is not late; what was imported is looked at from its firs
   await pipeline.db.pool.query(
     `insert into etl.runs (kind, state, requested_by, request, from_date, to_date) values ('nightly', 'completed', 'test', '{}', now(), now())`,
   );
-  expect((await readTonight(keyless)).sessions.length).toBeGreaterThan(5);
+  expect((await readTonight(keyless)).operations.length).toBeGreaterThan(5);
   await pipeline.db.pool.query('truncate etl.runs cascade');
 });
 
@@ -515,7 +515,7 @@ test('a pair that is not scheduled and never had a record is not expected; one t
   await cover(byHand, [failed, { ...failed, day: '2025-09-10', state: 'empty' }]);
   const everywhere = async () => {
     const { operations } = await readStatus(pipeline);
-    const { sessions } = await readTonight(pipeline);
+    const { operations: sessions } = await readTonight(pipeline);
     const { gaps } = await readGaps(pipeline, {});
     const server = await serve(pipeline, ['web']);
     const pages = await Promise.all(

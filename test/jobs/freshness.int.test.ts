@@ -123,7 +123,7 @@ test('the page of the status, the coverage and the status say the same of data t
     );
   const tonight = await readTonight(pipeline);
   const status = await readStatus(pipeline);
-  expect(status.operations).toMatchObject(tonight.sessions.map(({ openRejects: _, ...one }) => one));
+  expect(status.operations).toMatchObject(tonight.operations.map(({ openRejects: _, ...one }) => one));
   expect(status.isUnused).toBe(false);
   expect(status.operations).toContainEqual(
     expect.objectContaining({

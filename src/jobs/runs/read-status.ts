@@ -35,15 +35,13 @@ const DAYS_OF_QUARTER = 92;
 /** So many days have RECENT_SESSIONS sessions, whatever the holidays. */
 const RECENT_DAYS = 30;
 
-interface OperationStatus extends Freshness {
+interface OperationStatus extends CurrentSet {
   /** True if it was ever requested; false if only files have filled it. */
   readonly hasBeenRequested: boolean;
   /** False if files alone fill it. */
   readonly isRequested: boolean;
   /** Number of recent sessions or quarters by the best response to them. */
   readonly recent: Readonly<Partial<Record<FoundState, number>>>;
-  /** Rejected records that are not resolved. */
-  readonly openRejects: number;
   /** Windows that lacked too many rows, and no good response since: a person should look at them. */
   readonly suspiciousWindows: number;
   /** The run that last requested the newest day that was requested, and when, or null. */
@@ -59,34 +57,59 @@ interface KeyStatus {
   readonly keyRefused: string | null;
 }
 
-export interface Status extends KeyStatus {
+/** The state of a data set. */
+interface CurrentSet extends Freshness {
+  /** Rejected records that are not resolved. */
+  readonly openRejects: number;
+}
+
+/** How things stand now. */
+export interface Current extends KeyStatus {
   /** True if nothing was ever requested or imported. */
   readonly isUnused: boolean;
-  readonly queue: 'redis' | 'postgres';
-  readonly database: 'DATABASE_URL' | 'private';
-  /** Number of workers seen within the last minute, and when one was last seen. */
-  readonly workers: Awaited<ReturnType<typeof readWorkers>>;
-  readonly operations: readonly OperationStatus[];
+  /** By operation and exchange. */
+  readonly operations: readonly CurrentSet[];
   /** The newest list of each data set that is imported as lists. */
   readonly lists: readonly ImportedList[];
+  readonly openRuns: readonly OpenRunProgress[];
+  /** Number of workers seen within the last minute, and when one was last seen. */
+  readonly workers: Awaited<ReturnType<typeof readWorkers>>;
+}
+
+export interface Status extends Current {
+  readonly queue: 'redis' | 'postgres';
+  readonly database: 'DATABASE_URL' | 'private';
+  readonly operations: readonly OperationStatus[];
   /** How many issues need a person. */
   readonly issues: number;
-  readonly openRuns: readonly OpenRunProgress[];
   /** Sessions that no calendar file lists, known because there is data for them. */
   readonly observedSessions: readonly Pick<SessionRow, 'exchange' | 'day'>[];
+}
+
+/** Reads how things stand, with the same few queries however long the history is. */
+export async function readCurrent(context: Context): Promise<Current> {
+  const db = context.db.drizzle;
+  const [pairs, rejects, openRuns, workers, key] = await Promise.all([
+    readFreshness(context),
+    countOpenRejects(db),
+    openRunsProgress(db),
+    readWorkers(db),
+    readKeyStatus(context),
+  ]);
+  const lists = await readLists(context, pairs);
+  const rejectsOf = new Map(rejects.map((one) => [pairName(one), one.rejects]));
+  const operations = pairs.map((pair) => ({ ...pair, openRejects: rejectsOf.get(pairName(pair)) ?? 0 }));
+  return { isUnused: isUnused(pairs, lists), workers, operations, lists, openRuns, ...key };
 }
 
 /** Reads what is loaded, what is missing, and what is being worked on. */
 export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
-  const pairs = await readFreshness(context);
-  const lists = await readLists(context, pairs);
-  const rejects = await countOpenRejects(db.drizzle);
+  const current = await readCurrent(context);
   const suspicious = await countSuspiciousWindows(db.drizzle);
-  const openRuns = await openRunsProgress(db.drizzle);
-  const recent = await recentSessions(context, pairs);
+  const recent = await recentSessions(context, current.operations);
   const requests = await lastRequests(db.drizzle);
-  const statuses = pairs.map((pair): OperationStatus => {
+  const operations = current.operations.map((pair): OperationStatus => {
     const same = (one: Pair) => pairName(one) === pairName(pair);
     const last = requests.find(same);
     return {
@@ -94,22 +117,17 @@ export async function readStatus(context: Context): Promise<Status> {
       hasBeenRequested: last !== undefined,
       isRequested: isRequested(pair.operation),
       recent: recent.get(pairName(pair)) ?? {},
-      openRejects: rejects.find(same)?.rejects ?? 0,
       suspiciousWindows: suspicious.find(same)?.windows ?? 0,
       lastRun: last?.runId ?? null,
       lastRequestedAt: last === undefined ? null : new Date(last.requestedAt).toISOString(),
     };
   });
   return {
-    isUnused: isUnused(pairs, lists),
+    ...current,
     queue: config.REDIS_URL === undefined ? 'postgres' : 'redis',
-    workers: await readWorkers(db.drizzle),
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
-    operations: statuses,
-    lists,
+    operations,
     issues: (await countIssues(db.drizzle)).reduce((sum, one) => sum + one.issues, 0),
-    openRuns,
-    ...(await readKeyStatus(context)),
     observedSessions: (await readObservedSessions(db.drizzle)).map(({ exchange, day }) => ({
       exchange,
       day,

@@ -1,17 +1,8 @@
-import { pairName } from '../../core/exchanges.ts';
-import { type Freshness, isUnused, readFreshness, readLists } from '../../load/state/coverage/freshness.ts';
-import { countOpenRejects } from '../../load/state/rejects.ts';
-import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/reports.ts';
-import { readWorkers } from '../../load/state/workers.ts';
+import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
 import type { Context } from '../context.ts';
 import { forecastFinish } from './forecast.ts';
 import { type NextTick, nextTicks } from './night-schedules.ts';
-import { readKeyStatus, type Status, waitsUntil } from './read-status.ts';
-
-/** The state of a data set. */
-interface LatestSession extends Freshness {
-  readonly openRejects: number;
-}
+import { type Current, readCurrent, waitsUntil } from './read-status.ts';
 
 /** Why a run does not proceed. */
 type WaitReason =
@@ -28,52 +19,33 @@ interface OpenRun extends OpenRunProgress {
   readonly waitReasons: readonly WaitReason[];
 }
 
-export interface Tonight extends Pick<Status, 'quota' | 'keyRefused' | 'lists'> {
-  /** True if nothing was ever requested or imported. */
-  readonly isUnused: boolean;
-  /** By operation and exchange. */
-  readonly sessions: readonly LatestSession[];
+export interface Tonight extends Current {
   readonly openRuns: readonly OpenRun[];
-  readonly workers: Awaited<ReturnType<typeof readWorkers>>;
   readonly ticks: readonly NextTick[];
 }
 
 /** Reads the state of the current or last night, with the same few queries however long the history is. */
 export async function readTonight(context: Context): Promise<Tonight> {
-  const { config, clock, db } = context;
-  const [sets, rejects, progress, workers, { quota, keyRefused }] = await Promise.all([
-    readFreshness(context),
-    countOpenRejects(db.drizzle),
-    openRunsProgress(db.drizzle),
-    readWorkers(db.drizzle),
-    readKeyStatus(context),
-  ]);
-  const lists = await readLists(context, sets);
-  const rejectsOf = new Map(rejects.map((one) => [pairName(one), one.rejects]));
+  const current = await readCurrent(context);
   return {
-    isUnused: isUnused(sets, lists),
-    sessions: sets.map((set) => ({ ...set, openRejects: rejectsOf.get(pairName(set)) ?? 0 })),
+    ...current,
     openRuns: await Promise.all(
-      progress.map(async (run) => ({
+      current.openRuns.map(async (run) => ({
         ...run,
         finishAt:
           run.state === 'running' && !run.isDeferred && run.retries.length === 0
             ? (await forecastFinish(context, run.kind, run.total - run.ended)).finishAt
             : null,
-        waitReasons: waitReasonsOf(run, { workers, quota, keyRefused }),
+        waitReasons: waitReasonsOf(run, current),
       })),
     ),
-    lists,
-    quota,
-    keyRefused,
-    workers,
-    ticks: nextTicks(config, clock),
+    ticks: nextTicks(context.config, context.clock),
   };
 }
 
 function waitReasonsOf(
   run: OpenRunProgress,
-  { workers, quota, keyRefused }: Pick<Tonight, 'workers' | 'quota' | 'keyRefused'>,
+  { workers, quota, keyRefused }: Pick<Current, 'workers' | 'quota' | 'keyRefused'>,
 ): WaitReason[] {
   if (run.state === 'paused') return [{ why: 'paused' }];
   const until = quota === null ? null : waitsUntil(quota, run.kind);

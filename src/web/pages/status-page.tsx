@@ -57,7 +57,7 @@ export async function statusPage(context: PageContext): Promise<Page> {
                 <Table
                   caption="Data sets with their latest session"
                   columns={COLUMNS}
-                  rows={byTitle<Line>([...tonight.sessions, ...tonight.lists])}
+                  rows={byTitle<Line>([...tonight.operations, ...tonight.lists])}
                   groupOf={groupTitle}
                 />
               </Section>
@@ -79,9 +79,9 @@ interface NightSummary {
 }
 
 /** Whether the latest session is complete: the first thing to know in the morning. */
-function summarizeNight({ isUnused, sessions, lists, openRuns }: Tonight): NightSummary {
+function summarizeNight({ isUnused, operations, lists, openRuns }: Tonight): NightSummary {
   if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet', text: null };
-  const due = sessions.filter(({ lastDue }) => lastDue !== null);
+  const due = operations.filter(({ lastDue }) => lastDue !== null);
   const missing = due.filter(({ isLate }) => isLate);
   const latest = (missing.length === 0 ? due : missing)
     .map(({ lastDue }) => lastDue ?? '')
@@ -90,7 +90,7 @@ function summarizeNight({ isUnused, sessions, lists, openRuns }: Tonight): Night
   if (latest === undefined) {
     return { mark: 'pending', title: 'No session is due yet', text: null };
   }
-  const older = sessions.reduce((sum, one) => sum + missingBefore(one), 0);
+  const older = operations.reduce((sum, one) => sum + missingBefore(one), 0);
   const failing = new Set(openRuns.flatMap(({ retries }) => retries.map(pairName))).size;
   const text = (about: string) => (
     <>
@@ -111,7 +111,7 @@ function summarizeNight({ isUnused, sessions, lists, openRuns }: Tonight): Night
       )}
     </>
   );
-  const isFilledByFiles = sessions.every(({ isScheduled }) => !isScheduled);
+  const isFilledByFiles = operations.every(({ isScheduled }) => !isScheduled);
   if (missing.length > 0) {
     const isWorking = openRuns.some(({ state }) => state === 'running');
     const lack = `${plural(missing.length, 'data set')} of ${due.length} ${missing.length === 1 ? 'lacks' : 'lack'} the latest session`;
@@ -125,7 +125,7 @@ function summarizeNight({ isUnused, sessions, lists, openRuns }: Tonight): Night
   if (failing > 0) return { mark: 'suspicious', title: 'Requests fail', text: text('') };
   const mark = older === 0 ? 'complete' : 'suspicious';
   if (isFilledByFiles) {
-    const dataSets = new Set([...sessions, ...lists].map(({ operation }) => operation));
+    const dataSets = new Set([...operations, ...lists].map(({ operation }) => operation));
     return {
       mark,
       title: older === 0 ? 'What was imported is complete' : 'What was imported has gaps',
@@ -144,7 +144,7 @@ function summarizeNight({ isUnused, sessions, lists, openRuns }: Tonight): Night
 }
 
 /** How many of the last sessions before the latest are missing. */
-const missingBefore = ({ missingSessions, isLate }: Tonight['sessions'][number]) =>
+const missingBefore = ({ missingSessions, isLate }: Tonight['operations'][number]) =>
   missingSessions - (isLate ? 1 : 0);
 
 function nightBox(
@@ -256,7 +256,7 @@ function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): s
   }
 }
 
-type Session = Tonight['sessions'][number];
+type Session = Tonight['operations'][number];
 
 /** A line of the table: what is known by session, or a list. */
 type Line = Session | Tonight['lists'][number];
