@@ -2,17 +2,17 @@ import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import { request } from 'undici';
 import { expect } from 'vitest';
 import type { RecordCounts } from '../../src/core/record-counts.ts';
-import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold, storeResponse } from '../../src/jobs/responses/store-response.ts';
+import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
-import { type KeptResponse, packBody } from '../../src/load/state/responses/responses.ts';
+import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
 import { type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';
 import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
+import { openWindow, responseWindow } from '../load/as-worker.ts';
 import { newRun } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { copyResponses } from '../support/copy-responses.ts';
@@ -163,28 +163,25 @@ interface Ask {
 /** Loads a response to any requests as the worker does. */
 export async function ask(context: Context, one: Ask) {
   const { exchange = 'NSE', from, to = from, instruments = [], params = {}, variant = '', calledAt } = one;
-  const operation = operationNamed(one.operation);
-  const calledOn = one.calledOn ?? new Date(calledAt).toISOString().slice(0, 10);
+  const { pool } = context.db;
   const runId = await newRun(context.db);
-  const { pool, drizzle } = context.db;
-  const { rows } = await pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, state)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, 'running') returning id::int`,
-    [runId, operation.name, exchange, from, to, instruments, params, variant],
-  );
-  const id = rows[0]?.id ?? 0;
-  const body = Buffer.from(one.csv ?? JSON.stringify({ Value: one.sent, ...one.more }));
-  const contentType = 'application/json';
-  const requested = { exchange, from, to, instruments, params, calledOn };
-  const settings = { accessKey: '', timeZone: 'Asia/Kolkata', ...(one.count && { count: one.count }) };
-  const kept = await storeResponse(context, {
-    window: { ...requested, id, runId, operation: operation.name, variant, filtered: false },
-    extracted: readResponse(operation, requested, { body, contentType, bytes: body.length }, settings),
+  const response = {
+    operation: operationNamed(one.operation),
+    exchange,
+    from,
+    to,
+    instruments,
+    params,
+    variant,
+    filtered: false,
     position: positionOf(calledAt, one.microseconds),
     calledAt,
-    bytes: 1,
-    response: { packed: await packBody(drizzle, body), contentType, calledOn },
-  });
+    calledOn: one.calledOn ?? new Date(calledAt).toISOString().slice(0, 10),
+    body: Buffer.from(one.csv ?? JSON.stringify({ Value: one.sent, ...one.more })),
+    count: one.count,
+  };
+  const id = await openWindow(context, runId, response);
+  const kept = await responseWindow(context, runId, id, response);
   const stored = await pool.query('select suspicious, warnings from etl.windows where id = $1', [id]);
   return { id, counts: kept?.counts ?? null, ...stored.rows[0] } as {
     id: number;

@@ -11,7 +11,8 @@ import { replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
 import { catalogue, enable } from '../support/catalogue.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { positionOf } from '../support/position.ts';
-import { contentOf, DAYS, loadResponse, type Response, SYMBOLS, truncateSql } from './commute-support.ts';
+import { loadResponse, type Response } from './as-worker.ts';
+import { contentOf, DAYS, SYMBOLS, truncateSql } from './commute-support.ts';
 import { newRun, openPool } from './support.ts';
 
 /** Of which times a record says that it was saved; 0: of none; the last is not believed. */

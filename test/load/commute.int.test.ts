@@ -12,7 +12,8 @@ import { openStore } from '../jobs/import-support.ts';
 import { physical, replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { positionOf } from '../support/position.ts';
-import { contentOf, DAYS, openWindow, responseWindow, SYMBOLS, truncateSql } from './commute-support.ts';
+import { openWindow, responseWindow } from './as-worker.ts';
+import { contentOf, DAYS, SYMBOLS, truncateSql } from './commute-support.ts';
 import { newRun, openPool } from './support.ts';
 
 /** Of which times a record says that it was saved; 0: of none; the last is not believed. */

@@ -9,7 +9,7 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { forAllAsync, setsOf } from '../support/for-all.ts';
 import { positionOf } from '../support/position.ts';
-import { newRun } from './support.ts';
+import { newRun, newWindow } from './support.ts';
 
 /** Sequences that are tried. */
 const RUNS = 4;
@@ -200,23 +200,13 @@ async function response(
     calledOn: '2025-10-22',
   };
   const filtered = step.part === 'filtered';
-  const window = await context.db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
-     values ($1, $2, 'NSE', $3, $4, $5, $6, '', $7, 'running') returning id::int`,
-    [runId, operation.name, requested.from, requested.to, requested.instruments, requested.params, filtered],
-  );
+  const window = { ...requested, runId, operation: operation.name, variant: '', filtered };
+  const id = await newWindow(context.db, runId, 'running', window);
   const body = bodyOf(step, listing);
   const calledAt = FIRST_CALL + (step.late ? -60_000 : 60_000) * (position + 1);
   const raw = { body, contentType: 'application/json', bytes: body.length };
   const covered = {
-    window: {
-      ...requested,
-      id: window.rows[0]?.id ?? 0,
-      runId,
-      operation: operation.name,
-      variant: '',
-      filtered,
-    },
+    window: { ...window, id },
     position: positionOf(calledAt),
     calledAt,
     bytes: body.length,

@@ -39,17 +39,31 @@ export async function newRun({ pool }: Database): Promise<number> {
   return found.rows[0]?.id ?? 0;
 }
 
+/** What a window requests. */
+interface Requested {
+  readonly operation?: string;
+  readonly exchange?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly instruments?: readonly string[];
+  readonly params?: Readonly<Record<string, string>>;
+  readonly variant?: string;
+  readonly filtered?: boolean;
+}
+
 /** An open window. */
 export async function newWindow(
   { pool }: Database,
   runId: number,
   state = 'running',
-  { operation = 'GetBhavCopyCM', exchange = 'NSE', from = '2025-01-01', to = '2025-01-01' } = {},
+  requested: Requested = {},
 ): Promise<number> {
+  const { operation = 'GetBhavCopyCM', exchange = 'NSE', from = '2025-01-01', to = '2025-01-01' } = requested;
+  const { instruments = [], params = {}, variant = '', filtered = false } = requested;
   const found = await pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, state)
-     values ($1, $3, $4, $5, $6, $2) returning id::int`,
-    [runId, state, operation, exchange, from, to],
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id::int`,
+    [runId, operation, exchange, from, to, instruments, params, variant, filtered, state],
   );
   return found.rows[0]?.id ?? 0;
 }

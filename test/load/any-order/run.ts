@@ -1,13 +1,12 @@
 import type { Position as ResponsePosition } from '../../../src/core/position.ts';
-import { readResponse } from '../../../src/extract/index.ts';
 import type { Context } from '../../../src/jobs/context.ts';
-import { readToFold, storeResponse } from '../../../src/jobs/responses/store-response.ts';
+import { readToFold } from '../../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
 import { differingEntries } from '../../../src/load/state/coverage/sum-of-facts.ts';
-import { packBody } from '../../../src/load/state/responses/responses.ts';
 import { countSuspiciousWindows } from '../../../src/load/state/windows/suspicious.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
+import { loadResponse } from '../as-worker.ts';
 import { type Copy, emptyCopy, follow } from '../follower.ts';
 import type { Step } from './draw.ts';
 import { type Accepted, fold, rejectText, type Stored, type Topic } from './model.ts';
@@ -37,45 +36,16 @@ export async function load(
   response: Response,
   position: string,
 ): Promise<number> {
-  const { db } = context;
-  const { operation, variant, filtered, ...entry } = entryOf(response);
-  const requested = { exchange, ...entry, calledOn: calledOn(response) };
-  const found = await db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'running') returning id::int`,
-    [
-      runId,
-      operation,
-      exchange,
-      requested.from,
-      requested.to,
-      requested.instruments,
-      requested.params,
-      variant,
-      filtered,
-    ],
-  );
-  const id = found.rows[0]?.id ?? 0;
-  const body = bodyOf(response);
-  const contentType = 'application/json';
-  await storeResponse(context, {
-    window: { ...requested, id, runId, operation, variant, filtered },
-    extracted: readResponse(
-      operationNamed(operation),
-      requested,
-      { body, contentType, bytes: body.length },
-      { accessKey: '', timeZone: 'Asia/Kolkata' },
-    ),
+  const { operation, ...entry } = entryOf(response);
+  return loadResponse(context, runId, {
+    ...entry,
+    operation: operationNamed(operation),
+    exchange,
     position: position as ResponsePosition,
     calledAt: calledAt(response),
-    bytes: body.length,
-    response: {
-      packed: await packBody(db.drizzle, body),
-      contentType,
-      calledOn: requested.calledOn,
-    },
+    calledOn: calledOn(response),
+    body: bodyOf(response),
   });
-  return id;
 }
 
 /** Accepts one of the withdrawals that were withheld. @returns null if there is none. */
