@@ -36,6 +36,13 @@ CREATE TABLE "etl"."event_progress" (
 	"digest" text NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."event_sessions" (
+	"exchange" text NOT NULL,
+	"symbol" text NOT NULL,
+	"trade_date" date NOT NULL,
+	CONSTRAINT "event_sessions_pkey" PRIMARY KEY("exchange","symbol","trade_date")
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."hit_bands" (
 	"exchange" text NOT NULL,
 	"trade_date" date NOT NULL,
@@ -1279,9 +1286,9 @@ CREATE TABLE "market_history"."corporate_events" (
 --> statement-breakpoint
 CREATE TABLE "market"."deliveries" (
 	"exchange" text NOT NULL,
+	"trade_date" date NOT NULL,
 	"symbol" text NOT NULL,
 	"series" text NOT NULL,
-	"trade_date" date NOT NULL,
 	"traded_quantity" bigint,
 	"delivered_quantity" bigint,
 	"delivered_percent" numeric,
@@ -1293,13 +1300,13 @@ CREATE TABLE "market"."deliveries" (
 	"run_id" bigint NOT NULL,
 	"load_id" bigint NOT NULL,
 	CONSTRAINT "deliveries_pkey" PRIMARY KEY("exchange","trade_date","symbol","series")
-) PARTITION BY RANGE ("trade_date"); -- Added.
+);
 --> statement-breakpoint
 CREATE TABLE "market_history"."deliveries" (
 	"exchange" text NOT NULL,
+	"trade_date" date NOT NULL,
 	"symbol" text NOT NULL,
 	"series" text NOT NULL,
-	"trade_date" date NOT NULL,
 	"traded_quantity" bigint,
 	"delivered_quantity" bigint,
 	"delivered_percent" numeric,
@@ -1314,7 +1321,7 @@ CREATE TABLE "market_history"."deliveries" (
 	"valid_to" timestamp with time zone NOT NULL,
 	"withdrawn" boolean NOT NULL,
 	"replaced_by_load_id" bigint NOT NULL,
-	CONSTRAINT "deliveries_history_pkey" PRIMARY KEY("exchange","symbol","series","trade_date","revision")
+	CONSTRAINT "deliveries_history_pkey" PRIMARY KEY("exchange","trade_date","symbol","series","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."industry_classification" (

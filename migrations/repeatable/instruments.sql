@@ -102,8 +102,9 @@ COMMENT ON COLUMN market.series_aliases.instrument_id IS 'The instrument: market
 COMMENT ON COLUMN market.series_aliases.share_id IS 'The share whose events change the price of the line: the instrument itself, or of a second line (T0, BL) the instrument it is a line of.';
 
 -- Few names mean another instrument later. A row of a name's day joins its period in two steps, so that the planner sees
--- that there is one at most and leaves both out where nobody selects the instrument:
---   LEFT JOIN etl.later_periods() l ON l.exchange = … AND l.symbol = … AND l.series = …
+-- that there is one at most and leaves both out where nobody selects the instrument, also where a condition is on the
+-- exchange, symbol or series: it would replace the equation of that column, if that were of the column itself.
+--   LEFT JOIN etl.later_periods() l ON l.exchange = coalesce(…, '') AND l.symbol = coalesce(…, '') AND l.series = coalesce(…, '')
 --   LEFT JOIN market.series_aliases a ON a.exchange = … AND a.symbol = … AND a.series = …
 --     AND a.valid_from = coalesce(l.starts[width_bucket(day, l.starts)], '-infinity')
 CREATE OR REPLACE FUNCTION etl.later_periods() RETURNS TABLE (exchange text, symbol text, series text, starts date[])

@@ -44,6 +44,38 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
 $$;
 COMMENT ON FUNCTION etl.share_kept_factors(text, text) IS 'The factors of a share as of each day: those of etl.share_price_factors as of known_from are the same on every day before known_to.';
 
+-- The sessions whose previous close the events of an exchange may change: those of each ex-date, and the first from it on of
+-- each symbol that the share has then. A session between the two would be one of the share, which includes the event.
+CREATE OR REPLACE FUNCTION etl.sessions_after_events(exchange text) RETURNS TABLE (symbol text, trade_date date)
+LANGUAGE sql STABLE AS $$
+  SELECT DISTINCT n.symbol, d.day
+    FROM (SELECT s.symbol, s.valid_from, f.known_from AS ex_date, array_agg(s.series) AS series
+            FROM (SELECT DISTINCT k.share_id, k.known_from FROM etl.price_factors k WHERE k.exchange = $1) f
+            JOIN market.series_aliases s ON s.exchange = $1 AND s.share_id = f.share_id
+           GROUP BY s.symbol, s.instrument_id, s.valid_from, s.valid_to, f.known_from) AS n
+   CROSS JOIN LATERAL (
+     SELECT n.ex_date
+     UNION ALL
+     (SELECT p.trade_date FROM market.bhavcopy_cm p
+       WHERE p.exchange = $1 AND p.symbol = n.symbol AND p.series = ANY (n.series) AND p.trade_date >= greatest(n.ex_date, n.valid_from)
+       ORDER BY p.trade_date LIMIT 1)) AS d(day)
+$$;
+COMMENT ON FUNCTION etl.sessions_after_events(text) IS 'The rows of etl.event_sessions of an exchange.';
+
+-- After changes of events, prices or names. Until then a share that did not trade on the ex-date lacks its first session.
+-- One transaction at a time, which reads them under the lock, so that none removes what another has stored.
+CREATE OR REPLACE FUNCTION etl.keep_event_sessions(of_exchange text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog AS $$
+  LOCK TABLE etl.event_sessions IN SHARE ROW EXCLUSIVE MODE;
+  WITH now AS MATERIALIZED (SELECT s.symbol, s.trade_date FROM etl.sessions_after_events(of_exchange) AS s),
+  gone AS (
+    DELETE FROM etl.event_sessions e
+     WHERE e.exchange = of_exchange AND (e.symbol, e.trade_date) NOT IN (SELECT n.symbol, n.trade_date FROM now n))
+  INSERT INTO etl.event_sessions (exchange, symbol, trade_date) SELECT of_exchange, n.symbol, n.trade_date FROM now n
+      ON CONFLICT DO NOTHING
+$$;
+COMMENT ON FUNCTION etl.keep_event_sessions(text) IS 'Brings etl.event_sessions of an exchange up to date.';
+
 -- Of all shares that have rows among the changed ones. One transaction at a time, and the share's events are read under
 -- the lock, so that none misses what another stores.
 CREATE OR REPLACE FUNCTION etl.keep_price_factors() RETURNS trigger
@@ -54,6 +86,7 @@ DECLARE
 BEGIN
   IF TG_OP = 'TRUNCATE' THEN
     DELETE FROM etl.price_factors;
+    DELETE FROM etl.event_sessions;
     RETURN NULL;
   END IF;
   SELECT array_agg(c.exchange), array_agg(c.instrument_id) INTO exchanges, shares
@@ -66,6 +99,7 @@ BEGIN
     INSERT INTO etl.price_factors (exchange, share_id, known_from, known_to, valid_from, valid_to, ratio_old, ratio_new)
     SELECT c.exchange, c.share_id, k.*
       FROM unnest(exchanges, shares) AS c(exchange, share_id) CROSS JOIN LATERAL etl.share_kept_factors(c.exchange, c.share_id) AS k;
+    PERFORM etl.keep_event_sessions(e) FROM (SELECT DISTINCT e FROM unnest(exchanges) AS e) AS changed_exchanges;
   END IF;
   RETURN NULL;
 END
@@ -85,12 +119,14 @@ CREATE OR REPLACE TRIGGER keep_price_factors_truncated AFTER TRUNCATE ON market.
   FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_price_factors();
 
 -- Events of a database from before the triggers, or of another definition of factors.
-LOCK TABLE market.corporate_events, etl.price_factors IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE market.corporate_events, etl.price_factors, etl.event_sessions IN SHARE ROW EXCLUSIVE MODE;
 DELETE FROM etl.price_factors;
 INSERT INTO etl.price_factors (exchange, share_id, known_from, known_to, valid_from, valid_to, ratio_old, ratio_new)
 SELECT c.exchange, c.instrument_id, k.*
   FROM (SELECT DISTINCT e.exchange, e.instrument_id FROM market.corporate_events e) AS c
  CROSS JOIN LATERAL etl.share_kept_factors(c.exchange, c.instrument_id) AS k;
+DELETE FROM etl.event_sessions;
+SELECT etl.keep_event_sessions(e.exchange) FROM (SELECT DISTINCT exchange FROM etl.price_factors) AS e;
 
 -- One share's stretches of days, as above, with what is left of a price after the dividends of later days: (c - d) ÷ c for
 -- a dividend of d rupees and a last close c before it. c is in shares of the dividend's day: splits in between, while the
@@ -184,7 +220,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
          CASE WHEN f.ratio_new IS NOT NULL THEN f.ratio_old / f.ratio_new ELSE 1 END,
          b.close_price, coalesce(b.trade_date < r.reviewed_from, false)
     FROM market.bhavcopy_cm b
-    LEFT JOIN etl.later_periods() l ON l.exchange = b.exchange AND l.symbol = b.symbol AND l.series = b.series
+    LEFT JOIN etl.later_periods() l ON l.exchange = coalesce(b.exchange, '') AND l.symbol = coalesce(b.symbol, '') AND l.series = coalesce(b.series, '')
     LEFT JOIN market.series_aliases a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
      AND a.valid_from = coalesce(l.starts[width_bucket(b.trade_date, l.starts)], '-infinity')
     LEFT JOIN etl.unreviewed_until(as_of) r ON r.exchange = a.exchange AND r.instrument_id = a.share_id

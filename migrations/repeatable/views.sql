@@ -35,21 +35,6 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.previous_close_factor(text, text, text, date, numeric) IS 'What the printed previous close of a session is multiplied by for the events since the session before.';
 
--- Grouped, so that the planner knows that a name has one row; conditions on names and instruments apply first.
-CREATE OR REPLACE FUNCTION etl.sessions_after_events()
-RETURNS TABLE (exchange text, symbol text, series text, instrument_id text, days date[])
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT s.exchange, s.symbol, s.series, s.instrument_id, array_agg((
-           SELECT p.trade_date FROM market.bhavcopy_cm p
-            WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series AND p.trade_date >= c.ex_date
-            ORDER BY p.trade_date LIMIT 1))
-    FROM market.series_aliases s JOIN market.corporate_events c ON c.exchange = s.exchange AND c.instrument_id = s.share_id
-   WHERE (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
-     AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %')
-   GROUP BY s.exchange, s.symbol, s.series, s.instrument_id
-$$;
-COMMENT ON FUNCTION etl.sessions_after_events() IS 'Of each name, the first session from the ex-date of each event on: the only ones whose previous close events change.';
-
 -- The price bands that each security hit on a day, without records of unknown symbols.
 CREATE OR REPLACE FUNCTION etl.bands_of_day(exchange text, day date) RETURNS TABLE (symbol text, series text, bands text)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100 AS $$
@@ -106,8 +91,8 @@ LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE ROWS 10 SET search_path = pg_
 $$;
 COMMENT ON FUNCTION etl.rejected_days(text) IS 'Days of which records of an operation could not be read: they may be of any security.';
 
--- Columns that nobody selects cost nothing: the planner leaves their joins out (that with deliveries from Postgres 16 on,
--- because these are partitioned).
+-- Columns that nobody selects cost nothing: the planner leaves their joins out, because each has the key of a table that
+-- is not partitioned (Postgres 15 keeps joins with those that are).
 CREATE OR REPLACE VIEW market.prices AS
   SELECT r.instrument_id, r.exchange, r.symbol, r.series, r.isin, r.instrument_full_name AS name, r.trade_date,
          r.open_price, r.high_price, r.low_price, r.close_price,
@@ -124,15 +109,14 @@ CREATE OR REPLACE VIEW market.prices AS
               AND (k.exchange, k.day) NOT IN (SELECT j.exchange, j.day FROM etl.rejected_days('GetCircuitBreakers') j)) THEN 'none' END) AS band_hit
     FROM (
       SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS printed_previous,
-             CASE WHEN b.trade_date = ANY (e.days)
+             CASE WHEN e.trade_date IS NOT NULL
                THEN coalesce(etl.previous_close_factor(b.exchange, b.symbol, b.series, b.trade_date, b.previous_close_price), 1)
                ELSE 1 END AS factor
         FROM market.bhavcopy_cm b
-        LEFT JOIN etl.later_periods() l ON l.exchange = b.exchange AND l.symbol = b.symbol AND l.series = b.series
+        LEFT JOIN etl.later_periods() l ON l.exchange = coalesce(b.exchange, '') AND l.symbol = coalesce(b.symbol, '') AND l.series = coalesce(b.series, '')
         LEFT JOIN market.series_aliases a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
          AND a.valid_from = coalesce(l.starts[width_bucket(b.trade_date, l.starts)], '-infinity')
-        LEFT JOIN etl.sessions_after_events() e ON e.exchange = b.exchange AND e.symbol = b.symbol AND e.series = b.series
-         AND e.instrument_id = a.instrument_id
+        LEFT JOIN etl.event_sessions e ON e.exchange = b.exchange AND e.symbol = b.symbol AND e.trade_date = b.trade_date
     ) r
     -- What is delivered on BSE is reported without groups.
     LEFT JOIN market.deliveries d

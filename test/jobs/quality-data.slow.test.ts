@@ -18,7 +18,6 @@ beforeAll(async () => {
   pipeline = await openPipeline({ sandbox, clock, settings: { EOD_INSTRUMENT_LIMIT: '3' } });
   const report = await runToEnd(pipeline, backfill(RANGE));
   expect(report.state).toBe('completed');
-  await pipeline.db.pool.query("select etl.ensure_year_partition('deliveries', 2025)");
 });
 
 const findingsNow = async () => (await listFindings(pipeline.db.drizzle, { limit: 10_000 })).findings;

@@ -26,6 +26,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   day_rows: 'state/withdrawals.ts',
   event_decisions: 'state/events/',
   event_progress: 'state/events/',
+  event_sessions: 'market/observed-aliases/',
   expectations: 'state/coverage/',
   findings: 'state/findings.ts',
   // Its triggers are in migrations/repeatable/views.sql.

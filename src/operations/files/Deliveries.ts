@@ -9,9 +9,10 @@ import { defineTable } from '../table.ts';
 export const deliveries = defineTable({
   name: 'deliveries',
   comment:
-    'How much of what was traded was delivered, one row per symbol, series and session; from files that are imported and from operations that are enabled. BSE states no groups: there the series is empty. Partitioned by year of trade_date.',
-  key: ['exchange', 'symbol', 'series', 'trade_date'],
-  partitionBy: 'trade_date',
+    'How much of what was traded was delivered, one row per symbol, series and session; from files that are imported and from operations that are enabled. BSE states no groups: there the series is empty.',
+  // The day early, because days are loaded and joined. Not partitioned: Postgres 15 would join all of it whenever
+  // somebody selects anything of market.prices.
+  key: ['exchange', 'trade_date', 'symbol', 'series'],
   fields: [
     text('symbol', 'symbol', 'Ticker symbol of that day; BSE: the scrip code where none is reported.', {
       required: true,

@@ -163,6 +163,7 @@ async function writeProgress(
     .insert(aliasProgress)
     .values({ exchange, ...set })
     .onConflictDoUpdate({ target: aliasProgress.exchange, set });
+  await tx.execute(sql`select etl.keep_event_sessions(${exchange})`);
 }
 
 /**

@@ -154,6 +154,27 @@ describe(
   },
 );
 
+export const eventSessions = etl.table(
+  'event_sessions',
+  {
+    exchange: text('exchange').notNull(),
+    symbol: text('symbol').notNull(),
+    trade_date: day('trade_date').notNull(),
+  },
+  (table) => [
+    primaryKey({ name: 'event_sessions_pkey', columns: [table.exchange, table.symbol, table.trade_date] }),
+  ],
+);
+describe(
+  eventSessions,
+  'The only sessions whose previous close events may change, so that market.prices looks at no others: kept up to date with events, and at the end of a run with prices and names.',
+  {
+    exchange: 'Exchange.',
+    symbol: 'Ticker symbol of that day.',
+    trade_date: 'The ex-date of an event, or the first session from it on.',
+  },
+);
+
 export const hitBands = etl.table(
   'hit_bands',
   {
