@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import { askAdjusted } from '../support/adjusted.ts';
+import { askAdjusted, WHOLE } from '../support/adjusted.ts';
 import { type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { median } from '../support/figures.ts';
 import { fillDatabase } from '../support/fill.ts';
@@ -97,6 +97,7 @@ export const filled: Case = {
         { figure: 'symbolMs', atMost: LIMIT_MS },
         { figure: 'instrumentMs', atMost: LIMIT_MS },
         { figure: 'yearSeconds', atMost: 5 },
+        ...Object.keys(WHOLE).map((name) => ({ figure: `${name}Times`, atMost: 2 })),
       ],
     },
     {

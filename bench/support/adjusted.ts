@@ -16,6 +16,12 @@ const EVENTS = `
        from generate_series(0, ($2::date - $1::date) / 365 - 1) as year where a.nr % 2 = 0) e
       on conflict do nothing`;
 
+/** One row in thirty hit a price band. */
+const HITS = `
+  insert into market.circuit_breakers (exchange, trade_date, scrip_id, series, band, symbol, first_loaded_at, last_changed_at, revision, run_id, load_id)
+  select exchange, trade_date, symbol, series, 'H', symbol, now(), now(), 1, 1, 1 from market.bhavcopy_cm where hashtext(symbol || trade_date) % 30 = 0
+      on conflict do nothing`;
+
 const SHARES = 9;
 
 /**
@@ -33,7 +39,7 @@ const VIEWS = {
  * Questions of a whole market from the views, and the same from the table itself, which they are compared with. $1: the
  * first day of the last year, $2: the last day.
  */
-const WHOLE = {
+export const WHOLE = {
   months: [
     `select date_trunc('month', trade_date), sum(turnover) from market.prices group by 1`,
     `select date_trunc('month', trade_date), sum(turnover) from market.bhavcopy_cm group by 1`,
@@ -96,7 +102,10 @@ export async function askAdjusted(
   const from = days[Math.max(0, days.length - 250)];
   return withClient(url, async (client) => {
     await client.query(EVENTS, [first, last]);
-    await client.query('vacuum analyze market.corporate_events');
+    await client.query(HITS);
+    await client.query(
+      'vacuum analyze market.corporate_events, market.circuit_breakers, etl.price_factors, etl.event_sessions, etl.hit_bands',
+    );
     const { rows: shares } = await client.query<{ symbol: string; id: string }>(
       `select symbol, instrument_id as id from market.series_aliases where exchange = 'NSE' order by symbol limit $1`,
       [site.small ? 2 : SHARES],

@@ -229,7 +229,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         FROM etl.price_factors k JOIN market.series_aliases n ON n.exchange = k.exchange AND n.share_id = k.share_id
        WHERE k.known_from <= as_of AND k.known_to > as_of) AS f
       ON f.symbol = b.symbol AND f.series = b.series AND b.trade_date < f.valid_to AND b.trade_date >= f.valid_from
-     AND b.trade_date >= f.named_from AND b.trade_date < f.named_to AND f.exchange = ANY (ARRAY[b.exchange])
+     AND b.trade_date >= f.named_from AND b.trade_date < f.named_to AND f.exchange IS NOT DISTINCT FROM b.exchange
    WHERE b.trade_date <= as_of
 $$;
 COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All sessions until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after that day: what was known on that day.';
