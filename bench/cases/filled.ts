@@ -3,7 +3,7 @@ import { askAdjusted, WHOLE } from '../support/adjusted.ts';
 import { type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { median } from '../support/figures.ts';
 import { fillDatabase } from '../support/fill.ts';
-import { keepLake, proveAll } from '../support/flows.ts';
+import { exportPrices, keepLake, proveAll } from '../support/flows.ts';
 import { bhavRequest, sessionsBefore, startPipeline } from '../support/pipeline.ts';
 import { dropDatabase, explainAnalyze, measured, migratedDatabase, withClient } from '../support/postgres.ts';
 import { EXCHANGE } from '../support/records.ts';
@@ -101,6 +101,15 @@ export const filled: Case = {
       ],
     },
     {
+      name: 'exports',
+      what: 'Parquet files of the adjusted prices of the last 100 sessions of both exchanges, as doubles and with all digits',
+      against: 'COPY of the same rows to nowhere',
+      reach: [
+        { figure: 'doublesRowsPerSecond', atLeast: 100_000 },
+        { figure: 'decimalsRowsPerSecond', atLeast: 60_000 },
+      ],
+    },
+    {
       name: 'lake',
       what: 'a lake of that table and of adjusted prices, brought up to date after a night',
       against: 'the same written anew',
@@ -125,6 +134,11 @@ export const filled: Case = {
     // Before anything is added to the sessions of one exchange.
     for (let round = 0; wanted.has('adjusted') && round < site.rounds; round++) {
       yield { adjusted: await askAdjusted(site, url, stored, round) };
+    }
+    const exportDays = stored.slice(-100);
+    for (let round = 0; wanted.has('exports') && round < site.rounds; round++) {
+      const exports = exportPrices(url, exportDays[0] ?? '', exportDays.length * 2 * perSession);
+      yield { exports: await exports };
     }
     if (wanted.has('lake')) yield { lake: await keepLake(url, () => loadDays(site, url, days.slice(-1))) };
     for (let round = 0; round < site.rounds; round++) {

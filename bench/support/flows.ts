@@ -2,15 +2,52 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '../../src/load/database/database.ts';
+import { exportTable } from '../../src/load/export/export-table.ts';
 import { writeLake } from '../../src/load/export/lake.ts';
 import { digestUpTo, verify } from '../../src/load/market/digests.ts';
 import { check, type Figures } from './bench.ts';
-import { measured } from './postgres.ts';
+import { measured, withClient } from './postgres.ts';
 
 // What flows on from a filled database: the Parquet files of a lake, and the proof that nobody changed a row.
 
 /** What the lake has: a table and a view. */
 const TABLES = ['bhavcopy_cm', 'prices_adjusted'];
+
+/** Writes the adjusted prices from a day on to Parquet, as doubles and with all digits, beside a COPY of them to nowhere. */
+export async function exportPrices(url: string, from: string, rows: number): Promise<Figures> {
+  const folder = mkdtempSync(join(tmpdir(), 'eod-bench-export-'));
+  const database = openDatabase({ url, connections: 1 });
+  const limits = { timeoutMs: 0, signal: new AbortController().signal };
+  const write = async (doubles: boolean) => {
+    const fileFor = () => join(folder, 'prices.parquet');
+    const onPartial = () => undefined;
+    const request = { table: 'prices_adjusted', format: 'parquet', byYear: false, doubles, from } as const;
+    const { seconds, result } = await measured(url, () =>
+      exportTable(database, { ...request, fileFor, onPartial }, limits, () => undefined),
+    );
+    check('exports', { rows: [result.rows, rows] });
+    return seconds;
+  };
+  try {
+    const copy = await withClient(url, (client) =>
+      measured(url, () =>
+        client.query(
+          `copy (select * from market.prices_adjusted where trade_date >= '${from}' order by trade_date, exchange, symbol, series) to '/dev/null'`,
+        ),
+      ),
+    );
+    const [doubles, decimals] = [await write(true), await write(false)];
+    return {
+      doublesRowsPerSecond: rows / doubles,
+      decimalsRowsPerSecond: rows / decimals,
+      ratio: copy.seconds / doubles,
+      copySeconds: copy.seconds,
+    };
+  } finally {
+    await database.close();
+    rmSync(folder, { recursive: true });
+  }
+}
 
 /** Writes a lake of a filled database, and brings it up to date after a night and after nothing. */
 export async function keepLake(url: string, loadNight: () => Promise<unknown>): Promise<Figures> {

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { filledCopy } from '../support/filled-database.ts';
 import { pythonWith, runPython } from '../support/python.ts';
 import { query } from '../support/query.ts';
 import { execute } from '../support/template.ts';
@@ -24,6 +25,13 @@ create table market.odd as
     case when n = 1 then 'infinity' when n = 2 then '-infinity' else date '2024-01-01' end as until,
     case when n = 1 then 'NaN' else 1.5 end::numeric as nan, null::numeric as nothing, n / 8.0 + 0.00000000000000000000 as quotient, E'["x",\\n 1]'::json as plain
   from generate_series(1, 60000) n`;
+
+/** Rows of several row groups; the values of `late` are distinct only at first. */
+const MANY = `
+create table market.many as select date '2024-01-01' + n / 1000 as trade_date, 'SYM' || lpad((n % 1000)::text, 4, '0') as symbol,
+    case when n % 11 > 0 then (n * 7919 % 1000003) / 100.0 * case n % 3 when 0 then -1 else 1 end end::numeric(12, 2) as price,
+    (n * 12345678901.000001 - 5e14)::numeric(24, 6) as wide, (n * 7919) % 1000003 as quantity, least(n, 20000) as late,
+    timestamp '2024-01-01' + n * interval '0.1 second' as moment, n % 5 = 0 as flag from generate_series(0, 249999) n`;
 
 const { url } = await testDatabase();
 await execute(url, ODD);
@@ -151,40 +159,77 @@ print(json.dumps({
     for (const row of read.rows) expect(Number(row[4])).toBe(Number(row[0]) * 0.1);
   });
 
-  const SAME = `
-import sys, json, duckdb
-folder = sys.argv[1]
-columns = "{'trade_date': 'DATE', 'symbol': 'VARCHAR', 'price': 'DECIMAL(30, 6)', 'wide': 'DECIMAL(30, 6)', 'quantity': 'BIGINT', 'moment': 'TIMESTAMP', 'flag': 'BOOLEAN'}"
-stored = f"select *, price::double as price_double, wide::double as wide_double from read_csv('{folder}/many.csv', columns = {columns})"
-exact = f"select trade_date, symbol, price, wide, quantity, moment, flag from '{folder}/exact.parquet'"
-doubles = f"select trade_date, symbol, price, wide, quantity, moment, flag from '{folder}/doubles.parquet'"
-differing = lambda a, b: duckdb.sql(f"select count(*) from ((select * from ({a}) a except all select * from ({b}) b) union all (select * from ({b}) b except all select * from ({a}) a)) d").fetchall()[0][0]
-names = 'trade_date, symbol, {}, {}, quantity, moment, flag'
-print(json.dumps({
-  'differing': [differing(exact, f"select {names.format('price', 'wide')} from ({stored})"), differing(doubles, f"select {names.format('price_double', 'wide_double')} from ({stored})")],
-  'bounds': [[str(v) for v in row] for row in duckdb.sql(f"select path_in_schema, row_group_id, row_group_num_rows, coalesce(stats_min_value, ''), coalesce(stats_max_value, ''), stats_null_count from parquet_metadata('{folder}/exact.parquet') order by row_group_id, column_id").fetchall()]}))
+  // The rows of a file as text, each value as CSV has it; doubles as doubles.
+  const EQUAL = `
+import sys, json, duckdb, glob, os
+duckdb.sql("set timezone = 'UTC'")
+duckdb.sql("set enable_progress_bar = false")
+plain = lambda c: f"case when contains({c}, '.') then rtrim(rtrim({c}, '0'), '.') else {c} end"
+def stored(c, t):
+    if t == 'DOUBLE': return f"{c}::double"
+    if t == 'BOOLEAN': return f"case {c} when 't' then 'true' when 'f' then 'false' else {c} end"
+    if t.startswith('DECIMAL'): return plain(c)
+    rest = {'DATE': '', 'TIMESTAMP': ' 00:00:00', 'TIMESTAMP WITH TIME ZONE': ' 00:00:00+00'}.get(t)
+    return c if rest is None else f"case {c} when '-infinity' then '0001-01-01{rest}' when 'infinity' then '9999-12-31{rest}' else {c} end"
+read = lambda c, t: c if t == 'DOUBLE' else plain(f"{c}::varchar") if t.startswith('DECIMAL') else f"{c}::varchar"
+def differing(csv, parquet):
+    file = f"read_parquet('{parquet}', hive_partitioning = false)"
+    types = [(f'"{name}"', str(kind)) for name, kind in zip(duckdb.sql(f"from {file}").columns, duckdb.sql(f"from {file}").types)]
+    text = f"read_csv('{csv}', header = true, auto_detect = false, delim = ',', nullstr = '', allow_quoted_nulls = false, columns = {dict((name[1:-1], 'VARCHAR') for name, _ in types)}, max_line_size = 10000000)"
+    a, b = [f"select {', '.join(one(*column) for column in types)} from {source}" for one, source in ((stored, text), (read, file))]
+    return [duckdb.sql(f"from ({x} except all {y}) limit 2").fetchall() for x, y in ((a, b), (b, a))]
+found = {}
+for csv in glob.glob(sys.argv[1] + '/csv/*.csv'):
+    name = os.path.basename(csv)[:-4]
+    for kind in ('doubles', 'decimals', 'lake', 'lake-decimals'):
+        parquet = f"{sys.argv[1]}/{kind}/{name}" + ('/**/*.parquet' if kind.startswith('lake') else '.parquet')
+        if glob.glob(parquet, recursive = True): found[f'{kind}/{name}'] = [[str(row) for row in rows] for rows in differing(csv, parquet)]
+print(json.dumps(found))
 `;
 
-  test('several row groups have the values of the table, and the bounds of each', async (context) => {
+  test('every value of every table and view is in their files and in a lake', async (context) => {
     if (python === null) return context.skip();
     const cwd = temporaryFolder();
-    await execute(
+    const { url } = await filledCopy();
+    await execute(url, ODD);
+    await execute(url, MANY);
+    const relations = await query<{ name: string }>(
       url,
-      `create table market.many as select date '2024-01-01' + n / 1000 as trade_date, 'SYM' || lpad((n % 1000)::text, 4, '0') as symbol,
-         case when n % 11 > 0 then (n * 7919 % 1000003) / 100.0 * case n % 3 when 0 then -1 else 1 end end::numeric(12, 2) as price,
-         (n * 12345678901.000001 - 5e14)::numeric(24, 6) as wide, (n * 7919) % 1000003 as quantity,
-         timestamp '2024-01-01' + n * interval '0.1 second' as moment, n % 5 = 0 as flag from generate_series(0, 249999) n`,
+      `select case nspname when 'market' then '' else nspname || '.' end || relname as name
+         from pg_class c join pg_namespace n on n.oid = relnamespace
+        where nspname in ('market', 'market_history', 'etl') and relkind in ('r', 'p', 'v', 'm') and not relispartition`,
     );
-    for (const [file, ...flags] of [
-      ['many.csv'],
-      ['doubles.parquet'],
-      ['exact.parquet', '--decimals'],
-    ] as const)
-      await exported(cwd, 'many', '--out', file, ...flags);
-    const read = await runPython<{ differing: number[]; bounds: string[][] }>(python, SAME, [cwd]);
-    expect(read.differing).toEqual([0, 0]);
+    const at = { cwd, env: { DATABASE_URL: url } };
+    for (const kind of ['csv', 'doubles', 'decimals']) mkdirSync(join(cwd, kind));
+    for (const { name } of relations)
+      for (const args of [['csv/', '--format', 'csv'], ['doubles/'], ['decimals/', '--decimals']])
+        await runJson(['export', name, '--out', ...args], at);
+    const names = relations.map(({ name }) => name).filter((name) => !name.includes('.'));
+    for (const args of [['lake'], ['lake-decimals', '--decimals']])
+      await runJson(['export', ...names, '--lake', ...args], at);
+    const found = await runPython<Record<string, string[][]>>(python, EQUAL, [cwd]);
+    expect(Object.keys(found)).toEqual(
+      expect.arrayContaining(relations.flatMap(({ name }) => [`doubles/${name}`, `decimals/${name}`])),
+    );
+    expect(Object.keys(found)).toEqual(
+      expect.arrayContaining(['lake/odd', 'lake/many', 'lake-decimals/bhavcopy_cm']),
+    );
+    expect(Object.entries(found).filter(([, rows]) => rows.flat().length > 0)).toEqual([]);
+  }, 600_000);
+
+  const BOUNDS = `
+import sys, json, duckdb
+print(json.dumps([[str(v) for v in row] for row in duckdb.sql(f"select path_in_schema, row_group_id, row_group_num_rows, coalesce(stats_min_value, ''), coalesce(stats_max_value, ''), stats_null_count from parquet_metadata('{sys.argv[1]}') order by row_group_id, column_id").fetchall()]))
+`;
+
+  test('row groups have bounds', async (context) => {
+    if (python === null) return context.skip();
+    const cwd = temporaryFolder();
+    await execute(url, MANY);
+    await exported(cwd, 'many', '--decimals');
+    const bounds = await runPython<string[][]>(python, BOUNDS, [join(cwd, 'many.parquet')]);
     const of = (name: string) =>
-      read.bounds.filter(([column]) => column === name).map(([, ...rest]) => rest.join(' '));
+      bounds.filter(([column]) => column === name).map(([, ...rest]) => rest.join(' '));
     expect(of('trade_date')).toEqual([
       '0 122880 2024-01-01 2024-05-02 0',
       '1 122880 2024-05-02 2024-09-02 0',

@@ -1,5 +1,8 @@
 const [TAB, LINE_END, BACKSLASH, LETTER_N] = [9, 10, 92, 78];
 
+/** If most of this many rows have values of their own, the further rows of the group are not compared with them. */
+const SAMPLE = 16_384;
+
 /** A row without a value. */
 export const NULL = -1;
 
@@ -11,24 +14,24 @@ export const NULL = -1;
 export class ColumnTexts {
   /** Which text each row has. */
   readonly rows: Int32Array;
+  /** How many distinct texts there are. */
+  count = 0;
   /** How many rows have no value. */
   nulls = 0;
   /** The bytes of the values of all rows, and of the distinct ones. */
   total = 0;
   size = 0;
   #bytes = Buffer.allocUnsafe(1_024);
-  #ends: number[] = [];
-  #hashes: number[] = [];
+  readonly #ends: Int32Array;
+  readonly #hashes: Int32Array;
   /** A hash table with open addressing: 1 more than the number of a text, 0 where there is none. */
   #slots = new Int32Array(256);
+  #isDistinct = false;
 
   constructor(rows: number) {
     this.rows = new Int32Array(rows);
-  }
-
-  /** How many distinct texts there are. */
-  get count(): number {
-    return this.#ends.length;
+    this.#ends = new Int32Array(rows);
+    this.#hashes = new Int32Array(rows);
   }
 
   /** Adds the value of a row, which begins at `start`. @returns where it ends. */
@@ -46,6 +49,12 @@ export class ColumnTexts {
       return end;
     }
     this.total += length;
+    if (row === SAMPLE) this.#isDistinct = this.count > 0.75 * row;
+    if (this.#isDistinct) {
+      this.rows[row] = this.count;
+      this.#append(lines, start, end);
+      return end;
+    }
     const last = this.#slots.length - 1;
     // The lower bits alone differ too little.
     let slot = (hash ^ (hash >>> 15)) & last;
@@ -57,8 +66,8 @@ export class ColumnTexts {
       slot = (slot + 1) & last;
     }
     this.rows[row] = this.count;
+    this.#hashes[this.count] = hash;
     this.#append(lines, start, end);
-    this.#hashes.push(hash);
     this.#slots[slot] = this.count;
     if (this.count * 2 > last) this.#grow();
     return end;
@@ -78,15 +87,18 @@ export class ColumnTexts {
         [this.#bytes.subarray(0, this.size)],
         Math.max(size, this.#bytes.length * 2),
       );
-    lines.copy(this.#bytes, this.size, start, end);
+    // Values are short: a call of `copy` takes longer.
+    for (let from = start, to = this.size; from < end; from += 1, to += 1)
+      this.#bytes[to] = lines[from] as number;
     this.size = size;
-    this.#ends.push(size);
+    this.#ends[this.count] = size;
+    this.count += 1;
   }
 
   #grow(): void {
     const slots = new Int32Array(this.#slots.length * 4);
     const last = slots.length - 1;
-    for (const [index, hash] of this.#hashes.entries()) {
+    for (const [index, hash] of this.#hashes.subarray(0, this.count).entries()) {
       let slot = (hash ^ (hash >>> 15)) & last;
       while (slots[slot] !== 0) slot = (slot + 1) & last;
       slots[slot] = index + 1;
@@ -96,9 +108,10 @@ export class ColumnTexts {
 
   /** The values of the distinct texts. @param read takes a text without escapes, a character for each byte. */
   values<T>(read: (text: string) => T): T[] {
+    const all = this.#bytes.toString('latin1', 0, this.size);
     let start = 0;
-    return this.#ends.map((end) => {
-      const text = this.#bytes.toString('latin1', start, end);
+    return Array.from(this.#ends.subarray(0, this.count), (end) => {
+      const text = all.slice(start, end);
       start = end;
       return read(text.includes('\\') ? unescaped(text) : text);
     });
@@ -109,9 +122,9 @@ export class ColumnTexts {
     this.nulls = 0;
     this.total = 0;
     this.size = 0;
-    this.#ends = [];
-    this.#hashes = [];
+    this.count = 0;
     this.#slots.fill(0);
+    this.#isDistinct = false;
   }
 }
 
