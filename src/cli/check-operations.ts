@@ -22,10 +22,6 @@ import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '.
 import { readNamed } from './draft-operation.ts';
 import { bold, plural } from './output.ts';
 
-interface CheckFlags extends JsonFlag {
-  readonly response?: string;
-}
-
 /** What was found about one declaration. */
 interface Checked extends Omit<SampleCheck, 'problems' | 'warnings'> {
   readonly name: string;
@@ -55,7 +51,11 @@ interface TableRow {
 }
 
 /** Tests declarations against their samples, or one against a saved response. */
-export async function checkOperations(cli: Cli, named: readonly string[], flags: CheckFlags): Promise<void> {
+export async function checkOperations(
+  cli: Cli,
+  named: readonly string[],
+  flags: JsonFlag & { readonly response?: string },
+): Promise<void> {
   const config = await loadSettings(cli);
   const folder = config.EOD_OPERATIONS_DIR;
   const { operations: all, broken } = await allOperations(folder);

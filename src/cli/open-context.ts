@@ -7,16 +7,10 @@ import type { Config } from '../core/config.ts';
 import { readEnvironment } from '../core/environment.ts';
 import { PipelineError, usageError } from '../core/errors.ts';
 import { createLog, type Logger } from '../core/log.ts';
-import type { Source, SourceSettings } from '../extract/types.ts';
+import type { SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
-import type { Queues } from '../jobs/queue/queue.ts';
 import { syncSessions } from '../jobs/responses/sync-sessions.ts';
-import {
-  type Database,
-  DEFAULT_TIMEOUTS,
-  openDatabase,
-  type SessionTimeouts,
-} from '../load/database/database.ts';
+import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../load/database/database.ts';
 import { clusterLocation } from '../load/database/embedded/account.ts';
 import { readServerTime } from '../load/database/inspect.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
@@ -67,27 +61,37 @@ interface Needs {
 export async function openContext(cli: Cli, needs: Needs & { readonly source: true }): Promise<WorkContext>;
 export async function openContext(cli: Cli, needs: Needs & { readonly queue: true }): Promise<QueueContext>;
 export async function openContext(cli: Cli, needs?: Needs): Promise<Context>;
-export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context> {
+export async function openContext(
+  cli: Cli,
+  needs: Needs = {},
+): Promise<Context | QueueContext | WorkContext> {
   const { life } = cli;
-  const { wait = 'none', queue = false, source = false, opened } = needs;
+  const { wait = 'none', source = false, opened } = needs;
+  const works = source || needs.queue === true;
   const own = needs.config ?? opened?.config ?? (await loadSettings(cli));
   const config = source ? await withDemoSource(cli, own) : own;
   // First, so that a missing setting is reported without waiting for a server.
   const settings = source ? sourceSettings(config) : null;
   // Before the rest, because what is opened first is closed last: spans that end during closing are still sent.
-  const telemetry = queue || source ? await openTraces(cli, config) : undefined;
+  const telemetry = works ? await openTraces(cli, config) : undefined;
   const { REDIS_URL } = config;
-  if ((queue || source) && REDIS_URL !== undefined) {
+  if (works && REDIS_URL !== undefined) {
     await life.open(() => checkRedis(REDIS_URL, startRetryOf(cli, config, wait)));
   }
   const context =
     (opened && { ...opened, config, log: openLog(cli, config, false) }) ??
-    (await openBaseContext(cli, config, wait, queue || source));
-  if (!queue && !source) return context;
-  const withQueue: QueueContext = { ...context, queues: await openQueues(cli, context, telemetry) };
-  if (settings === null) return withQueue;
-  const withSource: WorkContext = { ...withQueue, source: await openSource(cli, settings, context) };
-  return withSource;
+    (await openBaseContext(cli, config, wait, works));
+  if (!works) return context;
+  // The clients for Redis and HTTP and the private Postgres are loaded only where they are used: loading them would take
+  // most of the time of a command that only reads.
+  const { db, log, clock } = context;
+  log.debug({ on: REDIS_URL === undefined ? 'Postgres' : 'Redis' }, 'opens the queue');
+  const { openQueues } = await import('../jobs/queue/queue.ts');
+  const queues = await life.open(() => openQueues({ db, config, log, telemetry }));
+  if (settings === null) return { ...context, queues };
+  log.debug({ origin: new URL(settings.baseUrl).origin, format: settings.format }, 'opens the source');
+  const { createSource } = await import('../extract/index.ts');
+  return { ...context, queues, source: await life.open(async () => createSource(settings, log, clock)) };
 }
 
 /** The settings of a command on the demo's data, with a sandbox of its own as the source; others stay as they are. */
@@ -134,7 +138,12 @@ export async function openReadable(
   reads: 'tables' | 'anything',
 ): Promise<Pick<Context, 'config' | 'log' | 'db'>> {
   const config = await loadSettings(cli);
-  if (config.DATABASE_URL === undefined && !hasPrivatePostgres(cli, config)) throw noDatabase();
+  // What only reads creates no database: it would be a second one beside that of the demo, and empty.
+  if (config.DATABASE_URL === undefined && !hasPrivatePostgres(cli, config)) {
+    throw usageError(
+      'there is no database yet: set DATABASE_URL, or load something first; "eod --demo …" reads what "eod demo" has loaded',
+    );
+  }
   const log = openLog(cli, config);
   const db = await openStore(cli, config, log, 'none');
   if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(cli, db, config, true));
@@ -162,13 +171,6 @@ async function hasSchema({ pool }: Database): Promise<boolean> {
 
 const hasPrivatePostgres = ({ cwd }: Cli, { EOD_DATA_DIR: folder }: Config) =>
   existsSync(resolve(cwd, folder, 'postgres'));
-
-/** What only reads creates no database: it would be a second one beside that of the demo, and empty. */
-function noDatabase(): PipelineError {
-  return usageError(
-    'there is no database yet: set DATABASE_URL, or load something first; "eod --demo …" reads what "eod demo" has loaded',
-  );
-}
 
 function noTables(): PipelineError {
   return usageError(
@@ -238,47 +240,19 @@ export function openCalendar({ cwd }: Cli, { EOD_CALENDAR_FILE: file }: Config):
   return loadCalendar({ file: file === undefined ? undefined : resolve(cwd, file) });
 }
 
-// The clients for Redis and HTTP and the private Postgres are loaded only where they are used: loading them would take
-// most of the time of a command that only reads.
-
 /** Starts sending traces if the OpenTelemetry variables are set; otherwise nothing of OpenTelemetry is loaded. */
 async function openTraces(cli: Cli, config: Config): Promise<Telemetry | undefined> {
   const environment = readEnvironment(cli.env, cli.cwd);
-  if (!isTracingConfigured(environment)) return undefined;
+  const { OTEL_SDK_DISABLED: disabled, OTEL_TRACES_EXPORTER: exporter } = environment;
+  const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } = environment;
+  const receiver = OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (receiver === undefined || disabled?.toLowerCase() === 'true' || exporter === 'none') return undefined;
   const { startTraces } = await import('./traces.ts');
   const traces = await cli.life.open(
     async () => startTraces(config, environment, openLog(cli, config, false)),
     (opened) => opened.stop(),
   );
   return traces.telemetry;
-}
-
-async function openQueues(
-  { life }: Cli,
-  { db, config, log }: Context,
-  telemetry: Telemetry | undefined,
-): Promise<Queues> {
-  log.debug({ on: config.REDIS_URL === undefined ? 'Postgres' : 'Redis' }, 'opens the queue');
-  const { openQueues: open } = await import('../jobs/queue/queue.ts');
-  return life.open(() => open({ db, config, log, telemetry }));
-}
-
-async function openSource(
-  { life }: Cli,
-  settings: SourceSettings,
-  { log, clock }: Pick<Context, 'log' | 'clock'>,
-): Promise<Source> {
-  const { createSource } = await import('../extract/index.ts');
-  log.debug({ origin: new URL(settings.baseUrl).origin, format: settings.format }, 'opens the source');
-  return life.open(async () => createSource(settings, log, clock));
-}
-
-/** Whether the OpenTelemetry variables name a receiver of traces. */
-function isTracingConfigured(environment: Readonly<Record<string, string>>): boolean {
-  const { OTEL_SDK_DISABLED: disabled, OTEL_TRACES_EXPORTER: exporter } = environment;
-  if (disabled?.toLowerCase() === 'true' || exporter === 'none') return false;
-  const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } = environment;
-  return (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? OTEL_EXPORTER_OTLP_ENDPOINT) !== undefined;
 }
 
 /** How long to wait at the start of a command for a server that cannot be reached. */
@@ -293,11 +267,6 @@ function retryOf(cli: Cli, config: Config): RetryOptions {
     signal: cli.life.signal,
     onRetry: (sentence) => logNote(cli, `eod: ${sentence}`),
   };
-}
-
-function timeoutsOf(config: Config): SessionTimeouts {
-  const { EOD_LOCK_TIMEOUT_MS: lockMs, EOD_STATEMENT_TIMEOUT_MS: statementMs } = config;
-  return { ...DEFAULT_TIMEOUTS, lockMs, statementMs };
 }
 
 /**
@@ -332,9 +301,9 @@ export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wai
   const { host, pathname } = new URL(url);
   log.debug({ host, database: pathname.slice(1), connections }, 'opens the database');
   const retry = wait === 'none' ? {} : { retry: retryOf(cli, config) };
-  const db = await life.open(async () =>
-    openDatabase({ url, connections, log, timeouts: timeoutsOf(config), ...retry }),
-  );
+  const { EOD_LOCK_TIMEOUT_MS: lockMs, EOD_STATEMENT_TIMEOUT_MS: statementMs } = config;
+  const timeouts = { ...DEFAULT_TIMEOUTS, lockMs, statementMs };
+  const db = await life.open(async () => openDatabase({ url, connections, log, timeouts, ...retry }));
   if (config.DATABASE_URL !== undefined) {
     await life.open(() => checkPostgres(db, startRetryOf(cli, config, wait)));
   }

@@ -76,15 +76,9 @@ function wrapLine(line: string, width: number, hang: number): string[] {
   return [...lines, current];
 }
 
-interface DrawnColumn {
-  readonly head: string;
-  readonly texts: readonly string[];
-  readonly width: number;
-  /** Numbers are aligned to the right. */
-  readonly right: boolean;
-}
+type DrawnColumn = ReturnType<typeof drawColumns>[number];
 
-function drawColumns<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): DrawnColumn[] {
+function drawColumns<Row>(columns: readonly Column<Row>[], rows: readonly Row[]) {
   return columns.map(({ head, cell, right: given }) => {
     const values = rows.map(cell);
     const texts = values.map(cellText);

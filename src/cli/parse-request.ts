@@ -182,7 +182,9 @@ function parseRequestOptions(
   }
   for (const param of optionNames()) {
     const value = flags[param];
-    if (typeof value === 'string') options[knownOption(chosen, param)] = checkedValue(chosen, param, value);
+    if (typeof value !== 'string') continue;
+    refuseUnknownOption(chosen, param);
+    options[param] = checkedValue(chosen, param, value);
   }
   return options;
 }
@@ -258,10 +260,9 @@ function declared(operation: Operation, param: string): RequestOption | undefine
   return operation.request.options.find((option) => option.param === param);
 }
 
-function knownOption(chosen: readonly Operation[], name: string): string {
+function refuseUnknownOption(chosen: readonly Operation[], name: string): void {
   const known = optionNames(chosen);
-  const found = known.find((param) => param.toLowerCase() === name.toLowerCase());
-  if (found !== undefined) return found;
+  if (known.includes(name)) return;
   const names = chosen.map((operation) => operation.name).join(', ');
   if (known.length === 0) throw usageError(`${names} has no request option "${name}", nor any other`);
   throw usageError(

@@ -28,14 +28,6 @@ const SPECIFICATIONS: ReadonlyMap<string, Specification> = new Map(
 /** What the first help shows: enough to load data and to look at it. */
 const FIRST = ['demo', 'init', 'doctor', 'import', 'backfill', 'nightly', 'up', 'status', 'query'];
 
-/** Flags that every command takes. */
-interface GlobalFlags {
-  readonly demo?: boolean;
-  readonly quiet?: boolean;
-  readonly verbose?: boolean;
-  readonly color: boolean;
-}
-
 /** What the list of commands says of one: its first sentence, without what it goes on to explain. */
 const shortened = (summary: string) => summary.split(/\.$|\. (?=[A-Z])|[;:] /)[0] ?? summary;
 
@@ -73,7 +65,7 @@ export function buildProgram(cli: Cli): Command {
     })
     .hook('preAction', (_, command) => refuseFlagsAsValues(command))
     .hook('preSubcommand', async (program, command) => {
-      const { demo, quiet, verbose, color } = program.opts<GlobalFlags>();
+      const { demo, quiet, verbose, color } = program.opts();
       cli.demo = demo === true;
       cli.verbosity = quiet === true ? 'nothing' : verbose === true ? 'everything' : undefined;
       cli.color = color;

@@ -4,17 +4,13 @@ import type { Check } from '../doctor/check.ts';
 import { examine } from '../doctor/index.ts';
 import { type Column, plural, table } from '../output.ts';
 
-interface DoctorFlags extends JsonFlag {
-  readonly offline?: boolean;
-}
-
 const COLUMNS: readonly Column<Check>[] = [
   { head: 'state', cell: ({ state }) => state },
   { head: 'check', cell: ({ name }) => name },
   { head: 'found', cell: ({ found }) => found },
 ];
 
-export async function doctor(cli: Cli, flags: DoctorFlags): Promise<void> {
+export async function doctor(cli: Cli, flags: JsonFlag & { readonly offline?: boolean }): Promise<void> {
   const config = await loadSettings(cli);
   const { checks, key } = await examine(cli, config, flags.offline === true);
   cli.life.signal.throwIfAborted();

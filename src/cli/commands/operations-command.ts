@@ -49,11 +49,10 @@ const DECLARED_IN: Readonly<Record<Declared['from'], string>> = {
   folder: 'your folder',
 };
 
-interface ListFlags extends JsonFlag {
-  readonly available?: boolean;
-}
-
-export async function listOperations(cli: Cli, flags: ListFlags): Promise<void> {
+export async function listOperations(
+  cli: Cli,
+  flags: JsonFlag & { readonly available?: boolean },
+): Promise<void> {
   const config = await loadSettings(cli);
   await openEnabledOperations(cli, config);
   if (flags.available !== true) {

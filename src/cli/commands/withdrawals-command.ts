@@ -7,10 +7,6 @@ import { dataSetColumns } from '../run-output.ts';
 
 type Withheld = Awaited<ReturnType<typeof withheldWithdrawals>>[number];
 
-interface Flags extends JsonFlag {
-  readonly limit: number;
-}
-
 /** How many rows of each are shown as examples. */
 const SAMPLES = 3;
 
@@ -54,7 +50,7 @@ export async function showWithdrawal(cli: Cli, id: number, flags: JsonFlag): Pro
   );
 }
 
-export async function listWithdrawals(cli: Cli, flags: Flags): Promise<void> {
+export async function listWithdrawals(cli: Cli, flags: JsonFlag & { readonly limit: number }): Promise<void> {
   const { db } = await openContext(cli);
   const withheld = await withheldWithdrawals(db.drizzle, flags.limit, SAMPLES);
   if (flags.json === true) return printJson(cli, withheld);

@@ -6,6 +6,7 @@ import type { Limitation, ObservedDate, Source } from '../../extract/index.ts';
 import type { Database } from '../../load/database/database.ts';
 import type { ServerFacts } from '../../load/database/inspect.ts';
 import type { Cli } from '../cli.ts';
+import type { readRedisFacts } from '../reachable.ts';
 
 /** `skipped`: could not be checked, or does not apply; `found` says why. */
 type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';
@@ -31,7 +32,7 @@ export interface Found {
   server: { readonly db: Database; readonly facts: ServerFacts; readonly clockAheadMs: number };
   /** The database, if our tables are there in this version and can be used. */
   tables: Database;
-  redis: RedisFacts;
+  redis: Awaited<ReturnType<typeof readRedisFacts>>;
   /** Whether the queue can be used; there only if it can. */
   queue: true;
   call: CallMade;
@@ -64,20 +65,6 @@ export interface Examination extends Partial<Found> {
   key: KeyReport | null;
   /** Why something is not there, for the checks that need it. */
   readonly lacks: Record<Need, string>;
-}
-
-/** What Redis says about itself. */
-interface RedisFacts {
-  readonly version: string;
-  /** Bytes it may use; 0 for no limit. */
-  readonly maxMemory: number;
-  readonly evictionPolicy: string;
-  readonly appendOnly: boolean;
-  /** Why the last snapshot, or write to the append-only file, failed; null if it did not. */
-  readonly saveProblem: string | null;
-  /** When snapshots are made, in the server's notation; null if it does not say. */
-  readonly snapshots: string | null;
-  readonly isReplica: boolean;
 }
 
 /** What this installation requests and the key may not have, by name. */

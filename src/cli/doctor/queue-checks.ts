@@ -3,7 +3,7 @@ import { lostWindows } from '../../jobs/queue/enqueue.ts';
 import { openQueues, queueTablesState } from '../../jobs/queue/queue.ts';
 import { runningRuns } from '../../load/state/runs/runs.ts';
 import { plural } from '../output.ts';
-import { locationOf, queryRedis, reasonOf } from '../reachable.ts';
+import { locationOf, readRedisFacts, reasonOf } from '../reachable.ts';
 import {
   type Examination,
   type Found,
@@ -20,31 +20,6 @@ import {
 /** BullMQ refuses Redis older than the first; the second has everything it uses. */
 const OLDEST_REDIS = '5.0.0';
 const RECOMMENDED_REDIS = '6.2.0';
-
-async function readFacts(url: string): Promise<Found['redis']> {
-  return queryRedis(url, async (client) => {
-    const info = new Map(
-      (await client.info()).split(/\r?\n/).map((line) => line.split(/:(.*)/).slice(0, 2) as [string, string]),
-    );
-    // Hosted servers often refuse CONFIG.
-    const save = await client.config('GET', 'save').catch(() => null);
-    const problems = [
-      ...(info.get('rdb_last_bgsave_status') === 'err' ? ['the last snapshot failed'] : []),
-      ...(info.get('aof_last_write_status') === 'err'
-        ? ['the last write to the append-only file failed']
-        : []),
-    ];
-    return {
-      version: info.get('redis_version') ?? '0',
-      maxMemory: Number(info.get('maxmemory') ?? 0),
-      evictionPolicy: info.get('maxmemory_policy') ?? 'unknown',
-      appendOnly: info.get('aof_enabled') === '1',
-      saveProblem: problems.join(' and ') || null,
-      snapshots: Array.isArray(save) && typeof save[1] === 'string' ? save[1] : null,
-      isReplica: info.get('role') === 'slave',
-    };
-  });
-}
 
 /** Checks Redis as the server of the queue, or the queue in Postgres if REDIS_URL is not set. */
 async function checkQueue(found: Examination): Promise<Outcome> {
@@ -69,7 +44,7 @@ async function postgresQueueCheck({ tables, config, lacks }: Examination): Promi
 async function redisCheck(found: Examination, url: string): Promise<Outcome> {
   const location = `Redis at ${locationOf(url)}`;
   try {
-    found.redis = await readFacts(url);
+    found.redis = await readRedisFacts(url);
     return serverCheck(location, found.redis);
   } catch (error) {
     const remedy =
