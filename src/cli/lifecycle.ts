@@ -16,33 +16,7 @@ interface Opened {
 }
 
 /** Keeps track of what a command has opened, and of signals that stop it. */
-export interface Lifecycle {
-  /** Aborted by the first Ctrl-C (SIGINT), SIGTERM or SIGHUP. */
-  readonly signal: AbortSignal;
-  /** Resolves when `signal` is aborted. */
-  readonly stopped: Promise<void>;
-  /** The exit code if a signal has come, else null. */
-  cutShort(): number | null;
-  /**
-   * Opens something and remembers how to close it. If a signal comes meanwhile, the step is still finished, so that
-   * nothing stays half open.
-   *
-   * @param close by default calls its `close`, if it has one.
-   * @param abandon what can be done at once, without waiting, when the process is forced to exit.
-   * @throws PipelineError `aborted` if a signal has come.
-   */
-  open<T>(
-    step: () => Promise<T>,
-    close?: (opened: T) => Promise<unknown>,
-    abandon?: (opened: T) => void,
-  ): Promise<T>;
-  /** Ignores Ctrl-C while a child process runs: the terminal sends it to both. */
-  ignoringInterrupts<T>(work: () => Promise<T>): Promise<T>;
-  /** Closes everything, the last opened first. Safe to call again. @returns the errors of what did not close. */
-  close(): Promise<string[]>;
-  /** Lets go of everything without waiting, after an uncaught error. */
-  abandon(): void;
-}
+export type Lifecycle = ReturnType<typeof createLifecycle>;
 
 /** The parts of `process` that a lifecycle uses. */
 interface Host {
@@ -55,7 +29,7 @@ const closeOpened = async (opened: unknown): Promise<unknown> =>
   (opened as { close?: () => unknown } | null | undefined)?.close?.();
 
 /** Listens for signals from now on; nothing else in `eod` does. */
-export function createLifecycle(host: Host = process): Lifecycle {
+export function createLifecycle(host: Host = process) {
   const abort = new AbortController();
   const stack: Opened[] = [];
   let received: StopSignal | null = null;
@@ -93,10 +67,25 @@ export function createLifecycle(host: Host = process): Lifecycle {
   });
 
   return {
+    /** Aborted by the first Ctrl-C (SIGINT), SIGTERM or SIGHUP. */
     signal: abort.signal,
+    /** Resolves when `signal` is aborted. */
     stopped,
+    /** The exit code if a signal has come, else null. */
     cutShort: () => (received === null ? null : EXIT_CODES[received]),
-    async open(step, close = closeOpened, abandonOpened) {
+    /**
+     * Opens something and remembers how to close it. If a signal comes meanwhile, the step is still finished, so that
+     * nothing stays half open.
+     *
+     * @param close by default calls its `close`, if it has one.
+     * @param abandonOpened what can be done at once, without waiting, when the process is forced to exit.
+     * @throws PipelineError `aborted` if a signal has come.
+     */
+    async open<T>(
+      step: () => Promise<T>,
+      close: (opened: T) => Promise<unknown> = closeOpened,
+      abandonOpened?: (opened: T) => void,
+    ): Promise<T> {
       throwIfStopped(abort.signal);
       opening += 1;
       try {
@@ -112,7 +101,8 @@ export function createLifecycle(host: Host = process): Lifecycle {
         throwIfStopped(abort.signal);
       }
     },
-    async ignoringInterrupts(work) {
+    /** Ignores Ctrl-C while a child process runs: the terminal sends it to both. */
+    async ignoringInterrupts<T>(work: () => Promise<T>): Promise<T> {
       ignoring += 1;
       try {
         return await work();
@@ -120,13 +110,15 @@ export function createLifecycle(host: Host = process): Lifecycle {
         ignoring -= 1;
       }
     },
-    async close() {
+    /** Closes everything, the last opened first. Safe to call again. @returns the errors of what did not close. */
+    async close(): Promise<string[]> {
       const problems: string[] = [];
       for (let opened = stack.pop(); opened !== undefined; opened = stack.pop()) {
         await opened.close().catch((error) => problems.push(messageOf(error)));
       }
       return problems;
     },
+    /** Lets go of everything without waiting, after an uncaught error. */
     abandon,
   };
 }

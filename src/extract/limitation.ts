@@ -6,30 +6,7 @@ import { createDatetimeReader } from './times.ts';
 export type Allowance = number | 'unlimited' | null;
 
 /** What the key may do, as far as the service says. */
-export interface Limitation {
-  readonly callsPerHour: Allowance;
-  readonly callsPerMonth: Allowance;
-  /** In a unit that nobody has documented. */
-  readonly bandwidthPerHour: Allowance;
-  readonly bandwidthPerMonth: Allowance;
-  /** When the key expires, in ISO 8601; null if no date is stated. */
-  readonly expiresAt: string | null;
-  readonly isEnabled: boolean | null;
-  /** The exchanges that the key may request; null if they are not listed. */
-  readonly exchanges: readonly AllowedExchange[] | null;
-  /** The operations that are listed, and whether the key may call each; null if they are not listed. */
-  readonly operations: readonly AllowedOperation[] | null;
-}
-
-interface AllowedExchange {
-  readonly name: string;
-  readonly instruments: Allowance;
-}
-
-interface AllowedOperation {
-  readonly name: string;
-  readonly isEnabled: boolean;
-}
+export type Limitation = NonNullable<ReturnType<typeof parseLimitation>>;
 
 type Members = ReadonlyMap<string, unknown>;
 
@@ -43,7 +20,7 @@ const MAX_NAME = 100;
  *
  * @returns null if the response holds none of them.
  */
-export function parseLimitation(text: string, zone: string): Limitation | null {
+export function parseLimitation(text: string, zone: string) {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -52,17 +29,21 @@ export function parseLimitation(text: string, zone: string): Limitation | null {
   }
   const members = membersOf(json);
   const member = (name: string) => members.get(name);
-  const limitation: Limitation = {
+  const limitation = {
     callsPerHour: allowance(member('allowedcallsperhour')),
     callsPerMonth: allowance(member('allowedcallspermonth')),
+    /** In a unit that nobody has documented. */
     bandwidthPerHour: allowance(member('allowedbandwidthperhour')),
     bandwidthPerMonth: allowance(member('allowedbandwidthpermonth')),
+    /** When the key expires, in ISO 8601; null if no date is stated. */
     expiresAt: moment(member('expirationdate'), zone),
     isEnabled: flag(member('enabled')),
+    /** The exchanges that the key may request; null if they are not listed. */
     exchanges: listOf(member('allowedexchanges'), 'exchangename', (name, entry) => ({
       name,
       instruments: allowance(entry.get('allowedinstruments')),
     })),
+    /** The operations that are listed, and whether the key may call each; null if they are not listed. */
     operations: listOf(member('allowedfunctions'), 'functionname', (name, entry) => ({
       name,
       // A list of what is allowed needs no flags.

@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { type Calendar, loadCalendar } from '../calendar/calendar.ts';
 import { type Day, dayEnd } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
-import type { BrokenFile } from '../operations/declared.ts';
 import { allOperations } from '../operations/registry.ts';
 import { DEFAULT_BEHAVIOUR, DEFAULT_SETTINGS, type SandboxOptions } from './behaviour.ts';
 import { bhavcopy, findBhavcopies, realBhavcopy } from './datasets/bhavcopy.ts';
@@ -12,10 +11,8 @@ import { classification, pledge } from './datasets/company-responses.ts';
 import { actionDataSets, categories, corporateActions } from './datasets/corporate-action-responses.ts';
 import { marketActivity } from './datasets/market-activity.ts';
 import { ratioDataSets } from './datasets/ratios.ts';
-import type { SandboxStats } from './http/key-access.ts';
 import { Responder } from './http/sandbox-server.ts';
 import { Market, ZONE } from './market/market.ts';
-import type { Split } from './market/splits.ts';
 import type { OperationDataSets } from './response/dataset.ts';
 import { readSavedResponses } from './saved-responses.ts';
 
@@ -27,20 +24,7 @@ export type { Split } from './market/splits.ts';
 export { parseFault } from './notations.ts';
 export type { SavedResponse } from './saved-responses.ts';
 
-export interface Sandbox {
-  /** Base URL, without a slash at its end. */
-  readonly url: string;
-  readonly port: number;
-  /** The declarations that are left out, because they cannot be used. */
-  readonly broken: readonly BrokenFile[];
-  /** Stops at once; open requests are cut off. */
-  close(): Promise<void>;
-  stats(): SandboxStats;
-  /** The newest day whose data is published by now. */
-  publishedUntil(): Day;
-  /** Splits and consolidations with an ex-date in a range of days; none without the option `splits`. */
-  splits(from: Day, to: Day): Split[];
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /** A key to show and to use where any will do. It is no word, so hiding it hides nothing else of a text. */
 export const EXAMPLE_KEY = 'demo-key-1234';
@@ -63,7 +47,7 @@ function dataSetsFor(dataDir: string | undefined): ReadonlyMap<string, Operation
  *
  * @throws PipelineError `usage` if the port is in use, or a file of `dataDir` cannot be read.
  */
-export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+export async function startSandbox(options: SandboxOptions = {}) {
   const { port, host, clock, instrumentsPerExchange, revision } = {
     ...DEFAULT_SETTINGS,
     ...options,
@@ -108,12 +92,17 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     await closed;
   };
   return {
+    /** Base URL, without a slash at its end. */
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
+    /** The declarations that are left out, because they cannot be used. */
     broken: declared.broken,
     stats: () => responder.requests.stats(),
+    /** The newest day whose data is published by now. */
     publishedUntil: () => market.publishedUntil(),
-    splits: (from, to) => market.splits?.between(from, to) ?? [],
+    /** Splits and consolidations with an ex-date in a range of days; none without the option `splits`. */
+    splits: (from: Day, to: Day) => market.splits?.between(from, to) ?? [],
+    /** Stops at once; open requests are cut off. */
     close() {
       closing ??= close();
       return closing;

@@ -5,7 +5,7 @@ import type { FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
-import type { Row, TableDefinition } from '../../operations/table.ts';
+import type { Row } from '../../operations/table.ts';
 import { JoinedRows } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import type { Reject } from '../types.ts';
@@ -22,40 +22,7 @@ interface FileContent {
 }
 
 /** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like a response. */
-export interface FileSession {
-  readonly format: FileFormat['name'];
-  /** Of its format among those of sessions; null for a list. */
-  readonly rank: number | null;
-  /** The data set that its rows are records of. */
-  readonly dataSet: string;
-  readonly exchange: string;
-  /** The session, or the first day of a list. */
-  readonly day: string;
-  /** The same session, or the last day of a list. */
-  readonly to: string;
-  readonly rows: Rows;
-  /** What its rows have for another table. */
-  readonly also: { readonly table: TableDefinition; readonly rows: Rows } | null;
-  readonly rejects: readonly Reject[];
-  /** True if this is everything that the exchange traded on that day. */
-  readonly complete: boolean;
-  /** How many of its rejects have the cells of several rows, of which it is not known where one ends. */
-  readonly joined: number;
-  /** True if its symbols are scrip codes, because the file has no tickers. */
-  readonly withoutTickers: boolean;
-  /** Columns that the file lacks: their stored values are kept. */
-  readonly unknown: readonly string[];
-  /** Columns that the file rounds: a stored value that differs by less than this is kept. */
-  readonly rounded: Readonly<Record<string, number>>;
-  /** Columns that it may leave blank although there is a value: then the stored value is kept. */
-  readonly sometimesBlank: readonly string[];
-  /** How many lines of the file are about nothing that is stored, and were skipped. */
-  readonly passedOver: number;
-  /** Problems of the file that are not fatal. */
-  readonly warnings: readonly string[];
-  /** The same object for all sessions of a file; `readCsvFile` of its name and bytes returns the same sessions. */
-  readonly content: FileContent;
-}
+export type FileSession = ReturnType<typeof sessionsOf>[number];
 
 /** More rows are not looked for on one line. */
 const MOST_JOINED = 8;
@@ -199,8 +166,13 @@ function addRow(byDay: Map<string, Row[]>, { row, day }: { readonly row: Row; re
 function sessionsOf(
   exchange: string,
   { byDay, alsoByDay, rejects, joined }: Group,
-  file: Pick<FileSession, 'content' | 'warnings' | 'passedOver'> & { readonly columns: FileColumns },
-): FileSession[] {
+  file: {
+    readonly columns: FileColumns;
+    readonly content: FileContent;
+    readonly warnings: readonly string[];
+    readonly passedOver: number;
+  },
+) {
   const { columns, content, warnings, passedOver } = file;
   const { format, dataSet } = columns;
   const days = [...byDay].sort(([, a], [, b]) => b.length - a.length);
@@ -218,25 +190,39 @@ function sessionsOf(
   const named = format.bySession ? `${content.name} of ${parts[0]?.day}` : content.name;
   return parts.map(({ day, to, rows }, at) => ({
     format: format.name,
+    /** Of its format among those of sessions; null for a list. */
     rank: format.bySession ? format.rank : null,
+    /** The data set that its rows are records of. */
     dataSet: dataSet.name,
     exchange,
+    /** The session, or the first day of a list. */
     day,
+    /** The same session, or the last day of a list. */
     to,
     rows,
+    /** What its rows have for another table. */
     also:
       format.also === undefined || columns.also === null
         ? null
         : { table: dataSetNamed(format.also.dataSet).shapes[0].table, rows: alsoByDay.get(day) ?? [] },
+    /** Problems of the file that are not fatal. */
     warnings: at === 0 ? [...warnings.map((one) => `${named}: ${one}`), ...skipped] : [],
+    /** How many lines of the file are about nothing that is stored, and were skipped. */
     passedOver: at === 0 ? passedOver : 0,
+    /** The same object for all sessions of a file; `readCsvFile` of its name and bytes returns the same sessions. */
     content,
     rejects: at === 0 ? rejects : [],
+    /** True if this is everything that the exchange traded on that day. */
     complete: format.complete && days.length === 1 && joined === 0,
+    /** How many of its rejects have the cells of several rows, of which it is not known where one ends. */
     joined: at === 0 ? joined : 0,
+    /** True if its symbols are scrip codes, because the file has no tickers. */
     withoutTickers: format.withoutTickers,
+    /** Columns that the file lacks: their stored values are kept. */
     unknown: columns.unknown(dataSet.shapes[0].table.fields),
+    /** Columns that the file rounds: a stored value that differs by less than this is kept. */
     rounded: roundedIn(format, dataSet),
+    /** Columns that it may leave blank although there is a value: then the stored value is kept. */
     sometimesBlank: format.sometimesBlank,
   }));
 }
