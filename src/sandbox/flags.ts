@@ -7,38 +7,34 @@ import {
   SETTINGS,
 } from './behaviour.ts';
 
-/** A flag of `eod sandbox`. */
-export interface SandboxFlag {
-  /** As on the command line, e.g. `--casing <how>`; `--no-gzip` switches something off. */
-  readonly flag: string;
-  readonly description: string;
-  readonly default?: string;
-  /** The known words, where there are such. */
-  readonly words?: readonly string[] | undefined;
-  /** May be given several times. */
-  readonly repeatable?: boolean;
-  /** @throws PipelineError `usage` for an invalid value. */
-  parse(value: string): Partial<SandboxOptions>;
+/** What was typed for flags, by their names as command line libraries have them: `--calls-per-hour` → `callsPerHour`. */
+type Typed = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+
+/** The name of a flag among parsed options: `--no-gzip` → `gzip`. */
+function optionName(flag: string): string {
+  const long = flag.split(' ')[0]?.replace(/^--(no-)?/, '') ?? '';
+  return long.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-const points: readonly (readonly [string, Point<unknown>])[] = Object.entries(POINTS);
-
-/** What a flag says of all points that have it. */
-function readFlag(flag: string, value: string): Partial<Behaviour> {
-  return Object.fromEntries(
-    points.flatMap(([name, point]) => (point.flag === flag ? [[name, point.read(value)]] : [])),
+/** The values of those points whose flags are given. @throws PipelineError `usage` for an invalid one. */
+const valuesOf = (points: Readonly<Record<string, Point<unknown>>>, typed: Typed) =>
+  Object.fromEntries(
+    Object.entries(points).flatMap(([name, { flag, read, repeatable }]) => {
+      const texts = [typed[optionName(flag)] ?? []].flat().map(String);
+      if (texts[0] === undefined) return [];
+      return [[name, repeatable === true ? texts.flatMap(read) : read(texts[0])]];
+    }),
   );
-}
 
 /**
  * Every point that the service's documentation leaves open, with the reading that the sandbox does not take by default
  * and the flag of `eod sandbox` for this reading alone. The table of ARCHITECTURE.md is made from it.
  */
-export const OPEN_POINTS = points.flatMap(([name, { flag, open }]) => {
+export const OPEN_POINTS = Object.entries<Point<unknown>>(POINTS).flatMap(([name, { flag, open }]) => {
   if (open === undefined) return [];
   const { point, handled, setting, other } = open;
   const typed = other === undefined ? flag : flag.replace(/<.*>/, other);
-  const behaviour = readFlag(flag, other ?? 'true');
+  const behaviour: Partial<Behaviour> = valuesOf(POINTS, { [optionName(flag)]: other ?? true });
   return [{ name: name as OpenPointName, flag: typed, open: point, handled, setting, behaviour }];
 });
 
@@ -48,57 +44,20 @@ export const CONTRARY: Partial<Behaviour> = OPEN_POINTS.reduce(
   {},
 );
 
-function flagOf(
-  { flag, description, fallback, words, repeatable = false }: Point<unknown>,
-  parse: SandboxFlag['parse'],
-): SandboxFlag {
-  const isShown = typeof fallback === 'string' || typeof fallback === 'number';
-  return { flag, description, words, repeatable, parse, ...(isShown ? { default: `${fallback}` } : {}) };
-}
-
 /** Every flag of `eod sandbox`, in the order of its help. */
-export const sandboxFlags: readonly SandboxFlag[] = [
-  // Before all others, so that each of them can take a point back.
+export const sandboxFlags: readonly Omit<Point<unknown>, 'read'>[] = [
   {
     flag: '--contrary',
     description:
       'take the other reading of every point that the documentation of the service leaves open; --short-numbers and --spaced-keys show only with --shapes sample besides',
-    parse: (value) => ({ behaviour: value === 'true' ? CONTRARY : {} }),
+    fallback: false,
   },
-  ...Object.entries<Point<unknown>>(SETTINGS).map(([name, setting]) =>
-    flagOf(setting, (value) => ({ [name]: setting.read(value) })),
-  ),
-  ...points.flatMap(([, point]) =>
-    point.description === '' ? [] : [flagOf(point, (value) => ({ behaviour: readFlag(point.flag, value) }))],
-  ),
+  ...Object.values<Point<unknown>>(SETTINGS),
+  ...Object.values<Point<unknown>>(POINTS).filter(({ description }) => description !== ''),
 ];
 
-/** The name of a flag among parsed options: `--no-gzip` → `gzip`. */
-function optionName(flag: string): string {
-  const long = flag.split(' ')[0]?.replace(/^--(no-)?/, '') ?? '';
-  return long.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
-}
-
-function merge(options: SandboxOptions, more: Partial<SandboxOptions>): SandboxOptions {
-  const faults = [...(options.behaviour?.faults ?? []), ...(more.behaviour?.faults ?? [])];
-  const behaviour = { ...options.behaviour, ...more.behaviour, ...(faults.length > 0 ? { faults } : {}) };
-  return { ...options, ...more, behaviour };
-}
-
-/**
- * Makes options from parsed flags, which are named as by command line libraries (`--calls-per-hour` → `callsPerHour`).
- *
- * @throws PipelineError `usage` for an invalid value.
- */
-export function sandboxOptionsFromFlags(
-  values: Readonly<Record<string, string | boolean | readonly string[] | undefined>>,
-): SandboxOptions {
-  let options: SandboxOptions = {};
-  for (const flag of sandboxFlags) {
-    const value = values[optionName(flag.flag)];
-    if (value === undefined) continue;
-    const given = typeof value === 'object' ? value : [String(value)];
-    for (const one of given) options = merge(options, flag.parse(one));
-  }
-  return options;
+/** Makes options from parsed flags; each takes a point of `--contrary` back. @throws PipelineError `usage` */
+export function sandboxOptionsFromFlags(typed: Typed): SandboxOptions {
+  const contrary = typed.contrary === true ? CONTRARY : {};
+  return { ...valuesOf(SETTINGS, typed), behaviour: { ...contrary, ...valuesOf(POINTS, typed) } };
 }

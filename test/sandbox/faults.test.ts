@@ -153,8 +153,8 @@ describe('flags', () => {
   });
 
   test('defaults are values the flags themselves accept, and start a sandbox', async () => {
-    const named = sandboxFlags.flatMap(({ flag, default: value }) =>
-      value === undefined
+    const named = sandboxFlags.flatMap(({ flag, fallback }) =>
+      typeof fallback !== 'string' && typeof fallback !== 'number'
         ? []
         : [
             [
@@ -162,7 +162,7 @@ describe('flags', () => {
                 .split(' ')[0]
                 ?.slice(2)
                 .replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()) ?? '',
-              value,
+              String(fallback),
             ] as const,
           ],
     );

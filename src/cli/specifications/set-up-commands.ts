@@ -1,16 +1,17 @@
 import { Argument, Option } from 'commander';
-import type { SandboxFlag } from '../../sandbox/flags.ts';
+import type { sandboxFlags } from '../../sandbox/flags.ts';
 import { integerOption, jsonOption, repeatableOption, SHELLS } from '../options.ts';
 import type { Specification } from '../specification.ts';
 
 /** A fixed port, so that EOD_BASE_URL can stay the same. */
 const SANDBOX_PORT = '8090';
 
-function sandboxOption({ flag, description, default: fallback, repeatable, words }: SandboxFlag): Option {
+function sandboxOption(point: (typeof sandboxFlags)[number]): Option {
+  const { flag, description, fallback, repeatable, words } = point;
   const option = Object.assign(new Option(flag, description), { words });
   if (repeatable === true) option.argParser((value, before: string[] = []) => [...before, value]);
   const shown = option.long === '--port' ? SANDBOX_PORT : fallback;
-  return shown === undefined ? option : option.default(shown);
+  return typeof shown === 'string' || typeof shown === 'number' ? option.default(`${shown}`) : option;
 }
 
 /** `--no-reader` is a flag of its own: Commander would take it for the negation of `--reader`. */
