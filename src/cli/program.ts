@@ -291,13 +291,11 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
  * @returns the exit code.
  */
 export function explain(cli: Cli, error: unknown): number {
-  if (error instanceof CommanderError) {
-    // Help that was requested is no error; help about a command line without a command explains itself.
-    if (error.exitCode === 0) return EXIT.done;
-    if (error.code !== 'commander.help') logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
-    return EXIT.usage;
-  }
-  logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
+  const ofCommander = error instanceof CommanderError ? error : null;
+  // Help that was requested is no error; help about a command line without a command explains itself.
+  if (ofCommander?.exitCode === 0) return EXIT.done;
+  if (ofCommander?.code !== 'commander.help') logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
+  if (ofCommander !== null) return EXIT.usage;
   const redact = environmentRedactor(cli);
   const isUsage = error instanceof PipelineError && error.kind === 'usage';
   // A mistake of the user has no use for a stack trace, also with --verbose.

@@ -136,26 +136,28 @@ function readPlainRow(line: string, columns: Columns, width: number): object | n
   return record;
 }
 
-/** Reads a line with its end. Null if it has no cell. @throws PipelineError as `readCsv` does. */
-type RowReader = (line: string) => { readonly record: object; readonly cells: number } | null;
-
 /**
- * Makes a reader of single rows, each of which becomes the record that `readCsv` makes of it among the others, under a
- * header of these names, which differ.
+ * Makes a reader of single rows with their ends, each of which becomes the record that `readCsv` makes of it among the
+ * others, under a header of these names, which differ. It returns null for a row that is broken alone, or has no cell.
  */
-function createRowReader(names: readonly string[], lineEnd: '\n' | '\r\n'): RowReader {
+function createRowReader(names: readonly string[], lineEnd: '\n' | '\r\n') {
   const columns = distinctColumns(names);
   const width = names.length;
   // The parser looks for the line end anew at each byte of the first line, unless the line end is set.
   const options = { bom: false, record_delimiter: lineEnd } as const;
-  return (line) => {
+  return (line: string): { readonly record: object; readonly cells: number } | null => {
     const plain = line.includes('"') ? null : readPlainRow(line.slice(0, -lineEnd.length), columns, width);
     if (plain !== null) return { record: plain, cells: width };
-    const [row] = parseRows(Buffer.from(line), options);
-    if (row === undefined) return null;
-    const [spaced] = isLonger(row, width) ? parseRows(Buffer.from(markSpaces(line)), options) : [];
-    const joined = spaced === undefined ? row : joinedCells(spaced);
-    return { record: recordOf(row, joined, columns, width), cells: row.length };
+    try {
+      const [row] = parseRows(Buffer.from(line), options);
+      if (row === undefined) return null;
+      const [spaced] = isLonger(row, width) ? parseRows(Buffer.from(markSpaces(line)), options) : [];
+      const joined = spaced === undefined ? row : joinedCells(spaced);
+      return { record: recordOf(row, joined, columns, width), cells: row.length };
+    } catch (error) {
+      if (error instanceof PipelineError) return null;
+      throw error;
+    }
   };
 }
 
@@ -377,7 +379,7 @@ export function scanCsv(
     else {
       next = body.indexOf('\n', at) + 1;
       const row = body.toString('utf8', at, next);
-      const read = row.endsWith(separator) ? readAlone(readRow, row) : null;
+      const read = row.endsWith(separator) ? readRow(row) : null;
       if (read === null) return null;
       parsed += 1;
       if (parsed > MAX_UNEVEN_ROWS) return null;
@@ -416,14 +418,4 @@ function endOfBlankLine(body: Buffer, start: number, separator: '\n' | '\r\n'): 
   if (body[at] === CARRIAGE_RETURN) at += 1;
   else if (separator === '\r\n') return -1;
   return body[at] === LINE_FEED ? at + 1 : -1;
-}
-
-/** Null if it is broken alone, or no record. */
-function readAlone(readRow: RowReader, row: string): ReturnType<RowReader> {
-  try {
-    return readRow(row);
-  } catch (error) {
-    if (error instanceof PipelineError) return null;
-    throw error;
-  }
 }

@@ -42,6 +42,9 @@ export interface Found {
 
 type Need = keyof Found;
 
+/** An examination with what earlier checks have found. */
+export type With<Name extends Need> = Examination & Pick<Found, Name>;
+
 /** What one call to the source showed. */
 export interface CallMade {
   readonly source: Source;
@@ -147,7 +150,7 @@ const SEE_DATABASE = 'see the check of the database';
 export function row<const Name extends Need = never>(
   name: string,
   needs: readonly Name[],
-  run: (found: Examination & Pick<Found, Name>) => ReturnType<Row['run']>,
+  run: (found: With<Name>) => ReturnType<Row['run']>,
   remedy = SEE_DATABASE,
   limitMs = SHORT_MS,
 ): Row {

@@ -28,17 +28,15 @@ import { locationOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
 import {
   certainLead,
   type Examination,
-  type Found,
   failed,
   type Outcome,
   ok,
   type Row,
   row,
   skipped,
+  type With,
   warning,
 } from './check.ts';
-
-type With<Name extends keyof Found> = Examination & Pick<Found, Name>;
 
 /** Each query must return within this time. */
 const RESPONSE_MS = 8_000;

@@ -14,6 +14,7 @@ import {
   type Row,
   row,
   skipped,
+  type With,
   warning,
 } from './check.ts';
 
@@ -54,7 +55,7 @@ async function redisCheck(found: Examination, url: string): Promise<Outcome> {
 }
 
 /** Checks whether the queue has a job for every window that is to be requested. */
-async function queueJobsCheck({ tables: db, config }: Examination & Pick<Found, 'tables'>): Promise<Outcome> {
+async function queueJobsCheck({ tables: db, config }: With<'tables'>): Promise<Outcome> {
   const runs = await runningRuns(db.drizzle);
   if (runs.length === 0) return ok('no run is under way');
   const queues = await openQueues({ db, config, log: createLog({ ...config, EOD_LOG_LEVEL: 'silent' }) });

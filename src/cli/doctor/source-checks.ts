@@ -20,18 +20,16 @@ import {
   type CallMade,
   certainLead,
   type Examination,
-  type Found,
   failed,
   type Outcome,
   ok,
   type Row,
   row,
   skipped,
+  type With,
   warning,
 } from './check.ts';
 import { keyReport, limitationChecks } from './limitation-checks.ts';
-
-type WithTables = Examination & Pick<Found, 'tables'>;
 
 /** The operation with the shortest response: a few figures about one session. */
 const CHEAPEST = 'GetTotalTradeHighlights';
@@ -79,9 +77,7 @@ async function checkSource(found: Examination): Promise<Outcome> {
  * Requests the limits of the key, with another call of the hour's budget, and checks them. One line reports a service
  * that does not state them.
  */
-async function checkKeyReport(
-  found: Examination & Pick<Found, 'acceptedKey'>,
-): Promise<Outcome | readonly Outcome[]> {
+async function checkKeyReport(found: With<'acceptedKey'>): Promise<Outcome | readonly Outcome[]> {
   const { cli, config, calendar, acceptedKey: source, tables: db = null } = found;
   const callLimit = await countedCall(cli, config, db);
   if (callLimit === null) return skipped(USED_UP);
@@ -133,42 +129,35 @@ function sourceCheck({ error, ms, counted, trialDay }: CallMade): Outcome {
   if (error === null) return ok(`it sent ${CHEAPEST} in ${count(ms)} ms (${budget})`);
   const kind = error instanceof PipelineError ? error.kind : 'internal';
   const found = `${kind}: ${messageOf(error)} (${budget})`;
-  switch (kind) {
-    case 'wrong_address':
-    case 'network':
-    case 'timeout':
-      return failed(
-        found,
-        'check EOD_BASE_URL, the network, the TLS certificate, and a firewall or proxy on the way (HTTPS_PROXY, NO_PROXY); a proxy must allow CONNECT to the port',
-      );
-    case 'http_status':
-      return failed(
-        found,
-        'check the path in EOD_BASE_URL; a status of 5xx is the service itself, try again later',
-      );
-    case 'credential':
-      return ok(`it responds, in ${count(ms)} ms (${budget})`);
-    case 'hourly_quota':
-    case 'monthly_quota':
-      return warning(
-        found,
-        'wait until the quota is renewed; EOD_CALLS_PER_HOUR should be what the key is granted',
-      );
-    case 'operation_blocked':
-    case 'exchange_blocked':
-    case 'instrument_blocked':
-      return warning(found, `ask the service for access, if you need ${CHEAPEST}; others may work`);
-    case 'not_ready':
-      return ok(`it responds: ${found}`);
-    default:
-      return warning(
-        found,
-        'check EOD_BASE_URL, EOD_FORMAT and EOD_DATE_DIALECT: the response has no known form',
-      );
-  }
+  if (kind === 'credential') return ok(`it responds, in ${count(ms)} ms (${budget})`);
+  if (kind === 'not_ready') return ok(`it responds: ${found}`);
+  const [state, remedy] = FAILURES[kind] ?? [warning, UNKNOWN_FORM];
+  return state(found, remedy);
 }
 
-function checkKey(found: Examination & Pick<Found, 'call'>): Outcome {
+const UNREACHABLE =
+  'check EOD_BASE_URL, the network, the TLS certificate, and a firewall or proxy on the way (HTTPS_PROXY, NO_PROXY); a proxy must allow CONNECT to the port';
+const USED = 'wait until the quota is renewed; EOD_CALLS_PER_HOUR should be what the key is granted';
+const NO_RIGHT = `ask the service for access, if you need ${CHEAPEST}; others may work`;
+const UNKNOWN_FORM = 'check EOD_BASE_URL, EOD_FORMAT and EOD_DATE_DIALECT: the response has no known form';
+
+/** What a failure of the call means for the pipeline, and what to do about it, by its kind. */
+const FAILURES: Readonly<Record<string, readonly [state: typeof failed, remedy: string]>> = {
+  wrong_address: [failed, UNREACHABLE],
+  network: [failed, UNREACHABLE],
+  timeout: [failed, UNREACHABLE],
+  http_status: [
+    failed,
+    'check the path in EOD_BASE_URL; a status of 5xx is the service itself, try again later',
+  ],
+  hourly_quota: [warning, USED],
+  monthly_quota: [warning, USED],
+  operation_blocked: [warning, NO_RIGHT],
+  exchange_blocked: [warning, NO_RIGHT],
+  instrument_blocked: [warning, NO_RIGHT],
+};
+
+function checkKey(found: With<'call'>): Outcome {
   const check = keyCheck(found.call);
   if (check.state === 'ok') found.acceptedKey = found.call.source;
   return check;
@@ -221,7 +210,7 @@ function clockCheck({ call: made, server, config }: Examination): Outcome {
 }
 
 /** Checks that responses are requested in the format of the newest kept one: the source prints digits by format. */
-async function formatCheck({ config, tables: db }: WithTables): Promise<Outcome> {
+async function formatCheck({ config, tables: db }: With<'tables'>): Promise<Outcome> {
   const [newest] = await newestResponses(db.drizzle, null, 1);
   const response = newest === undefined ? null : await readKeptResponse(db.drizzle, newest);
   if (response === null) return skipped('no response is kept to compare with');
@@ -242,7 +231,7 @@ function formatOf(text: string): 'Json' | 'Xml' | 'Csv' {
 }
 
 /** Checks how many of the hour's calls are left, as counted in the database. */
-async function quotaCheck({ config, tables: db }: WithTables): Promise<Outcome> {
+async function quotaCheck({ config, tables: db }: With<'tables'>): Promise<Outcome> {
   if (config.EOD_ACCESS_KEY === undefined) return skipped('EOD_ACCESS_KEY is not set');
   const callLimit = callLimitOf(config, systemClock);
   const hour = await readHour(db.drizzle, callLimit);
@@ -267,7 +256,7 @@ async function quotaCheck({ config, tables: db }: WithTables): Promise<Outcome> 
 }
 
 /** Checks whether Postgres stores the responses that workers have. */
-async function storageCheck({ config, tables: db }: WithTables): Promise<Outcome> {
+async function storageCheck({ config, tables: db }: With<'tables'>): Promise<Outcome> {
   const found = cannotStoreText(await readWorkers(db.drizzle), config.EOD_TIMEZONE);
   return found === null
     ? ok('no worker has a response that Postgres does not store')

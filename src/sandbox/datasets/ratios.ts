@@ -72,31 +72,33 @@ type PriceField = 'eodClosePrice' | 'currentPrice';
 
 interface Wanted {
   readonly day: Day;
-  readonly quarter: Quarter;
-  readonly price: PriceField;
+  /** By default the newest that is reported on that day. */
+  readonly quarter?: Quarter;
+  readonly price?: PriceField;
   /** Whether the record has a stock price, as GetFinancialRatios declares. */
-  readonly stockPrice: boolean;
+  readonly stockPrice?: boolean;
 }
 
 function ratioRecord(market: Market, query: Query, wanted: Wanted): SourceRecord[] {
+  const { day, quarter = newestReportedQuarter(day), price: field = 'eodClosePrice' } = wanted;
   const path = market.path(query.exchange);
   const at = market.find(query.exchange, query.instruments[0] ?? '');
-  const session = path.sessionAt(wanted.day);
+  const session = path.sessionAt(day);
   const company = at === null ? null : (path.instruments[at]?.company ?? null);
   const close = at === null ? 0 : path.close(at, session);
   if (at === null || company === null || close === 0) return [];
-  const found = figures(company, query.options.natureOfReport ?? 'Standalone', wanted.quarter);
+  const found = figures(company, query.options.natureOfReport ?? 'Standalone', quarter);
   const price = rupees(close);
   const marketCap = price * found.shares;
   const year = market.yearRange(query.exchange, at, session);
   return [
     {
-      year: wanted.quarter.year,
-      lastQ: wanted.quarter.code,
+      year: quarter.year,
+      lastQ: quarter.code,
       marketCap: round2(marketCap / 1e7),
-      eodClosePrice: wanted.price === 'eodClosePrice' ? price : undefined,
-      currentPrice: wanted.price === 'currentPrice' ? price : undefined,
-      stockPrice: wanted.stockPrice ? price : undefined,
+      eodClosePrice: field === 'eodClosePrice' ? price : undefined,
+      currentPrice: field === 'currentPrice' ? price : undefined,
+      stockPrice: wanted.stockPrice === true ? price : undefined,
       week52High: rupees(year.high),
       week52Low: rupees(year.low),
       eps: found.eps,
@@ -119,25 +121,14 @@ function ratioRecord(market: Market, query: Query, wanted: Wanted): SourceRecord
 
 /** Ratios of a day; none if it has no published session. */
 function endOfDay(market: Market, query: Query, day: Day): SourceRecord[] {
-  if (market.sessions(query.exchange, day, day).length === 0) return [];
-  return ratioRecord(market, query, {
-    day,
-    quarter: newestReportedQuarter(day),
-    price: 'eodClosePrice',
-    stockPrice: false,
-  });
+  return market.sessions(query.exchange, day, day).length === 0 ? [] : ratioRecord(market, query, { day });
 }
 
 /** Ratios of the newest published session. */
 function current(market: Market, query: Query, price: PriceField): SourceRecord[] {
   const day = market.latestSession(query.exchange);
-  if (day === null) return [];
-  return ratioRecord(market, query, {
-    day,
-    quarter: newestReportedQuarter(day),
-    price,
-    stockPrice: price === 'eodClosePrice',
-  });
+  const stockPrice = price === 'eodClosePrice';
+  return day === null ? [] : ratioRecord(market, query, { day, price, stockPrice });
 }
 
 /** Ratios of a quarter at the price of its last session; none before its results are published. */
@@ -148,9 +139,7 @@ function quarterly(market: Market, query: Query): SourceRecord[] {
   const end = endOf(quarter);
   if (end > endOf(newest)) return [];
   const [day] = market.sessions(query.exchange, addDays(end, -20), end).slice(-1);
-  return day === undefined
-    ? []
-    : ratioRecord(market, query, { day, quarter, price: 'eodClosePrice', stockPrice: true });
+  return day === undefined ? [] : ratioRecord(market, query, { day, quarter, stockPrice: true });
 }
 
 function ratios(market: Market, query: Query): SourceRecord[] {
