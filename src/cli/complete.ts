@@ -2,7 +2,7 @@ import type { Argument, Option } from 'commander';
 import { EXCHANGES } from '../core/exchanges.ts';
 import { dataSets, operations, tables } from '../operations/registry.ts';
 import type { WordsOption } from './options.ts';
-import type { Specification } from './specification.ts';
+import { optionsOf, type Specification } from './specification.ts';
 
 const operationNames = operations.map(({ name }) => name);
 const dataSetNames = dataSets.map(({ name }) => name);
@@ -74,8 +74,8 @@ export async function offersFor(
   }
   if (command === undefined) return [];
   if (isHelp) return matchingLines(namesOf(command.verbs ?? []), '', typed);
-  const { options = [], args = [], verbs = [] } = verb ?? command;
-  const known = [...(typeof options === 'function' ? await options() : options), ...globals];
+  const { args = [], verbs = [] } = verb ?? command;
+  const known = [...(await optionsOf(verb ?? command)), ...globals];
   const value = valueAt(before, typed);
   const option = known.find(({ long }) => long === value.flag);
   if (option !== undefined && (option.required || option.optional)) {

@@ -19,6 +19,8 @@ export interface Specification {
   readonly args?: readonly Argument[];
   /** A function if they depend on much that other commands need not load. */
   readonly options?: readonly Option[] | (() => Promise<readonly Option[]>);
+  /** The kind of document that `--json` prints, if that is not obvious; false for what prints none. */
+  readonly json?: string | false;
   readonly examples?: readonly string[];
   /** If it lists something: then `run` lists, without an id among its arguments unless `show` is missing. */
   readonly list?: ListGrammar;
@@ -50,16 +52,22 @@ export function numbered(noun: string, show: Load): ListGrammar {
   };
 }
 
+/** The options of a command, of which the last is `--json`. */
+export async function optionsOf({ options = [], json, run }: Specification): Promise<readonly Option[]> {
+  const own = typeof options === 'function' ? await options() : options;
+  return json === false || run === undefined ? own : [...own, jsonOption(json)];
+}
+
 /** Gives a command what its specification says. */
 export async function specify(command: Command, specification: Specification, cli: Cli): Promise<void> {
-  const { args = [], options = [], list, verbs = [], rewrite, run } = specification;
+  const { args = [], list, verbs = [], rewrite, run } = specification;
   const own = list === undefined ? command : listOf(command, list);
   if (rewrite !== undefined) {
     const parseOptions = command.parseOptions.bind(command);
     command.parseOptions = (typed) => parseOptions(rewrite(typed));
   }
   for (const argument of args) own.addArgument(argument);
-  for (const option of typeof options === 'function' ? await options() : options) own.addOption(option);
+  for (const option of await optionsOf(specification)) own.addOption(option);
   if (specification.examples !== undefined) command.addHelpText('after', examples(specification.examples));
   const call = async (load: Load, [first, second, third]: readonly unknown[]) => {
     await (await load())(cli, first as never, second as never, third as never);

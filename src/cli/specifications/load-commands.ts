@@ -3,7 +3,6 @@ import {
   detachOption,
   dryRunOption,
   exampleDays,
-  jsonOption,
   ROLES,
   rangeOptions,
   repeatableOption,
@@ -19,10 +18,7 @@ export const loadCommands: readonly Specification[] = [
     name: 'demo',
     summary:
       'Load the last 5 sessions of all operations from the sandbox into a private Postgres, and show them.',
-    options: [
-      new Option('--keep', 'afterwards, keep Postgres and the sandbox running until Ctrl-C'),
-      jsonOption(),
-    ],
+    options: [new Option('--keep', 'afterwards, keep Postgres and the sandbox running until Ctrl-C')],
     examples: ['eod demo', 'eod demo --keep', 'eod --demo status'],
     run: async () => (await import('../run-demo.ts')).demo,
   },
@@ -39,6 +35,7 @@ export const loadCommands: readonly Specification[] = [
       ).default(ROLES, `"${ROLES.join(',')}"`),
     ],
     examples: ['eod up', 'eod up --roles worker'],
+    json: false,
     run: async () => (await import('../commands/up.ts')).up,
   },
   {
@@ -51,7 +48,6 @@ export const loadCommands: readonly Specification[] = [
         'the night to plan for: YYYY-MM-DD, today or yesterday (default: the last one whose data is due)',
       ),
       dryRunOption(),
-      jsonOption(),
     ],
     examples: ['eod nightly', 'eod nightly --dry-run', `eod nightly --date ${to} --json`],
     run: async () => (await import('../commands/nightly.ts')).nightly,
@@ -84,7 +80,6 @@ export const loadCommands: readonly Specification[] = [
       ),
       dryRunOption(),
       detachOption(),
-      jsonOption(),
       ...(await import('../parse-request.ts')).requestOptions(),
     ],
     examples: [
@@ -108,7 +103,6 @@ export const loadCommands: readonly Specification[] = [
     options: [
       new Option('--force', 'also read files that were imported before'),
       new Option('--strict', 'fail if a file has an unknown form, also where others are imported'),
-      jsonOption(),
     ],
     examples: [
       'eod import downloads/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv.zip',

@@ -10,7 +10,6 @@ import {
   FORMATS,
   idArgument,
   integerOption,
-  jsonOption,
   LISTED,
   limitOption,
   parseDuration,
@@ -31,7 +30,6 @@ const gapScope: Pick<Specification, 'args'> & { readonly options: readonly Optio
       to: 'last day (default: the last published session; without requests, the last imported)',
     }),
     exchangeOption(),
-    jsonOption(),
   ],
 };
 
@@ -54,7 +52,6 @@ export const lookCommands: readonly Specification[] = [
   {
     name: 'status',
     summary: 'Show what is loaded, what is missing, what was rejected, and what is being worked on.',
-    options: [jsonOption()],
     examples: ['eod status', 'eod status --json'],
     run: async () => (await import('../commands/status.ts')).showStatus,
   },
@@ -63,7 +60,8 @@ export const lookCommands: readonly Specification[] = [
     summary:
       'List the newest runs; with a number, show that run and the windows that failed. The verbs continue a run or cancel it.',
     args: [new Argument('[id]', 'number of a run, to show that one')],
-    options: [limitOption(20), jsonOption('a list of runs')],
+    options: [limitOption(20)],
+    json: 'a list of runs',
     examples: ['eod runs', 'eod runs 12', 'eod runs --limit 100 --json', 'eod runs resume 12'],
     list: numbered('run', async () => (await import('../commands/runs-command.ts')).showRun),
     run: async () => (await import('../commands/runs-command.ts')).listRuns,
@@ -72,7 +70,6 @@ export const lookCommands: readonly Specification[] = [
         name: 'resume',
         summary: 'Continue a run: what is left of a stopped one, or what failed.',
         args: [runId],
-        options: [jsonOption()],
         examples: ['eod runs resume 12'],
         run: async () => (await import('../commands/run-verbs.ts')).resume,
       },
@@ -80,7 +77,7 @@ export const lookCommands: readonly Specification[] = [
         name: 'cancel',
         summary: 'Cancel a run. What it has loaded stays; the rest is not requested.',
         args: [runId],
-        options: [yesOption(), jsonOption()],
+        options: [yesOption()],
         examples: ['eod runs cancel 12'],
         run: async () => (await import('../commands/run-verbs.ts')).cancel,
       },
@@ -125,7 +122,7 @@ export const lookCommands: readonly Specification[] = [
   {
     name: 'schedules',
     summary: 'Show when "eod up" runs each operation next.',
-    options: [jsonOption('a list of schedules')],
+    json: 'a list of schedules',
     examples: ['eod schedules'],
     run: async () => (await import('../commands/schedules.ts')).listSchedules,
   },
@@ -139,7 +136,6 @@ export const lookCommands: readonly Specification[] = [
         '--available',
         'also those that can be enabled: the catalogue, and your own (EOD_OPERATIONS_DIR)',
       ),
-      jsonOption(),
     ],
     examples: [
       'eod operations',
@@ -163,14 +159,12 @@ export const lookCommands: readonly Specification[] = [
         args: [
           new Argument('<names...>', 'operations of the catalogue, or of your own (EOD_OPERATIONS_DIR)'),
         ],
-        options: [jsonOption()],
         run: async () => (await import('../commands/change-operations.ts')).enable,
       },
       {
         name: 'disable',
         summary: 'Stop requesting operations. Their rows and history stay.',
         args: [new Argument('<names...>', 'operations that were enabled')],
-        options: [jsonOption()],
         run: async () => (await import('../commands/change-operations.ts')).disable,
       },
       {
@@ -188,16 +182,14 @@ export const lookCommands: readonly Specification[] = [
           new Option('--file', 'a file to import, also if its name could be that of an operation'),
           new Option('--print', 'print the declaration; else it is a new file in EOD_OPERATIONS_DIR'),
         ],
+        json: false,
         run: async () => (await import('../draft-operation.ts')).draftOperation,
       },
       {
         name: 'check',
         summary: 'Test declarations against their samples, without a database.',
         args: [new Argument('<files...>', 'modules that declare operations, or names of operations')],
-        options: [
-          new Option('--response <file>', 'read this saved response instead of the sample'),
-          jsonOption(),
-        ],
+        options: [new Option('--response <file>', 'read this saved response instead of the sample')],
         run: async () => (await import('../check-operations.ts')).checkOperations,
       },
     ],
@@ -208,13 +200,13 @@ export const lookCommands: readonly Specification[] = [
     args: [new Argument('<sql>', 'one SELECT or other reading statement; - reads it from stdin')],
     options: [
       new Option('--csv', 'print CSV with a header line'),
-      jsonOption('a list of objects; numbers keep all their digits'),
       limitOption(undefined, `rows to print at most (default: all; ${LISTED.asTable} in a table)`),
       integerOption('--timeout <seconds>', 'how long the statement may run', {
         least: 1,
         most: 86_400,
       }).default(300),
     ],
+    json: 'a list of objects; numbers keep all their digits',
     examples: [
       `eod query "${SHORT_EXAMPLES.few}"`,
       `eod query --csv "${SHORT_EXAMPLES.many}" > prices.csv`,
@@ -229,6 +221,7 @@ export const lookCommands: readonly Specification[] = [
     args: [new Argument('[args...]', 'arguments for psql, after --')],
     examples: ['eod psql', "eod psql -- -c '\\d+ market.bhavcopy_cm'", 'eod --demo psql'],
     rewrite: refuseOptionsOfPsql,
+    json: false,
     run: async () => (await import('../commands/psql.ts')).psql,
   },
   {
@@ -264,7 +257,6 @@ export const lookCommands: readonly Specification[] = [
         '--decimals',
         'write decimal numbers to Parquet as DECIMAL with all of their digits (default: as DOUBLE, which keeps 15)',
       ),
-      jsonOption(),
     ],
     examples: [
       'eod export prices_adjusted',
@@ -279,6 +271,7 @@ export const lookCommands: readonly Specification[] = [
     summary: 'Write the tables and views as sources of dbt: descriptions, keys, tests, freshness.',
     options: [new Option('--out <file>', 'the file to write, replaced if it exists (default: print it)')],
     examples: ['eod dbt --out models/sources.yml', 'eod dbt > models/sources.yml'],
+    json: false,
     run: async () => (await import('../commands/dbt.ts')).dbt,
   },
   {
@@ -299,7 +292,6 @@ export const lookCommands: readonly Specification[] = [
         undefined,
         `rows to list at most (default: ${LISTED.differences}; with --json ${LISTED.differencesAsJson}); the counts include all`,
       ),
-      jsonOption(),
     ],
     examples: [
       'eod diff --operation GetBhavCopyCM --between 12 15',
@@ -321,7 +313,6 @@ export const lookCommands: readonly Specification[] = [
         '--content',
         'also the digest of its values alone, which a rebuild from the responses has too',
       ),
-      jsonOption(),
     ],
     examples: ['eod state', `eod state --at ${to}T21:00:00+05:30 --json`, 'eod state --digest'],
     run: async () => (await import('../commands/state.ts')).showState,
@@ -339,7 +330,6 @@ export const lookCommands: readonly Specification[] = [
         '--timeout <time>',
         'give up after this long, e.g. 90s, 30m; 0: look once (default: 2h)',
       ).argParser((text) => parseDuration('--timeout', text)),
-      jsonOption(),
     ],
     examples: [`eod wait --night ${to} --timeout 3h`, 'eod wait --state 840 --timeout 0'],
     run: async () => (await import('../commands/wait.ts')).wait,
@@ -355,6 +345,7 @@ export const lookCommands: readonly Specification[] = [
       }),
     ],
     examples: ['eod web', 'eod web --port 8081', 'eod --demo web'],
+    json: false,
     run: async () => (await import('../commands/web-command.ts')).web,
   },
 ];

@@ -7,7 +7,6 @@ import {
   exchangeOption,
   idArgument,
   integerOption,
-  jsonOption,
   limitOption,
   optionalId,
   rangeOptions,
@@ -44,8 +43,8 @@ export const repairCommands: readonly Specification[] = [
       wordsOption('--kind <list>', `only these kinds: ${ISSUE_KINDS.join(', ')}`, ISSUE_KINDS, 'kind'),
       exchangeOption(),
       limitOption(50),
-      jsonOption('a list of issues'),
     ],
+    json: 'a list of issues',
     examples: ['eod issues', 'eod issues --kind withdrawal,suspicious', 'eod issues --exchange BSE --json'],
     run: async () => (await import('../commands/issues-command.ts')).listIssues,
   },
@@ -54,13 +53,8 @@ export const repairCommands: readonly Specification[] = [
     summary:
       'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
     args: [new Argument('[id]', 'number of a reject, to show the record as the source sent it')],
-    options: [
-      operationsOfRejects,
-      exchangeOption(),
-      ...days,
-      limitOption(50),
-      jsonOption('a list of rejects'),
-    ],
+    options: [operationsOfRejects, exchangeOption(), ...days, limitOption(50)],
+    json: 'a list of rejects',
     examples: ['eod rejects', 'eod rejects 17', 'eod rejects retry'],
     list: numbered('reject', async () => (await import('../commands/rejects-command.ts')).showReject),
     run: async () => (await import('../commands/rejects-command.ts')).listRejects,
@@ -68,7 +62,7 @@ export const repairCommands: readonly Specification[] = [
       {
         name: 'retry',
         summary: 'Read the rejected records again with the current code, and load those that pass now.',
-        options: [operationsOfRejects, exchangeOption(), ...days, jsonOption()],
+        options: [operationsOfRejects, exchangeOption(), ...days],
         run: async () => (await import('../commands/retry-rejects.ts')).retryRejects,
       },
       {
@@ -76,7 +70,7 @@ export const repairCommands: readonly Specification[] = [
         summary:
           'Accept that a record cannot be stored, so that it is no longer listed: one, or all that match. The same record stays accepted when it is sent again.',
         args: [optionalId('reject')],
-        options: [operationsOfRejects, exchangeOption(), ...days, jsonOption()],
+        options: [operationsOfRejects, exchangeOption(), ...days],
         examples: [
           'eod rejects accept 17',
           `eod rejects accept --operation bhavcopy_cm --from ${from} --to ${from}`,
@@ -89,7 +83,7 @@ export const repairCommands: readonly Specification[] = [
     name: 'withdrawals',
     summary: 'List withheld withdrawals: too many rows that the source no longer lists; accept them.',
     args: [new Argument('[id]', 'number of a withdrawal, to show all its rows')],
-    options: [limitOption(50), jsonOption()],
+    options: [limitOption(50)],
     examples: ['eod withdrawals', 'eod withdrawals 4', 'eod withdrawals accept 4'],
     list: numbered(
       'withdrawal',
@@ -101,7 +95,6 @@ export const repairCommands: readonly Specification[] = [
         name: 'accept',
         summary: 'Withdraw the rows of one: the source is right.',
         args: [idArgument('withdrawal')],
-        options: [jsonOption()],
         run: async () => (await import('../commands/accept-command.ts')).accept,
       },
     ],
@@ -126,8 +119,8 @@ export const repairCommands: readonly Specification[] = [
         to: 'only ex-dates up to this day, YYYY-MM-DD',
       }),
       limitOption(100),
-      jsonOption('a list of events'),
     ],
+    json: 'a list of events',
     examples: [
       'eod events --status needs_review',
       'eod events BAJAJFINSV',
@@ -153,8 +146,8 @@ export const repairCommands: readonly Specification[] = [
           new Option('--factor <a:b>', 'multiply earlier prices by a ÷ b: 1:2 halves them'),
           new Option('--ignore', 'the event does not change prices'),
           new Option('--reset', 'undo the decision'),
-          jsonOption('the event'),
         ],
+        json: 'the event',
         run: async () => (await import('../commands/set-event.ts')).setEvent,
       },
       {
@@ -165,7 +158,6 @@ export const repairCommands: readonly Specification[] = [
           new Option('--below <percent>', 'those that move the price by less, e.g. 5'),
           new Option('--dry-run', 'only show which'),
           yesOption(),
-          jsonOption(),
         ],
         examples: ['eod events ignore --below 5 --dry-run'],
         run: async () => (await import('../commands/set-event.ts')).ignoreSmall,
@@ -186,7 +178,6 @@ export const repairCommands: readonly Specification[] = [
         SEVERITIES,
         'severity',
       ),
-      jsonOption(),
     ],
     examples: ['eod reconcile', `eod reconcile --from ${from} --to ${to} --fail-on error`],
     run: async () => (await import('../commands/reconcile.ts')).reconcile,
@@ -200,8 +191,8 @@ export const repairCommands: readonly Specification[] = [
       ...ofFindings,
       new Option('--resolved', 'also findings that a later check resolved, and accepted ones'),
       limitOption(100),
-      jsonOption('a list of findings'),
     ],
+    json: 'a list of findings',
     examples: [
       'eod findings',
       'eod findings 3',
@@ -215,7 +206,7 @@ export const repairCommands: readonly Specification[] = [
         summary:
           'Accept that the data is so: of one finding, or of all that match. They are listed again once either value changes.',
         args: [optionalId('finding')],
-        options: [...ofFindings, jsonOption()],
+        options: [...ofFindings],
         examples: [
           'eod findings accept 3',
           `eod findings accept --check previous_close --from ${from} --to ${from}`,
@@ -243,7 +234,6 @@ export const repairCommands: readonly Specification[] = [
         'replace the history as well, as if all kept responses had been loaded in their order',
       ).conflicts(['from', 'to', 'rejects']),
       yesOption(),
-      jsonOption(),
     ],
     examples: [
       'eod replay',
@@ -260,7 +250,6 @@ export const repairCommands: readonly Specification[] = [
     options: [
       integerOption('--state <n>', 'up to this state (default: the newest)', { least: 0 }),
       new Option('--digest <digest>', 'the digest that this state had, from "eod state --digest"'),
-      jsonOption(),
     ],
     examples: ['eod verify', 'eod verify --state 840 --digest 9f86d081884c…'],
     run: async () => (await import('../commands/state.ts')).verifyStates,
@@ -277,7 +266,6 @@ export const repairCommands: readonly Specification[] = [
       ),
       new Option('--dry-run', 'only show what would be deleted'),
       yesOption(),
-      jsonOption(),
     ],
     examples: ['eod prune', 'eod prune --days 400 --dry-run'],
     run: async () => (await import('../commands/prune.ts')).pruneAll,

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander';
 import type { sandboxFlags } from '../../sandbox/flags.ts';
-import { integerOption, jsonOption, repeatableOption, SHELLS } from '../options.ts';
+import { integerOption, repeatableOption, SHELLS } from '../options.ts';
 import type { Specification } from '../specification.ts';
 
 /** A fixed port, so that EOD_BASE_URL can stay the same. */
@@ -31,14 +31,13 @@ export const setUpCommands: readonly Specification[] = [
     summary:
       'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',
     args: [new Argument('[file]', 'the file to write').default('.env')],
-    options: [new Option('--force', 'replace the file if it exists'), jsonOption()],
+    options: [new Option('--force', 'replace the file if it exists')],
     examples: ['eod init', 'eod init --force', 'eod init /etc/eod/.env'],
     run: async () => (await import('../commands/init.ts')).writeSettings,
   },
   {
     name: 'config',
     summary: 'Show every setting with its value and where it comes from; secrets are hidden.',
-    options: [jsonOption()],
     examples: ['eod config', 'EOD_CONCURRENCY=8 eod config --json'],
     run: async () => (await import('../commands/config-command.ts')).showSettings,
   },
@@ -48,7 +47,6 @@ export const setUpCommands: readonly Specification[] = [
       'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
     options: [
       new Option('--offline', 'make no call to the source; without it, two calls are made and counted'),
-      jsonOption(),
     ],
     examples: ['eod doctor', 'eod doctor --json --offline'],
     run: async () => (await import('../commands/doctor.ts')).doctor,
@@ -69,7 +67,6 @@ export const setUpCommands: readonly Specification[] = [
         '--save <dir>',
         'save the responses, without the key, in a folder that "eod sandbox --responses" serves',
       ),
-      jsonOption(),
     ],
     examples: ['eod probe --dry-run', 'eod probe --write', 'eod probe --calls 10 --save probe/'],
     run: async () => (await import('../commands/probe.ts')).probe,
@@ -83,7 +80,6 @@ export const setUpCommands: readonly Specification[] = [
         'let this Postgres role read all tables, including future ones; may be given several times',
       ),
       noReaderOption(),
-      jsonOption(),
     ],
     examples: ['eod migrate', 'eod migrate --reader analyst', 'eod migrate --no-reader analyst'],
     run: async () => (await import('../commands/migrate-command.ts')).migrate,
@@ -96,7 +92,6 @@ export const setUpCommands: readonly Specification[] = [
       {
         name: 'test',
         summary: 'Send a test alert to EOD_ALERT_WEBHOOK; exit code 1 when it does not arrive.',
-        options: [jsonOption()],
         examples: ['eod alert test'],
         run: async () => (await import('../commands/alert-command.ts')).sendTestAlert,
       },
@@ -112,6 +107,7 @@ export const setUpCommands: readonly Specification[] = [
       'eod sandbox --contrary --shapes sample',
       "eod sandbox --fault status=503,every=7 --fault 'diagnostic=Calls per hour are limited.,first=1'",
     ],
+    json: false,
     run: async () => (await import('../commands/sandbox.ts')).serveSandbox,
   },
   {
@@ -123,6 +119,7 @@ export const setUpCommands: readonly Specification[] = [
       'eod completion zsh > $fpath[1]/_eod',
       'eod completion fish > ~/.config/fish/completions/eod.fish',
     ],
+    json: false,
     run: async () => (await import('../commands/completion.ts')).printScript,
   },
 ];
