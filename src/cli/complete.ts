@@ -18,27 +18,13 @@ type Words = readonly string[];
  */
 const VALUES: Readonly<Record<string, Words | (() => Promise<Words>)>> = {
   '--check': async () => (await import('../load/market/checks/index.ts')).checks().map(({ name }) => name),
-  '--disable-exchanges': exchangeCodes,
   '--disable-operations': operationNames,
   '--exchange': exchangeCodes,
-  '--fault': async () => (await import('../sandbox/faults.ts')).FAULT_KINDS,
   '--operation': dataSetNames,
-  '--partition': ['year', 'month'],
   operations: operationNames,
   name: dataSetNames,
   tables: tables.map(({ name }) => name),
-  ...requestValues(),
 };
-
-/** Known values of the request options. Their flags are their names in kebab case. */
-function requestValues(): Record<string, string[]> {
-  const values: Record<string, string[]> = {};
-  for (const option of operations.flatMap(({ request }) => request.options)) {
-    const flag = `--${option.param.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-    values[flag] = [...new Set([...(values[flag] ?? []), ...(option.values ?? [])])];
-  }
-  return values;
-}
 
 /** A word that can be typed, and what it means, if that has to be said. */
 interface Offer {

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../core/clock.ts';
 import type { Day } from '../core/days.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
-import type { Fault } from './faults.ts';
+import { FAULT_KINDS, type Fault } from './faults.ts';
 import { clockFrom, names, parseFault, rangeDays, requestName, trialDay, trialDays } from './notations.ts';
 import { CASINGS, ENVELOPES } from './response/format.ts';
 
@@ -275,12 +275,15 @@ export const POINTS = {
     [],
     (text) => names(text).map(requestName),
   ),
-  disabledExchanges: point<readonly string[]>(
-    '--disable-exchanges <list>',
-    'exchanges the key has no right to',
-    [],
-    (text) => names(text).map((name) => parseChoice('--disable-exchanges', name, EXCHANGE_CODES)),
-  ),
+  disabledExchanges: {
+    ...point<readonly string[]>(
+      '--disable-exchanges <list>',
+      'exchanges the key has no right to',
+      [],
+      (text) => names(text).map((name) => parseChoice('--disable-exchanges', name, EXCHANGE_CODES)),
+    ),
+    words: EXCHANGE_CODES,
+  },
   demoInstruments: point<readonly string[] | undefined>(
     '--demo-instruments <list>',
     'for a trial key: only these instruments may be requested by name',
@@ -313,6 +316,7 @@ export const POINTS = {
       [],
       (text) => [parseFault(text)],
     ),
+    words: FAULT_KINDS,
     repeatable: true,
   },
   seed: number('--seed <n>', 'seed of faults with a rate', 1),

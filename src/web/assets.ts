@@ -3,14 +3,8 @@ import { join } from 'node:path';
 import { CODE } from '../core/package-folders.ts';
 import { sha256 } from '../core/sha256.ts';
 
-interface Asset {
-  /** It changes with the content, so that browsers may cache it forever. */
-  readonly url: string;
-  readonly type: string;
-  readonly body: Buffer;
-}
-
-function asset(name: string, type: string): Asset {
+/** Its address changes with its content, so that browsers may cache it forever. */
+function asset(name: string, type: string) {
   const body = readFileSync(join(CODE, 'web', 'assets', name));
   const hash = sha256(body).slice(0, 12);
   return { url: `/assets/${hash}/${name}`, type, body };

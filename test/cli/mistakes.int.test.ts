@@ -243,7 +243,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['export bhavcopy_cm --all --lake x', 'name tables, or give --all, but not both'],
   ['export --all --lake x --format csv', '--format cannot be used with --lake, which has all rows'],
   ['export --all --lake x --partition week', '--partition: unknown value "week" (known: month, year)'],
-  ['export bhavcopy_cm --partition month --out x', '--partition: unknown value "month" (known: year)'],
+  ['export bhavcopy_cm --partition month --out x', '--partition month needs --lake DIR'],
   [
     'export bhavcopy_cm --from 2025-02-30 --symbol TCS --decimals',
     '--from: "2025-02-30" is not a day; write it as 2025-02-27',

@@ -5,7 +5,6 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { environmentOfCommand } from '../../core/environment.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
-import { parseChoice } from '../../core/input.ts';
 import { exportTable } from '../../load/export/export-table.ts';
 import { type LakeResult, writeLake } from '../../load/export/lake.ts';
 import {
@@ -42,7 +41,7 @@ async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<
   const ending = FORMATS.find((one) => flags.out?.endsWith(`.${one}`) === true);
   const format = flags.format ?? ending ?? 'parquet';
   const byYear = flags.partition !== undefined;
-  if (byYear) parseChoice('--partition', flags.partition ?? '', ['year']);
+  if (flags.partition === 'month') throw usageError('--partition month needs --lake DIR');
   if (flags.decimals === true && format !== 'parquet') throw usageError('--decimals applies to Parquet only');
   if (flags.out === '-')
     throw usageError('--out takes a file or a folder; "eod query --csv" prints to stdout');
@@ -141,7 +140,7 @@ interface ExportFlags extends RangeFlags, JsonFlag {
   readonly exchange?: readonly string[];
   readonly format?: (typeof FORMATS)[number];
   readonly out?: string;
-  readonly partition?: string;
+  readonly partition?: 'month' | 'year';
   readonly decimals?: boolean;
   readonly lake?: string;
   readonly all?: boolean;
@@ -164,10 +163,6 @@ async function exportLake(
   if (flags.all === true && tables.length > 0) throw usageError('name tables, or give --all, but not both');
   if (flags.all !== true && tables.length === 0)
     throw usageError('name the tables and views of the lake, or give --all');
-  const by =
-    flags.partition === undefined
-      ? undefined
-      : parseChoice('--partition', flags.partition, ['month', 'year']);
   if (folder.trim() === '') throw usageError('--lake needs the path of a folder');
   if (flags.onChange?.trim() === '') throw usageError('--on-change needs a command');
   const { db } = await openForUser(cli, 'tables');
@@ -177,7 +172,7 @@ async function exportLake(
     {
       folder: resolve(cli.cwd, folder),
       tables: flags.all === true ? null : tables,
-      by,
+      by: flags.partition,
       doubles: flags.decimals !== true,
     },
     { timeoutMs: 0, signal: cli.life.signal },

@@ -243,9 +243,10 @@ export const lookCommands: readonly Specification[] = [
         FORMATS,
       ),
       new Option('--out <path>', 'the file, or the folder to write it to (default: this folder)'),
-      new Option(
+      wordOption(
         '--partition <by>',
         'year: one file a year, TABLE_YEAR, in the folder of --out; of a lake month or year',
+        ['month', 'year'],
       ),
       new Option('--lake <dir>', 'a folder of Parquet files that this export brings up to date'),
       new Option('--all', 'with --lake: all tables and views of market'),

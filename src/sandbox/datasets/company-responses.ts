@@ -10,13 +10,8 @@ import type { SourceRecord } from '../response/record.ts';
 const CLASSIFIED: Day = '2022-03-31';
 const FIRST_CLASSIFIED: Day = '2011-04-01';
 
-interface Classification {
-  readonly from: Day;
-  readonly industry: Industry;
-}
-
 /** The classification of a company that is valid on `day`; some companies were moved once after 2022. */
-function classificationOn(instrument: Instrument, company: Company, day: Day): Classification {
+function classificationOn(instrument: Instrument, company: Company, day: Day) {
   const listed = instrument.listedOn === 0 ? '' : addDays('1970-01-01', instrument.listedOn);
   const moved = addDays(CLASSIFIED, between(60, 1_700, company.seed, 0, 60));
   const another = industries[between(0, industries.length - 1, company.seed, 0, 61)] as Industry;

@@ -15,12 +15,6 @@ const PUBLISHED_AT = 21 * 3600 + 2 * 60;
 const REMEMBERED_DAYS = 64;
 const YEAR_OF_SESSIONS = 250;
 
-/** Epoch seconds at which the source received and saved something. */
-interface Audit {
-  readonly receivedAt: number;
-  readonly savedAt: number;
-}
-
 /** Prices computed for each calendar; they never change, and computing them from 2015 on takes a second. */
 const paths = new WeakMap<Calendar, Map<string, Path>>();
 
@@ -139,8 +133,8 @@ export class Market {
     return { high, low };
   }
 
-  /** When the source received and saved a data set of a day; a corrected record is saved later. */
-  audit(dataSet: string, exchange: Exchange, day: Day, revision = 0): Audit {
+  /** When the source received and saved a data set of a day, in epoch seconds; a corrected record is saved later. */
+  audit(dataSet: string, exchange: Exchange, day: Day, revision = 0) {
     const published = epochOf(day, PUBLISHED_AT, ZONE);
     const receivedAt = published - 58 + (hashText(`${dataSet} ${exchange} ${day}`) % 40);
     const savedAt = receivedAt + (hashText(`${dataSet} ${day} saved`) % 18);
