@@ -5,25 +5,8 @@ import { printable, sanitizeRecord } from './sanitize.ts';
 import type { ValueScanner } from './scanned-values.ts';
 import { isBlank } from './values.ts';
 
-/** What the records of a response have in one field. */
-interface ObservedField {
-  /** The name as it was sent, and as names are compared. */
-  readonly name: string;
-  readonly plain: string;
-  /** Null if no record has a value. */
-  readonly type: FieldType | null;
-  /** The first value, shortened; null if there is none. */
-  readonly example: string | null;
-  /** How many of the records that were looked at have a value. */
-  readonly values: number;
-}
-
 /** The fields of a response with records, by name. */
-export interface ObservedFields {
-  /** How many records were looked at. */
-  readonly records: number;
-  readonly fields: readonly ObservedField[];
-}
+export type ObservedFields = NonNullable<ReturnType<FieldObserver['finish']>>;
 
 /** At most this many fields of a response are observed, so that no response can fill a table with names. */
 const MOST_FIELDS = 300;
@@ -142,18 +125,23 @@ export function createFieldObserver() {
         }
       };
     },
-    /** What was observed; undefined if the response has no records. */
-    finish(): ObservedFields | undefined {
+    /** What was observed, in how many records that were looked at; undefined if the response has none. */
+    finish() {
       if (records === 0) return undefined;
       for (const { all, counts } of scanned.splice(0))
         for (const [at, field] of all.entries()) field.values += counts[at] as number;
       const observed = [...fields.values()].map(({ name, values, bits, example }) => ({
+        /** The name as it was sent, and as names are compared. */
         name: printable(name.slice(0, LONGEST_NAME)),
         plain: printable(plainName(name).slice(0, LONGEST_NAME)),
+        /** Null if no record has a value. */
         type: typeOf(bits),
+        /** The first value, shortened; null if there is none. */
         example,
+        /** How many of the records that were looked at have a value. */
         values,
       }));
+      // `records` were looked at.
       return { records, fields: observed.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name))) };
     },
   };

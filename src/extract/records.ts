@@ -1,5 +1,5 @@
 import { $ZodTransform, type ParsePayload, safeParse } from 'zod/v4/core';
-import { type Compute, type Field, type Kind, plainName, type Requested } from '../operations/fields.ts';
+import { type Field, type Kind, plainName, type Requested } from '../operations/fields.ts';
 import { type DataSet, isByInstrument, type Shape } from '../operations/operation.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import { unsafeNumberText } from './decimals.ts';
@@ -25,17 +25,7 @@ export interface RecordReader {
 }
 
 /** What is needed to read the records of a shape, created once per response. */
-interface ShapeState {
-  readonly shape: Shape;
-  readonly schema: RowSchema;
-  /** Raw values in the order of the fields, overwritten for each record to avoid allocations. */
-  readonly raw: unknown[];
-  /** By position of the field. */
-  readonly computed: readonly (readonly [at: number, compute: Compute])[];
-  readonly memory: Map<string, number>;
-  /** Positions of the fields that mean nothing, with their readers. */
-  readonly meaningless: readonly (readonly [at: number, read: ValueReader])[];
-}
+type ShapeState = ReturnType<typeof createShapeState>;
 
 /** How records of one layout are read. */
 interface LayoutState {
@@ -195,19 +185,22 @@ function namesOf({ shape, raw }: ShapeState, timeZone: string): Pick<Reject, 'da
   };
 }
 
-function createShapeState(shape: Shape, requested: Requested, timeZone: string): ShapeState {
+function createShapeState(shape: Shape, requested: Requested, timeZone: string) {
   const { fields } = shape.table;
   const readers = readersOf(shape.table, timeZone);
   return {
     shape,
     schema: schemaOf(shape.table, timeZone),
-    raw: fields.map((field) => (field.from === 'request' ? field.value(requested) : null)),
+    /** Raw values in the order of the fields, overwritten for each record to avoid allocations. */
+    raw: fields.map((field): unknown => (field.from === 'request' ? field.value(requested) : null)),
+    /** By position of the field. */
     computed: fields.flatMap((field, at) => {
       const compute =
         field.from === 'derived' ? field.value : field.from === 'response' ? field.compute : undefined;
       return compute === undefined ? [] : [[at, compute] as const];
     }),
-    memory: new Map(),
+    memory: new Map<string, number>(),
+    /** Positions of the fields that mean nothing, with their readers. */
     meaningless: fields.flatMap(({ column, meaningless }, at) =>
       meaningless === true ? [[at, readers.get(column) as ValueReader] as const] : [],
     ),

@@ -197,16 +197,7 @@ export function* companies(): Generator<Company> {
 }
 
 /** A basic industry with the levels above it; each code extends the one above. */
-export interface Industry {
-  readonly macroCode: string;
-  readonly macro: string;
-  readonly sectorCode: string;
-  readonly sector: string;
-  readonly industryCode: string;
-  readonly industry: string;
-  readonly code: string;
-  readonly name: string;
-}
+export type Industry = Readonly<ReturnType<typeof industry>>;
 
 /** Basic industry code | macro-economic sector | sector | industry | basic industry (NSE, July 2023). */
 const TABLE = `
@@ -247,7 +238,7 @@ IN100101001|Telecommunication|Telecommunication|Telecom - Services|Telecom - Cel
 IN110101004|Utilities|Power|Power|Power Generation
 `;
 
-function industry(line: string): Industry {
+function industry(line: string) {
   const [code = '', macro = '', sector = '', industry = '', name = ''] = line.split('|');
   return {
     macroCode: code.slice(0, 4),

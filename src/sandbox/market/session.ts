@@ -6,29 +6,7 @@ import { type Instrument, instrumentId, limits, type Path } from './path.ts';
 const CORRECTED = 0.02;
 
 /** One line of a session's trade file; prices and turnover in paise, exact integers. */
-export interface TradeLine {
-  readonly instrument: Instrument;
-  readonly id: number;
-  readonly series: string;
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
-  readonly last: number;
-  /** The close to compare with: the last close, adjusted on an ex-date; 0 on the day of listing. */
-  readonly previous: number;
-  /** The last close as printed, without adjustment for splits, as the exchanges print it. */
-  readonly lastClose: number;
-  /** Null for T+0 lines. */
-  readonly settlement: number | null;
-  readonly quantity: number;
-  readonly turnover: number;
-  readonly trades: number;
-  readonly hitHigh: boolean;
-  readonly hitLow: boolean;
-  /** The newest revision that corrected this line; 0 for none. */
-  readonly revision: number;
-}
+export type TradeLine = Readonly<ReturnType<typeof line>>;
 
 const clamp = (value: number, low: number, high: number) => Math.max(low, Math.min(high, value));
 
@@ -81,7 +59,7 @@ function quantityOf(one: Instrument, day: number, revision: number): { quantity:
   return { quantity, revision: newest };
 }
 
-function line(path: Path, at: number, session: number, day: number, revision: number): TradeLine {
+function line(path: Path, at: number, session: number, day: number, revision: number) {
   const one = path.instruments[at] as Instrument;
   const close = path.close(at, session);
   const previous = path.previousClose(at, session);
@@ -98,14 +76,18 @@ function line(path: Path, at: number, session: number, day: number, revision: nu
     series,
     ...priced,
     close,
+    /** The close to compare with: the last close, adjusted on an ex-date; 0 on the day of listing. */
     previous,
+    /** The last close as printed, without adjustment for splits, as the exchanges print it. */
     lastClose: previous,
+    /** Null for T+0 lines. */
     settlement: t0 ? null : path.exchange === 'BSE' ? average : close,
     quantity: traded.quantity,
     turnover: traded.quantity * average,
     trades: clamp(Math.round(traded.quantity / (5 + (hash(one.seed, 0, 12) % 90))), 1, traded.quantity),
     hitHigh: banded && priced.high === bounds.high,
     hitLow: banded && priced.low === bounds.low,
+    /** The newest revision that corrected this line; 0 for none. */
     revision: traded.revision,
   };
 }
