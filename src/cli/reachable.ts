@@ -54,7 +54,7 @@ export async function checkRedis(url: string, retry: RetryOptions): Promise<void
  * Runs commands on a Redis connection of its own. @throws the error of the connection or server; both have 5 s to
  * respond.
  */
-export async function queryRedis<T>(url: string, query: (client: Redis) => Promise<T>): Promise<T> {
+async function queryRedis<T>(url: string, query: (client: Redis) => Promise<T>): Promise<T> {
   const { Redis } = await import('ioredis');
   const client = new Redis(url, {
     lazyConnect: true,

@@ -15,7 +15,7 @@ const START_BYTES = 20_000;
 const SYMBOL_CHANGES_HEADER = ['SM_NAME', 'SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'] as const;
 
 /** How a file begins: what has to be known before it is read. */
-export interface FileStart {
+interface FileStart {
   /** True if its first line is a header, and rows follow. */
   readonly hasHeader: boolean;
   readonly read: (text: string) => ParsedFile;
