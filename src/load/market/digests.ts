@@ -300,17 +300,16 @@ async function findStrayRows(db: Database, signal: AbortSignal): Promise<{ table
 }
 
 /**
- * SQL of the digest of the values of some rows of a table, whichever loads wrote them and when; null if there are none.
+ * SQL of the digest of the values of some rows of a table, whichever loads wrote them and when; NO_ROWS if there are none.
  * It reads nothing but these rows, so it gives the same for a copy of them in another database. The texts of times depend
  * on the settings `timezone` and `datestyle`.
  *
  * @param rows SQL of a relation with the columns of the table.
  */
 export const contentSql = (table: TableDefinition, rows: string): string =>
-  // In groups, because a text of Postgres has at most a gigabyte.
-  `select encode(sha256(convert_to(string_agg(digest, '' order by prefix), 'UTF8')), 'hex') as digest from (
-     select left(hash, 3) as prefix, encode(sha256(convert_to(string_agg(hash, '' order by hash), 'UTF8')), 'hex') as digest
-       from (select ${rowHash(table, 't', false)} as hash from ${rows} t) hashes group by 1) groups`;
+  digestInGroups(`select ${rowHash(table, 't', false)} as hash from ${rows} t`, 'left(hash, 3)');
+
+const NO_ROWS = sha256('');
 
 /**
  * The digest of the values of all tables in a version, whichever loads wrote them and when: a rebuild from the
@@ -326,9 +325,9 @@ export async function contentDigest(db: Database, version: number | null): Promi
         version === null || version === now
           ? `market.${quote(table.name)}`
           : `market_history.${quote(`${table.name}_at`)}(${version})`;
-      const { rows: found } = await tx.client.query<{ digest: string | null }>(contentSql(table, rows));
+      const { rows: found } = await tx.client.query<{ digest: string }>(contentSql(table, rows));
       // An empty table is left out, because a table that is added later has no rows at first.
-      if (typeof found[0]?.digest === 'string') parts.push(`${table.name} ${found[0].digest}`);
+      if (found[0]?.digest !== NO_ROWS) parts.push(`${table.name} ${found[0]?.digest}`);
     }
     return sha256(parts.join('\n'));
   });

@@ -109,10 +109,10 @@ export interface DigestedLoad {
   readonly chainDigest: string | null;
 }
 
-/** The tables whose days a load has replaced, with commas between them; null if it was not the load of a rebuild. */
+/** The tables whose days a load has replaced; null if it was not the load of a rebuild. */
 const rebuiltTables = sql<
-  string | null
->`case when ${loads.position} = ${ANY_POSITION}::timestamptz then etl.rebuilt_tables(${loads.window_id}) end`;
+  string[] | null
+>`case when ${loads.position} = ${ANY_POSITION}::timestamptz then string_to_array(etl.rebuilt_tables(${loads.window_id}), ',') end`;
 
 // The load that covers all of a rebuild changed no row itself, and its digest is that of all rows of its tables.
 const digestedFrom = sql`coalesce(${loads.changed_from}, case when ${rebuiltTables} is not null then '-infinity'::date end)`;
@@ -127,7 +127,7 @@ export async function readDigests(
   db: NodePgDatabase,
   { after, upTo, limit, isMissing }: { after: number; upTo: number; limit: number; isMissing: boolean },
 ): Promise<DigestedLoad[]> {
-  const found = await db
+  return db
     .select({
       loadId: loads.id,
       version: loads.state,
@@ -146,12 +146,11 @@ export async function readDigests(
     )
     .orderBy(asc(loads.state))
     .limit(limit);
-  return found.map((load) => ({ ...load, rebuilt: load.rebuilt?.split(',') ?? null }));
 }
 
 /** The loads of rebuilds, in the order of their versions. */
-export async function readRebuilds(db: NodePgDatabase) {
-  const found = await db
+export function readRebuilds(db: NodePgDatabase) {
+  return db
     .select({
       version: loads.state,
       exchange: loads.exchange,
@@ -164,7 +163,6 @@ export async function readRebuilds(db: NodePgDatabase) {
     .from(loads)
     .where(and(eq(loads.position, ANY_POSITION), isNotNull(rebuiltTables)))
     .orderBy(asc(loads.state));
-  return found.map((load) => ({ ...load, rebuilt: load.rebuilt?.split(',') ?? null }));
 }
 
 /** The digest of all versions up to one; null if it is not computed. */
