@@ -6,9 +6,8 @@ import type { RecordCounts } from '../../core/record-counts.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { repeatLoad } from '../../load/market/repeat-load.ts';
 import { modulesIn } from '../../operations/declared.ts';
-import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import type { ReceivedWindow } from './store-response.ts';
+import { type ReceivedWindow, responseOf } from './store-response.ts';
 
 const codeHashes = new Map<string | undefined, string>();
 
@@ -40,23 +39,11 @@ export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string):
  */
 export async function repeatResponse(
   { calendar, db }: Pick<Context, 'calendar' | 'db'>,
-  { window, calledAt, ...covered }: Omit<ReceivedWindow, 'extracted'> & { readonly digest: string },
+  received: Omit<ReceivedWindow, 'extracted'> & { readonly digest: string },
 ): Promise<RecordCounts | null> {
+  const { window, digest } = received;
   // Filtered responses are not repeats of full ones: these have to be read.
   if (window.filtered || window.instruments.length > 0) return null;
-  const { id: windowId, runId, exchange, from, to } = window;
-  return repeatLoad(db, {
-    windowId,
-    runId,
-    operation: operationNamed(window.operation),
-    exchange,
-    from,
-    to,
-    sessions: calendar.sessions(exchange, from, to),
-    fetchedAt: new Date(calledAt),
-    digest: covered.digest,
-    position: covered.position,
-    bytes: covered.bytes,
-    response: covered.response,
-  });
+  const sessions = calendar.sessions(window.exchange, window.from, window.to);
+  return repeatLoad(db, { ...responseOf(received), digest, sessions });
 }

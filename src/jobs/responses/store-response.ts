@@ -51,56 +51,31 @@ type StoredResponse = NonNullable<Awaited<ReturnType<typeof loadWindow>>> & { re
  */
 export async function storeResponse(
   context: Context,
-  {
-    window,
-    extracted,
-    position,
-    calledAt,
-    bytes,
-    response,
-    digest,
-    readKept,
-    trusted,
-    ...file
-  }: ReceivedWindow,
+  received: ReceivedWindow,
 ): Promise<StoredResponse | null> {
-  const { config, db } = context;
-  const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
-  await noteSessions(context, window, storable.extracted);
-  const { coverage, fullSets, suspicions, suspicionsWithoutReject, ...noted } = daysOfResponse(
-    context,
-    window,
-    {
-      ...file,
-      ...storable,
-      calledAt,
-    },
-  );
-  const stored = await loadWindow(db, {
-    windowId: window.id,
-    runId: window.runId,
-    operation: window.operation,
-    exchange: window.exchange,
-    from: window.from,
-    to: window.to,
-    batches: storable.extracted.batches,
-    rejects: extracted.rejects,
-    fullSets,
-    preserved: file.preserved,
+  const { window, calledAt, readKept, trusted } = received;
+  const reading = await asStored(context, window, received, calledAt);
+  const stored = await loadWindow(context.db, {
+    ...responseOf(received),
+    ...reading,
     readAgain: (response) => readToFold(context, response, readKept),
-    maxWithdrawShare: trusted === true ? 1 : config.EOD_MAX_WITHDRAW_SHARE,
-    coverage,
-    outcome,
-    warnings: [...extracted.warnings, ...warnings, ...noted.warnings],
-    suspicions,
-    suspicionsWithoutReject,
-    position,
-    fetchedAt: new Date(calledAt),
-    bytes,
-    response: response && { ...response, sent: extracted.observed },
-    digest,
+    maxWithdrawShare: trusted === true ? 1 : context.config.EOD_MAX_WITHDRAW_SHARE,
   });
-  return stored && { ...stored, outcome };
+  return stored && { ...stored, outcome: reading.outcome };
+}
+
+/** A response as it is stored, read or not. */
+export function responseOf({
+  window,
+  position,
+  calledAt,
+  bytes,
+  digest,
+  response,
+}: Omit<ReceivedWindow, 'extracted'>) {
+  const { id: windowId, runId, operation, exchange, from, to } = window;
+  const fetchedAt = new Date(calledAt);
+  return { windowId, runId, operation, exchange, from, to, position, fetchedAt, bytes, digest, response };
 }
 
 /** The part of a response that is stored: no rows if too many records were rejected. */
@@ -123,7 +98,11 @@ function storablePart({ config }: Pick<Context, 'config'>, extracted: Extracted,
 function daysOfResponse(
   { config, calendar }: Pick<Context, 'config' | 'calendar'>,
   window: CoveredWindow & Pick<ReceivedWindow['window'], 'operation' | 'exchange'>,
-  { extracted, partial, calledAt }: Pick<ReceivedWindow, 'extracted' | 'partial' | 'calledAt'>,
+  {
+    extracted,
+    partial,
+    calledAt,
+  }: Pick<ReceivedWindow, 'extracted' | 'calledAt'> & { readonly partial: boolean | undefined },
 ) {
   const dataSet = dataSetNamed(window.operation);
   const trialDay = window.params?.trialDay;
@@ -222,19 +201,28 @@ export async function readToFold(
   response: KeptResponse,
   read = createResponseReader(context),
 ): Promise<ResponseReading> {
-  const file = await read(response);
-  const calledAt = response.fetchedAt.getTime();
-  const { outcome, extracted } = storablePart(context, file.extracted, calledAt);
-  await noteSessions(context, response, extracted);
-  const days = daysOfResponse(context, response, { ...file, extracted, calledAt });
-  const { batches } = extracted;
+  return asStored(context, response, await read(response), response.fetchedAt.getTime());
+}
+
+/** What of a response is stored, and what it says of its days. */
+async function asStored(
+  context: Context,
+  window: Parameters<typeof daysOfResponse>[1],
+  { extracted: read, partial, preserved }: ReadResponse,
+  calledAt: number,
+) {
+  const { outcome, extracted, warnings } = storablePart(context, read, calledAt);
+  await noteSessions(context, window, extracted);
+  const days = daysOfResponse(context, window, { extracted, partial, calledAt });
+  const { batches, rejects, observed: sent } = extracted;
   return {
     ...days,
     batches,
+    rejects,
     outcome,
-    rejects: file.extracted.rejects,
-    preserved: file.preserved,
-    sent: extracted.observed,
+    preserved,
+    sent,
+    warnings: [...read.warnings, ...warnings, ...days.warnings],
   };
 }
 

@@ -17,8 +17,8 @@ import { defaultInstruments, isSpread, planInput, planRun } from './plan-run.ts'
 import { planTargets } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
 
-/** What a run would request from the source for one operation and exchange. */
-interface OperationForecast extends Pair {
+/** How much a run would request from the source. */
+interface Extent {
   /** All windows, including skipped ones. */
   readonly windows: number;
   /** Calls to make. */
@@ -26,8 +26,15 @@ interface OperationForecast extends Pair {
   readonly skipped: number;
   /** Windows with days for which the source probably has no data any more (EOD_HISTORY_DAYS); they are requested. */
   readonly outOfReach: number;
-  /** True if the instruments are not known yet. Then EOD_INSTRUMENT_LIMIT instruments are assumed. */
+  /** True if some instruments are not known yet. Then EOD_INSTRUMENT_LIMIT instruments are assumed. */
   readonly isEstimated: boolean;
+  /** How many calls are left when the next night begins, and are made later; 0 for other runs. */
+  readonly leftOver: number;
+  readonly isDoneInTime: boolean;
+}
+
+/** What a run would request for one operation and exchange. */
+interface OperationForecast extends Pair, Extent {
   /** True for a seventh of the instruments, because the nights of a week share them. */
   readonly isSpread: boolean;
   /**
@@ -35,33 +42,21 @@ interface OperationForecast extends Pair {
    * night begins, at the earliest: that night requests prices and lists first.
    */
   readonly finishAt: string | null;
-  /** How many calls are left when the next night begins; 0 for other runs. */
-  readonly leftOver: number;
-  readonly isDoneInTime: boolean;
 }
 
-export interface Forecast extends DayRange {
+export interface Forecast extends DayRange, Extent {
   readonly kind: RunKind;
-  readonly requests: number;
   /** Number of clock hours in which calls are made; null if this kind of run may make no calls. */
   readonly hours: number | null;
   /** Expected end, ISO 8601; null if this kind of run may make no calls (EOD_NIGHTLY_RESERVE is 100 %). */
   readonly finishAt: string | null;
-  readonly windows: number;
-  readonly skipped: number;
-  readonly outOfReach: number;
   /** First day for which the source probably has data (EOD_HISTORY_DAYS). */
   readonly reachesBackTo: Day;
   /** Calls that a run of this kind may make in a clock hour, and how many of them are left in this one. */
   readonly callsPerHour: number;
   readonly leftThisHour: number;
-  /** True if the instruments of some operation are not known yet. */
-  readonly isEstimated: boolean;
   /** When the next night begins, at most a day from now, ISO 8601; null if this is no night. */
   readonly nextNightAt: string | null;
-  /** How many calls are left then. They are made later; nothing is lost. */
-  readonly leftOver: number;
-  readonly isDoneInTime: boolean;
   /** In the order in which they are requested; those that request nothing come last. */
   readonly operations: readonly OperationForecast[];
 }

@@ -121,7 +121,9 @@ export async function cancelRun(context: Context, runId: number): Promise<void> 
  * @throws PipelineError `usage` if nothing is left to do.
  */
 export async function resumeRun(context: QueueContext, runId: number): Promise<void> {
-  await reopenRun(context, runId, () => allowRefusedKey(context));
+  await checkNotEnded(context, runId);
+  await allowRefusedKey(context);
+  await reopenRun(context, runId);
   // A person requests it now: the next call tries whether the source takes calls again.
   await tryHourNow(context.db.drizzle, keyHash(context.config.EOD_ACCESS_KEY ?? ''));
   await enqueueRun(context, runId);
@@ -135,16 +137,9 @@ export async function resumeRun(context: QueueContext, runId: number): Promise<v
 /**
  * Reopens a run and its failed windows without enqueueing them.
  *
- * @param before is called once it is known that something is left to do.
  * @throws PipelineError `usage` if nothing is left to do.
  */
-export async function reopenRun(
-  context: Context,
-  runId: number,
-  before: () => Promise<void> = async () => undefined,
-): Promise<void> {
-  await checkNotEnded(context, runId);
-  await before();
+export async function reopenRun(context: Context, runId: number): Promise<void> {
   const reopened = await transaction(context.db, (tx) => stored.reopenRun(tx, runId));
   if (!reopened) await checkNotEnded(context, runId);
 }

@@ -163,13 +163,9 @@ export async function digestUpTo(
 }
 
 /** What is wrong with a version. */
-interface Difference {
+interface Difference extends Pick<DigestedLoad, 'operation' | 'exchange' | 'from' | 'to'> {
   readonly state: number;
   readonly load: number;
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: string | null;
-  readonly to: string | null;
   readonly problem: string;
 }
 

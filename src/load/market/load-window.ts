@@ -1,3 +1,4 @@
+import type { DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
@@ -14,13 +15,14 @@ import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/other-loads.ts';
 import type { CoverageEntry } from '../state/registers.ts';
 import { writeRejects } from '../state/rejects.ts';
 import { positionOfFile } from '../state/responses/files-of-session.ts';
-import { canResolveRejects, factOf, type ResponseSaid } from '../state/responses/response-facts.ts';
+import { canResolveRejects, factOf } from '../state/responses/response-facts.ts';
 import { keepResponse, type ResponseToKeep } from '../state/responses/responses.ts';
 import { endingWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, type DecidedDays, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import type { ReadAgain } from './fold/fold.ts';
 import { hasRequestedSymbol } from './fold/fold-sql.ts';
 import { mergeOrFold, scopeOf } from './fold/merge-or-fold.ts';
+import type { ResponseReading } from './fold/refold-part.ts';
 import {
   changedDays,
   daysOf,
@@ -29,36 +31,31 @@ import {
   ensureStage,
   type FullSet,
   lockedParts,
-  type PreservedColumns,
   setHintBits,
-  type TableRows,
 } from './merge/merge.ts';
 
-/** All of one response, ready to be stored. */
-interface WindowLoad extends Pair, ResponseSaid {
+/** A response as it was received, with what its window requested. */
+export interface ReceivedResponse extends Pair, DayRange {
   readonly windowId: number;
   readonly runId: number;
-  /** First and last day requested. */
-  readonly from: string;
-  readonly to: string;
-  readonly batches: readonly TableRows[];
-  readonly fullSets: readonly FullSet[];
-  /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
-  readonly maxWithdrawShare: number;
-  readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
   /** Where the response stands in the order of responses, unless it is a file that comes before others. */
   readonly position: Position;
   /** The time of the call. */
   readonly fetchedAt: Date;
   /** Bytes the response took on the wire. */
   readonly bytes: number;
-  readonly warnings: readonly string[];
   /** SHA-256 of the response and of the code that read it, in hex; not given for imports and replays. */
   readonly digest?: string | undefined;
   /** What to keep for replay; not given if the rows are computed from stored ones. */
   readonly response?: ResponseToKeep | undefined;
-  /** Stored values to keep, because this response knows less; without it, none. */
-  readonly preserved?: PreservedColumns | undefined;
+}
+
+/** All of one response, ready to be stored. */
+interface WindowLoad extends ReceivedResponse, ResponseReading {
+  /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
+  readonly maxWithdrawShare: number;
+  readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
+  readonly warnings: readonly string[];
   /** Reads kept responses again, if this one is loaded after one that was fetched later. */
   readonly readAgain: ReadAgain;
 }
@@ -176,8 +173,9 @@ async function storeLoad(
   const suspicious = load.suspicions.length > 0;
   if (load.response !== undefined) {
     const fact = factOf({ coverage: completed.coverage, suspicious }, begun);
-    const { fetchedAt } = load;
-    await keepResponse(tx, load.windowId, { ...load.response, position, fetchedAt, fact, resolvesRejects });
+    const { fetchedAt, sent } = load;
+    const noted = { position, fetchedAt, fact, resolvesRejects, sent };
+    await keepResponse(tx, load.windowId, { ...load.response, ...noted });
   }
   await writeRejects(tx, load.exchange, [{ ...load, requested: begun }]);
   const { decided, withdrawals } = merged;

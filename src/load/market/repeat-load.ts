@@ -1,8 +1,6 @@
-import { type DayRange, eachDay } from '../../core/days.ts';
-import type { Position } from '../../core/position.ts';
+import { eachDay } from '../../core/days.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
-import type { Operation } from '../../operations/operation.ts';
-import { namesFilling } from '../../operations/registry.ts';
+import { namesFilling, operationNamed } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/database-errors.ts';
 import { transaction } from '../database/transaction.ts';
@@ -11,24 +9,16 @@ import { beginLoad, insertLoad } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { lastCleanLoad } from '../state/loads/other-loads.ts';
 import { factOf } from '../state/responses/response-facts.ts';
-import { keepResponse, type ResponseToKeep } from '../state/responses/responses.ts';
+import { keepResponse } from '../state/responses/responses.ts';
 import { endingWindow } from '../state/windows/windows.ts';
+import type { ReceivedResponse } from './load-window.ts';
 import { mergeSql } from './merge/merge-sql.ts';
 
 /** A response that may be byte for byte the one that was loaded last. */
-interface RepeatedResponse extends DayRange {
-  readonly windowId: number;
-  readonly runId: number;
-  readonly operation: Operation;
-  readonly exchange: string;
+interface RepeatedResponse extends ReceivedResponse {
+  readonly digest: string;
   /** The sessions that were requested. */
   readonly sessions: readonly string[];
-  readonly digest: string;
-  readonly position: Position;
-  readonly fetchedAt: Date;
-  /** Bytes the response took on the wire. */
-  readonly bytes: number;
-  readonly response: ResponseToKeep | undefined;
 }
 
 /**
@@ -45,7 +35,8 @@ export async function repeatLoad(
   database: Database,
   repeated: RepeatedResponse,
 ): Promise<RecordCounts | null> {
-  const { operation, exchange, windowId, digest, position, sessions } = repeated;
+  const { exchange, windowId, digest, position, sessions } = repeated;
+  const operation = operationNamed(repeated.operation);
   // Only of these operations it is known without reading that all rows are of the days requested.
   if (!operation.shapes.every((shape) => shape.fullSet === 'days' && shape.dated)) return null;
   const tables = operation.shapes.map(({ table }) => table).sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -71,11 +62,7 @@ export async function repeatLoad(
         stored += counted.rows[0]?.rows ?? 0;
       }
       const listed = last.fetched - last.duplicate;
-      const coverage = await coverageOfWindow(tx, {
-        ...repeated,
-        operation: operation.name,
-        windowId: last.windowId,
-      });
+      const coverage = await coverageOfWindow(tx, { ...repeated, windowId: last.windowId });
       const isLoaded =
         coverage.length === sessions.length &&
         coverage.every(({ day, state }) => state === 'loaded' && sessions.includes(day));
@@ -84,7 +71,6 @@ export async function repeatLoad(
       const counts = { ...NO_COUNTS, fetched, unchanged: listed - stale, stale, duplicate };
       const load = {
         ...repeated,
-        operation: operation.name,
         coverage,
         outcome: { state: 'loaded', error: null },
         resolvesRejects: true,

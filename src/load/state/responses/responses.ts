@@ -51,10 +51,6 @@ export interface ResponseToKeep {
   readonly symbols?: Readonly<Record<string, string>> | null;
   /** Of a file of a session: if it comes before others that were imported, it gets a position before theirs. */
   readonly fileOrder?: FileOrder | undefined;
-  /** The fields of its records; undefined if they were not observed. */
-  readonly sent?: SentFields | undefined;
-  /** True if it is the same as a response that is kept, so that it has the same fields. */
-  readonly isRepeated?: boolean;
 }
 
 /** Compressing a shorter body takes less time than a query for whether it is kept already. */
@@ -114,6 +110,10 @@ export async function keepResponse(
     readonly fetchedAt: Date;
     readonly fact: ResponseFact;
     readonly resolvesRejects: boolean;
+    /** The fields of its records; undefined if they were not observed. */
+    readonly sent?: SentFields | undefined;
+    /** True if it is the same as a response that is kept, so that it has the same fields. */
+    readonly isRepeated?: boolean;
   },
 ): Promise<void> {
   const given = symbols === null ? null : JSON.stringify(symbols);
