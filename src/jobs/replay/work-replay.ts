@@ -1,10 +1,8 @@
 import { usageError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
-import { unreadable } from '../../load/market/fold/merge-or-fold.ts';
 import { refoldPart } from '../../load/market/fold/refold-part.ts';
 import { insertCoveringLoads } from '../../load/state/loads/loads.ts';
-import { readKeptResponse } from '../../load/state/responses/responses.ts';
 import { openReplayWindows, startWindow } from '../../load/state/windows/windows.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -81,13 +79,7 @@ async function replayPart(context: Context, window: ReplayWindow): Promise<void>
     },
     {
       maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
-      read: async (responseId) => {
-        const response = await readKeptResponse(db.drizzle, responseId);
-        if (response === null) return null;
-        return readToFold(context, response, reader).catch((error) => {
-          throw unreadable(response, error);
-        });
-      },
+      readAgain: (response) => readToFold(context, response, reader),
     },
   );
   // At `debug`, because a rebuild may fold the parts of years.

@@ -6,7 +6,7 @@ import { trialAddressText } from '../../extract/read.ts';
 import { printable } from '../../extract/sanitize.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
-import type { ResponseReading } from '../../load/market/fold/refold-part.ts';
+import type { ResponseReading } from '../../load/market/fold/fold.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge/merge.ts';
 import { COUNT_MISMATCH } from '../../load/state/coverage/gap-reasons.ts';

@@ -19,10 +19,9 @@ import { canResolveRejects, factOf } from '../state/responses/response-facts.ts'
 import { keepResponse, type ResponseToKeep } from '../state/responses/responses.ts';
 import { endingWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, type DecidedDays, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
-import type { ReadAgain } from './fold/fold.ts';
+import type { ReadAgain, ResponseReading } from './fold/fold.ts';
 import { hasRequestedSymbol } from './fold/fold-sql.ts';
 import { mergeOrFold, scopeOf } from './fold/merge-or-fold.ts';
-import type { ResponseReading } from './fold/refold-part.ts';
 import {
   changedDays,
   daysOf,

@@ -1,3 +1,5 @@
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { messageOf, PipelineError } from '../../../core/errors.ts';
 import type { Position } from '../../../core/position.ts';
 import type { Shape } from '../../../operations/operation.ts';
 import { listedInFull, namesFilling } from '../../../operations/registry.ts';
@@ -6,7 +8,8 @@ import type { TableDefinition } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
 import type { LoadScope } from '../../state/loads/other-loads.ts';
 import type { Pruned } from '../../state/responses/pruned.ts';
-import type { KeptResponse } from '../../state/responses/responses.ts';
+import type { ResponseSaid } from '../../state/responses/response-facts.ts';
+import { type KeptResponse, readKeptResponse } from '../../state/responses/responses.ts';
 import { type FoldScope, lastPositions, type ResponseToFold } from '../../state/responses/to-fold.ts';
 import { acceptedDays, type DayWithdrawal, type DecidedDays, NO_DAY } from '../../state/withdrawals.ts';
 import {
@@ -30,12 +33,50 @@ import { foldSql } from './fold-sql.ts';
 // tables, and the result replaces what is stored. The load of a late response calls it (merge-or-fold.ts), and a replay
 // (refold-part.ts).
 
-/** Reads a kept response with the code of today, its days judged as of the moment of its call. */
-export type ReadAgain = (response: KeptResponse) => Promise<{
+/** A response as the code of today reads it, its days judged as of the moment of its call. */
+export interface ResponseReading extends ResponseSaid {
   readonly batches: readonly TableRows[];
   readonly fullSets: readonly FullSet[];
   readonly preserved?: TableResponse['preserved'];
-}>;
+}
+
+export type ReadAgain = (response: KeptResponse) => Promise<ResponseReading>;
+
+/** Reads a kept response; null if it is not kept any more. */
+export type ReadKept = (responseId: number) => Promise<ResponseReading | null>;
+
+/**
+ * A function that reads kept responses; @throws PipelineError `unreadable` if the code of today cannot read one: without
+ * it, it is not known what the others left.
+ */
+export function keptReader(db: NodePgDatabase, readAgain: ReadAgain): ReadKept {
+  return async (responseId) => {
+    const response = await readKeptResponse(db, responseId);
+    if (response === null) return null;
+    return readAgain(response).catch((error) => {
+      const { operation, exchange, position } = response;
+      throw new PipelineError(
+        `a kept response about the same rows, ${operation} ${exchange} of ${position}, cannot be read any more: ${messageOf(error)}`,
+        { kind: 'unreadable', cause: error },
+      );
+    });
+  };
+}
+
+/** Reads the part of a kept response that is about one table. */
+export async function readTable(
+  read: ReadKept,
+  responseId: number,
+  table: TableDefinition,
+): Promise<TableResponse> {
+  const reading = await read(responseId);
+  if (reading === null) throw new Error(`response ${responseId} was pruned while its day was locked`);
+  return {
+    rows: reading.batches.find((batch) => batch.table === table)?.rows ?? [],
+    fullSet: reading.fullSets.find((set) => set.table === table),
+    preserved: reading.preserved,
+  };
+}
 
 /** The part of a response that is about one table, and the load that stores it. */
 export interface TableLoad extends TableResponse {
@@ -95,16 +136,13 @@ interface RefoldedPart {
   /** The responses about them after those that are pruned, in their order. */
   readonly responses: readonly ResponseToFold[];
   readonly pruned: Pruned | null;
-  readonly readResponse: ReadResponse;
+  readonly read: ReadKept;
   /**
    * True if the history is replaced by the one that the responses make in this order. If not, what differs becomes a
    * new revision.
    */
   readonly history: boolean;
 }
-
-/** Reads the part of a kept response that is about a table. */
-type ReadResponse = (responseId: number) => Promise<TableResponse>;
 
 /** What became of the rows of a part. */
 export interface RefoldedTable
@@ -136,12 +174,12 @@ export async function foldInOrder(
     readonly position: Position | null;
   },
   scope: Scope & FoldScope,
-  given: Pick<RefoldedPart, 'responses' | 'pruned' | 'readResponse'> &
+  given: Pick<RefoldedPart, 'responses' | 'pruned' | 'read'> &
     Partial<Pick<RefoldedPart, 'history' | 'instruments'>>,
 ): Promise<MergedTable & RefoldedTable> {
   const { client } = tx;
   const { table, exchange } = load;
-  const { responses, pruned, readResponse, history, instruments = null } = given;
+  const { responses, pruned, read, history, instruments = null } = given;
   const { requested, lists } = scope;
   const isRefold = history !== undefined;
   const few = lists === 'none' && !isRefold;
@@ -181,7 +219,7 @@ export async function foldInOrder(
     const adds = isLate && lists === 'none';
     const decided = adds ? new Set(days) : decidedBy(position);
     if (decided.size === 0 && !isLate) continue;
-    const response = own ? load : await readResponse(responseId);
+    const response = own ? load : await readTable(read, responseId, table);
     const hasRows = (response.rows?.length ?? 0) > 0 || response.fullSet !== undefined;
     if (isLate && hasRows) ignored.set(position, without(days, decided));
     if (decided.size === 0) continue;
@@ -315,13 +353,3 @@ async function storeFolded(
 
 const sumOf = ({ inserted, updated, unchanged, stale, duplicate }: ReturnType<typeof countsOf>) =>
   inserted + updated + unchanged + stale + duplicate;
-
-/** The part of a response that is about one table. */
-export const partOf = (
-  { batches, fullSets, preserved }: Awaited<ReturnType<ReadAgain>>,
-  table: TableDefinition,
-): TableResponse => ({
-  rows: batches.find((batch) => batch.table === table)?.rows ?? [],
-  fullSet: fullSets.find((set) => set.table === table),
-  preserved,
-});

@@ -1,33 +1,22 @@
 import type { PoolClient } from 'pg';
 import type { DayRange } from '../../../core/days.ts';
-import { messageOf, PipelineError } from '../../../core/errors.ts';
 import { listedInFull } from '../../../operations/registry.ts';
 import type { Rows } from '../../../operations/rows.ts';
 import type { Transaction } from '../../database/transaction.ts';
 import { hasLaterLoad } from '../../state/loads/other-loads.ts';
 import { prunedUpTo } from '../../state/responses/pruned.ts';
-import { type KeptResponse, readKeptResponse } from '../../state/responses/responses.ts';
 import {
   checkNoneLost,
   type FoldScope,
   type ResponseToFold,
   responsesOf,
 } from '../../state/responses/to-fold.ts';
-import {
-  applyStaged,
-  copyNewDays,
-  daysOf,
-  daysOfRows,
-  mergeFew,
-  stageRows,
-  type TableResponse,
-} from '../merge/merge.ts';
+import { applyStaged, copyNewDays, daysOf, daysOfRows, mergeFew, stageRows } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
 import {
   foldInOrder,
+  keptReader,
   type MergedTable,
-  partOf,
-  type ReadAgain,
   type Scope,
   scopeOfDays,
   type TableLoad,
@@ -143,31 +132,5 @@ async function foldResponses(
   if (isLoading)
     responses.push({ responseId: null, position, fetchedAt: load.fetchedAt.toISOString(), load: null });
   responses.sort((one, other) => (one.position < other.position ? -1 : 1));
-  const readResponse = (responseId: number) => readTable(tx, load, responseId, readAgain);
-  return foldInOrder(tx, load, scope, { responses, pruned, readResponse });
-}
-
-/** Names a kept response that cannot be read any more. */
-export const unreadable = ({ operation, exchange, position }: KeptResponse, error: unknown) =>
-  new PipelineError(
-    `a kept response about the same rows, ${operation} ${exchange} of ${position}, cannot be read any more: ${messageOf(error)}`,
-    { kind: 'unreadable', cause: error },
-  );
-
-/**
- * @throws PipelineError if the code of today cannot read the response: without it, it is not known what the others
- * left.
- */
-async function readTable(
-  tx: Transaction,
-  { table }: Pick<TableLoad, 'table'>,
-  responseId: number,
-  readAgain: ReadAgain,
-): Promise<TableResponse> {
-  const response = await readKeptResponse(tx, responseId);
-  if (response === null) throw new Error(`response ${responseId} was pruned while its day was locked`);
-  const read = await readAgain(response).catch((error) => {
-    throw unreadable(response, error);
-  });
-  return partOf(read, table);
+  return foldInOrder(tx, load, scope, { responses, pruned, read: keptReader(tx, readAgain) });
 }

@@ -25,23 +25,20 @@ import { checkNoneLost, type ResponseOfPart, responsesOf } from '../../state/res
 import { insertCopied } from '../../state/windows/plan.ts';
 import { endingWindow, noteUnsettled } from '../../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../../state/withdrawals.ts';
-import {
-  copyNewDays,
-  daysOfRows,
-  ensurePartitions,
-  ensureStage,
-  setHintBits,
-  type TableResponse,
-} from '../merge/merge.ts';
+import { copyNewDays, daysOfRows, ensurePartitions, ensureStage, setHintBits } from '../merge/merge.ts';
 import { rereadNames } from '../observed-aliases/observed-aliases.ts';
-import { partOf, type ReadAgain, type RefoldedTable, refoldTable } from './fold.ts';
+import {
+  keptReader,
+  type ReadAgain,
+  type ReadKept,
+  type RefoldedTable,
+  readTable,
+  refoldTable,
+} from './fold.ts';
 
 // Refolding: of some days (or instruments) of tables, all kept responses are read again with the code of today and
 // folded in their order. What comes out differently is written: rows, what the responses said and did, rejects and
 // coverage.
-
-/** A response as the code of today reads it. */
-export interface ResponseReading extends Awaited<ReturnType<ReadAgain>>, ResponseSaid {}
 
 /** A window of a replay: the part of some tables that it folds anew. */
 interface Part {
@@ -65,8 +62,7 @@ const MOST_LOCKS = 10;
 
 /** How kept responses are read and judged. */
 interface Judging {
-  /** Null if the response is not kept any more. */
-  readonly read: (responseId: number) => Promise<ResponseReading | null>;
+  readonly read: ReadKept;
   /** Largest share of the rows present that may be withdrawn, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
   readonly maxWithdrawShare: number;
 }
@@ -90,19 +86,20 @@ const scopeOfPart = ({ tables, exchange, days, instruments }: Part) => ({
 export async function refoldPart(
   database: Database,
   part: Part,
-  judging: Judging,
+  { readAgain, maxWithdrawShare }: Pick<Judging, 'maxWithdrawShare'> & { readonly readAgain: ReadAgain },
 ): Promise<RecordCounts | null> {
+  const kept = keptReader(database.drizzle, readAgain);
   try {
     // All responses of a part that cannot be divided might be too many to be held at once.
     const isSmall = part.days !== null || part.instruments !== null;
-    const read = isSmall ? readOnce(judging.read) : judging.read;
+    const read = isSmall ? readOnce(kept) : kept;
     // Before the transaction, so that no load waits while responses are read.
     const listed = isSmall ? await responsesOf(database.drizzle, scopeOfPart(part)) : [];
     for (const { responseId } of listed) {
       for (const { table, rows } of (await read(responseId))?.batches ?? [])
         if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
     }
-    const counts = await transaction(database, (tx) => refold(tx, part, { ...judging, read }));
+    const counts = await transaction(database, (tx) => refold(tx, part, { read, maxWithdrawShare }));
     const written = (counts?.inserted ?? 0) + (counts?.updated ?? 0);
     for (const table of part.tables)
       if (part.days !== null)
@@ -118,8 +115,8 @@ export async function refoldPart(
 }
 
 /** Remembers what was read, since the responses of a part are read for each of its tables. */
-function readOnce(read: Judging['read']): Judging['read'] {
-  const readings = new Map<number, Promise<ResponseReading | null>>();
+function readOnce(read: ReadKept): ReadKept {
+  const readings = new Map<number, ReturnType<ReadKept>>();
   return (responseId) => {
     const reading = readings.get(responseId) ?? read(responseId);
     readings.set(responseId, reading);
@@ -264,13 +261,7 @@ async function refoldPartOfTable(tx: Transaction, part: PartOfTable, judging: Ju
       ? NONE
       : await copySingles(tx, { ...part, responses }, requested, judging);
   const left = requested?.filter((day) => !copied.days.has(day)) ?? null;
-  const folded = await refoldTable(tx, {
-    ...part,
-    maxWithdrawShare: judging.maxWithdrawShare,
-    days: left,
-    responses,
-    readResponse: (responseId) => readTable(judging, responseId, table),
-  });
+  const folded = await refoldTable(tx, { ...part, ...judging, days: left, responses });
   return {
     ...folded,
     table,
@@ -278,17 +269,6 @@ async function refoldPartOfTable(tx: Transaction, part: PartOfTable, judging: Ju
     changed: folded.changed + copied.rows,
     folded: folded.folded && { ...folded.folded, days: requested },
   };
-}
-
-/** The part of a response that is about a table. */
-async function readTable(
-  { read }: Judging,
-  responseId: number,
-  table: TableDefinition,
-): Promise<TableResponse> {
-  const reading = await read(responseId);
-  if (reading === null) throw new Error(`response ${responseId} was pruned while its day was locked`);
-  return partOf(reading, table);
 }
 
 const isAbout = ({ firstDay, lastDay }: ReadResponse, day: string) => firstDay <= day && day <= lastDay;
@@ -316,7 +296,7 @@ async function copySingles(
   for (const response of responses) {
     const days = requested.filter((day) => isAbout(response, day));
     if (!days.every((day) => single.has(day))) continue;
-    const { rows, fullSet } = await readTable(judging, response.responseId, table);
+    const { rows, fullSet } = await readTable(judging.read, response.responseId, table);
     if (rows.length === 0 || [...daysOfRows(table, rows)].some((day) => !days.includes(day))) continue;
     const by = history ? { runId: response.load.runId, loadId: response.load.id } : { runId, loadId };
     const added = await copyNewDays(client, { table, rows, fullSet, exchange, ...by }, days);
