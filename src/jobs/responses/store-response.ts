@@ -97,7 +97,7 @@ function storablePart({ config }: Pick<Context, 'config'>, extracted: Extracted,
 /** What a response means for the coverage of its days, and what it lists in full. */
 function daysOfResponse(
   { config, calendar }: Pick<Context, 'config' | 'calendar'>,
-  window: CoveredWindow & Pick<ReceivedWindow['window'], 'operation' | 'exchange'>,
+  window: CoveredWindow & Pair,
   {
     extracted,
     partial,
@@ -207,7 +207,7 @@ export async function readToFold(
 /** What of a response is stored, and what it says of its days. */
 async function asStored(
   context: Context,
-  window: Parameters<typeof daysOfResponse>[1],
+  window: CoveredWindow & Pair,
   { extracted: read, partial, preserved }: ReadResponse,
   calledAt: number,
 ) {
@@ -229,7 +229,7 @@ async function asStored(
 /** Called before the coverage is determined, so that it includes days that the calendar wrongly lists as closed. */
 async function noteSessions(
   context: Context,
-  window: CoveredWindow & Pick<ReceivedWindow['window'], 'operation' | 'exchange'>,
+  window: CoveredWindow & Pair,
   extracted: Extracted,
 ): Promise<void> {
   const proven = sessionDaysOf(window.operation, window, extracted);

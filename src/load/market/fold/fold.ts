@@ -20,6 +20,7 @@ import {
   daysOfRows,
   type FullSet,
   hasDuplicates,
+  type LoadOfResponse,
   type Merged,
   preserveStored,
   stageRows,
@@ -79,16 +80,9 @@ export async function readTable(
 }
 
 /** The part of a response that is about one table, and the load that stores it. */
-export interface TableLoad extends TableResponse {
+export interface TableLoad extends TableResponse, LoadOfResponse {
   readonly table: TableDefinition;
-  readonly runId: number;
-  readonly loadId: number;
   readonly exchange: string;
-  readonly position: Position;
-  /** The time of its call. */
-  readonly fetchedAt: Date;
-  /** Largest share of the rows present that may be withdrawn, as a fraction. */
-  readonly maxWithdrawShare: number;
   readonly readAgain: ReadAgain;
 }
 
@@ -122,13 +116,8 @@ export function scopeOfDays(table: TableDefinition, exchange: string, days: read
 }
 
 /** Days or instruments whose responses are folded anew, although none of them is loaded late. */
-interface RefoldedPart {
-  readonly table: TableDefinition;
-  readonly runId: number;
-  readonly loadId: number;
-  readonly windowId: number;
-  readonly exchange: string;
-  readonly maxWithdrawShare: number;
+interface RefoldedPart
+  extends Pick<TableLoad, 'table' | 'exchange' | 'runId' | 'loadId' | 'maxWithdrawShare'> {
   /** The days of which a response is kept; null if the table has none that responses list in full. */
   readonly days: readonly string[] | null;
   /** In upper case; null: all. */

@@ -83,14 +83,17 @@ export interface TableResponse {
 }
 
 /** The load that a response is stored by, and what limits its withdrawals. */
-interface ApplyOptions {
+export interface LoadOfResponse {
   readonly runId: number;
   readonly loadId: number;
   readonly position: Position;
   /** When the response was fetched. */
   readonly fetchedAt: Date;
-  /** Largest share of the rows present that may be withdrawn, as a fraction. */
+  /** Largest share of the rows present that may be withdrawn, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
   readonly maxWithdrawShare: number;
+}
+
+interface ApplyOptions extends LoadOfResponse {
   /** Only these days are compared; all days where it is null or not given. */
   readonly within?: ReadonlySet<string> | null;
   /** Days for which a person has accepted that the response lacks rows. */
@@ -193,18 +196,16 @@ export async function copyAsNew(
     now,
     runId,
     loadId,
-  }: TableRows & Pick<NewRows, 'runId' | 'loadId'> & { readonly now: string },
+  }: TableRows & Pick<LoadOfResponse, 'runId' | 'loadId'> & { readonly now: string },
 ): Promise<void> {
   const audit = `\t${now}\t${now}\t1\t${runId}\t${loadId}`;
   await copyRows(client, statement, encodeRows(table, rows, { audit }));
 }
 
 /** Where the rows belong, and the load that copies them. */
-interface NewRows {
+interface NewRows extends Pick<LoadOfResponse, 'runId' | 'loadId'> {
   readonly table: TableDefinition;
   readonly exchange: string;
-  readonly runId: number;
-  readonly loadId: number;
 }
 
 /** True if two rows have the same key, or that cannot be ruled out. */
@@ -293,7 +294,7 @@ export async function mergeFew(
   client: PoolClient,
   table: TableDefinition,
   { rows, fullSet, preserved }: TableResponse,
-  { runId, loadId, fetchedAt }: ApplyOptions,
+  { runId, loadId, fetchedAt }: LoadOfResponse,
 ): Promise<Merged | null> {
   if (rows.length === 0 || rows.length > FEW_ROWS || fullSet !== undefined || preserved !== undefined)
     return null;
