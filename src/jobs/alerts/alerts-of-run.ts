@@ -1,10 +1,9 @@
 import { pairName } from '../../core/exchanges.ts';
 import { readCompleteness } from '../../load/state/coverage/completeness.ts';
-import type { RunRequest } from '../../load/state/request.ts';
 import { changeText, readSchemaChanges } from '../../load/state/responses/schema-changes.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
 import { reportRun, suspiciousWindowsOfRuns } from '../../load/state/runs/reports.ts';
-import { type EndedRun, readRun } from '../../load/state/runs/runs.ts';
+import type { FollowedRun } from '../../load/state/runs/runs.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
 import { isInUse, pairTitle } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -13,10 +12,9 @@ import { type Alert, keyAlert, listText, sessionAlert } from './alert.ts';
 import { readAlertedSessions } from './late-data.ts';
 
 /** Determines the alerts of a run that has ended. */
-export async function alertsOfRun(context: Context, run: EndedRun): Promise<Alert[]> {
-  const request = (await readRun(context.db.drizzle, run.id))?.request as RunRequest | undefined;
+export async function alertsOfRun(context: Context, run: FollowedRun): Promise<Alert[]> {
   // No other run reports these changes of fields, so they raise an alert also if a person follows the run.
-  if (request?.isAttended === true)
+  if (run.request.isAttended === true)
     return [await schemaChanged(context, run)].filter((alert) => alert !== null);
   const key = await stoppedByKey(context, run);
   const alerts = [
@@ -31,7 +29,7 @@ export async function alertsOfRun(context: Context, run: EndedRun): Promise<Aler
 }
 
 /** The alert of the key, if that stopped the run; it is the same for all runs that the key stopped. */
-async function stoppedByKey({ db, config }: Context, run: EndedRun): Promise<Alert | null> {
+async function stoppedByKey({ db, config }: Context, run: FollowedRun): Promise<Alert | null> {
   if (run.state !== 'failed') return null;
   const hash = keyHash(config.EOD_ACCESS_KEY ?? '');
   const line = await refusalInRun(db.drizzle, run.id, hash);
@@ -39,14 +37,13 @@ async function stoppedByKey({ db, config }: Context, run: EndedRun): Promise<Ale
 }
 
 /** @param key the alert of the key, if that stopped the run: the windows that it blocked are left out. */
-async function failure(context: Context, run: EndedRun, key: Alert | null): Promise<Alert | null> {
+async function failure(context: Context, run: FollowedRun, key: Alert | null): Promise<Alert | null> {
   if (run.state !== 'failed') return null;
   const failed = await failuresOfRun(context.db.drizzle, run.id, key?.subject ?? null);
   if (key !== null && failed.length === 0) return null;
-  const { error } = await reportRun(context, run.id);
   const why =
-    failed.length === 0 && error !== null
-      ? error
+    failed.length === 0 && run.error !== null
+      ? run.error
       : listText(failed.map(({ what, windows, reason }) => `${what} (${windows}: ${reason})`));
   return {
     kind: 'run_failed',
@@ -57,7 +54,7 @@ async function failure(context: Context, run: EndedRun, key: Alert | null): Prom
 }
 
 /** Raised only if EOD_ALERT_ON names it. */
-async function completion(context: Context, run: EndedRun): Promise<Alert | null> {
+async function completion(context: Context, run: FollowedRun): Promise<Alert | null> {
   if (run.state !== 'completed' || !context.config.EOD_ALERT_ON.includes('run_completed')) return null;
   const { windows, requests, fetched, inserted, updated, rejected } = await reportRun(context, run.id);
   return {
@@ -79,7 +76,7 @@ async function completion(context: Context, run: EndedRun): Promise<Alert | null
   };
 }
 
-async function suspiciousResponses({ db }: Context, run: EndedRun): Promise<Alert | null> {
+async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<Alert | null> {
   const suspicious = await suspiciousWindowsOfRuns(db.drizzle, [run.id]);
   const found = suspicious.map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
@@ -96,7 +93,7 @@ async function suspiciousResponses({ db }: Context, run: EndedRun): Promise<Aler
 }
 
 /** Each change is of the run whose response shows it first, so it is reported once. */
-async function schemaChanged({ db }: Context, run: EndedRun): Promise<Alert | null> {
+async function schemaChanged({ db }: Context, run: FollowedRun): Promise<Alert | null> {
   const changes = await readSchemaChanges(db.drizzle, { runId: run.id });
   if (changes.length === 0) return null;
   const texts = changes.map(changeText).sort();
@@ -118,9 +115,8 @@ async function schemaChanged({ db }: Context, run: EndedRun): Promise<Alert | nu
  * @param key the alert of the key, if that stopped the run: what it has caused is not reported, because the key has to
  *   be replaced first.
  */
-async function missingSessions(context: Context, run: EndedRun, key: Alert | null): Promise<Alert[]> {
-  const request = (await readRun(context.db.drizzle, run.id))?.request as RunRequest | undefined;
-  const requested = (request?.targets ?? []).filter(({ operation }) => isInUse(operation));
+async function missingSessions(context: Context, run: FollowedRun, key: Alert | null): Promise<Alert[]> {
+  const requested = (run.request.targets ?? []).filter(({ operation }) => isInUse(operation));
   const scope = { expected: requested, areNamed: true, others: false, from: run.from, to: run.to };
   const missing = (await readCompleteness(context, scope)).filter(
     (session) =>

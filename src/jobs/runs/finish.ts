@@ -16,6 +16,7 @@ import {
   countTicks,
   type EndedRun,
   endFollowUp,
+  type FollowedRun,
   finishRun,
   nightOfRun,
   type RunEnd,
@@ -139,10 +140,7 @@ async function nightFor(
 }
 
 /** @returns null if a part of it failed, which is logged. The state of the run stays as it is. */
-async function followUp(
-  context: Context,
-  run: NonNullable<Awaited<ReturnType<typeof beginFollowUp>>>,
-): Promise<'night' | 'done' | null> {
+async function followUp(context: Context, run: FollowedRun): Promise<'night' | 'done' | null> {
   let done = true;
   const failed = (message: string) => (error: unknown) => {
     done = false;

@@ -2,10 +2,9 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg, { type ClientBase } from 'pg';
 import type { Clock } from '../../../core/clock.ts';
-import type { Config } from '../../../core/config.ts';
+import { type Config, loadConfig } from '../../../core/config.ts';
 import { type Day, type DayRange, dayEnd } from '../../../core/days.ts';
 import type { Pair } from '../../../core/exchanges.ts';
-import { settings } from '../../../core/settings.ts';
 import { dueMinutes } from '../../../operations/night-times.ts';
 import {
   type ExchangeSettings,
@@ -135,16 +134,7 @@ export type ViewSettings = Pick<
   Partial<Pick<Config, 'EOD_OPERATIONS_DIR' | 'EOD_ACCESS_KEY' | 'EOD_INSTRUMENTS' | 'EOD_NIGHT_TIMES'>>;
 
 /** The defaults. */
-export const DEFAULT_VIEW_SETTINGS: ViewSettings = {
-  EOD_EXCHANGES: settings.EOD_EXCHANGES.parse(undefined),
-  EOD_OPERATION_EXCHANGES: settings.EOD_OPERATION_EXCHANGES.parse(undefined),
-  EOD_TIMEZONE: settings.EOD_TIMEZONE.parse(undefined),
-  EOD_TRIAL_DAY: undefined,
-  EOD_PUBLISHED_AT: settings.EOD_PUBLISHED_AT.parse(undefined),
-  EOD_HISTORY_DAYS: settings.EOD_HISTORY_DAYS.parse(undefined),
-  EOD_LOOKBACK_SESSIONS: settings.EOD_LOOKBACK_SESSIONS.parse(undefined),
-  EOD_INSTRUMENT_LIMIT: settings.EOD_INSTRUMENT_LIMIT.parse(undefined),
-};
+export const DEFAULT_VIEW_SETTINGS: ViewSettings = loadConfig({});
 
 const COMMENT =
   'Every session that an operation should have for an exchange, and whether it is stored: from the first stored session on, or, if there is none, as far back as the source reaches.';

@@ -322,6 +322,9 @@ export function runsToFollowUp(db: NodePgDatabase) {
     .orderBy(asc(runs.id));
 }
 
+/** An ended run whose follow-up has begun. */
+export type FollowedRun = NonNullable<Awaited<ReturnType<typeof beginFollowUp>>>;
+
 /** Counts an attempt at a run's follow-up. @returns the run; null if the follow-up is no longer due. */
 export async function beginFollowUp(db: NodePgDatabase, runId: number) {
   const [begun] = await db
@@ -330,6 +333,8 @@ export async function beginFollowUp(db: NodePgDatabase, runId: number) {
     .where(and(eq(runs.id, runId), isToFollowUp))
     .returning({
       ...ENDED_RUN,
+      request: sql<Partial<RunRequest>>`${runs.request}`,
+      error: runs.error,
       attempt: runs.follow_up_attempts,
       tick: runs.tick,
       followUp: runs.follow_up,
