@@ -71,7 +71,7 @@ export const NAMED: readonly Mutant[] = [
   {
     name: 'no-look-at-later-loads',
     file: FOLD,
-    from: 'load.isLast || !(await hasLaterLoad(tx, scope, position, { orOwn: true }))',
+    from: 'load.isLast || !(await hasLaterOrOwnLoad(tx, scope, position))',
     to: 'true',
     test: COMMUTE,
   },

@@ -3,7 +3,7 @@ import type { DayRange } from '../../../core/days.ts';
 import { listedInFull } from '../../../operations/registry.ts';
 import type { Rows } from '../../../operations/rows.ts';
 import type { Transaction } from '../../database/transaction.ts';
-import { hasLaterLoad } from '../../state/loads/other-loads.ts';
+import { hasLaterLoad, hasLaterOrOwnLoad } from '../../state/loads/other-loads.ts';
 import { prunedUpTo } from '../../state/responses/pruned.ts';
 import {
   checkNoneLost,
@@ -52,7 +52,7 @@ export async function mergeOrFold(
   const { table, rows, days, position } = load;
   const sql = mergeSql(table, days);
   const scope = scopeOf(load);
-  const isLast = load.isLast || !(await hasLaterLoad(tx, scope, position, { orOwn: true }));
+  const isLast = load.isLast || !(await hasLaterOrOwnLoad(tx, scope, position));
   if (isLast) {
     const added =
       scope.lists === 'days'

@@ -117,14 +117,14 @@ const selectLastCleanLoad = prepareOnce<
  * True if there are loads of later responses, or of this one. If not, a response can be stored without regard to
  * others. Checked while the locks are held.
  *
- * @param scope.instruments only loads about one of these, or about all, matter; every load if there are none.
+ * @param scope.instruments only loads about one of these, or about all, matter; every load if none are given.
  */
 export async function hasLaterOrOwnLoad(
   tx: Preparing,
-  scope: LoadScope & { readonly instruments: readonly string[] },
+  scope: LoadScope & { readonly instruments?: readonly string[] },
   position: Position,
 ): Promise<boolean> {
-  const requested = scope.instruments.map((one) => one.toUpperCase());
+  const requested = (scope.instruments ?? []).map((one) => one.toUpperCase());
   const overlaps = sql`(${loads.instruments} = '{}' or upper(${loads.instruments}::text)::text[] && ${sql.param(requested)}::text[])`;
   const found = await runPrepared<{ later: boolean }>(
     tx,
@@ -133,18 +133,16 @@ export async function hasLaterOrOwnLoad(
   return found.rows[0]?.later ?? true;
 }
 
-/** True if there is a load of a later response, or, with `orOwn`, of this one. */
+/** True if there is a load of a later response. */
 export async function hasLaterLoad(
   tx: NodePgDatabase,
   scope: LoadScope,
   position: Position,
-  { orOwn = false } = {},
 ): Promise<boolean> {
-  const isLater = orOwn ? gte(loads.position, position) : gt(loads.position, position);
   const later = tx
     .select({ id: loads.id })
     .from(loads)
-    .where(and(isAbout(scope), isLater));
+    .where(and(isAbout(scope), gt(loads.position, position)));
   return (await later.limit(1)).length > 0;
 }
 
