@@ -28,7 +28,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                             AND p.trade_date >= s.valid_from AND p.trade_date < least(s.valid_to, $4)
                           ORDER BY p.trade_date DESC LIMIT 1) p
                        WHERE s.instrument_id = a.instrument_id
-                       ORDER BY p.trade_date DESC LIMIT 1) p
+                       -- Of several series of that day, the one that this row continues.
+                       ORDER BY p.trade_date DESC, p.close_price = $5 DESC NULLS LAST LIMIT 1) p
                WHERE p.close_price = $5),
             passed - (a.ex_dates[passed] = $4)::int) AS known
        FROM (SELECT width_bucket($4, a.ex_dates) AS passed) k) n

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { EXCHANGES } from '../../src/core/exchanges.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { migrateDatabase } from '../../src/load/migrate.ts';
 import { forAllAsync } from '../support/for-all.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { bhavRow, loadBhav, openStore } from './support.ts';
 
 const INSERT = `
@@ -161,4 +163,58 @@ test('market.prices adjusts each previous close that events change, in whatever 
     adjusted += rows[0]?.adjusted ?? 0;
   });
   expect(adjusted).toBeGreaterThan(0);
+});
+
+/** An event of the share of `bhavRow`s with this ISIN. */
+const SPLIT = `
+  insert into market.corporate_events (exchange, symbol, ex_date, kind, item, instrument_id, ratio_new, ratio_old, status,
+      first_loaded_at, last_changed_at, revision, run_id, load_id)
+  values ('NSE', 'A', $1, 'split', '', 'NSE:INE000A01010', 2, 1, 'applied', now(), now(), 1, 1, 1)`;
+
+test('of several series of the session before, the one with the previous close of a row is compared', async () => {
+  const db = await openStore();
+  const rows = [
+    { series: 'EQ', trade_date: '2026-01-01', close_price: '100' },
+    { series: 'BE', trade_date: '2026-01-01', close_price: '90' },
+    // Not traded on the ex-date, 2026-01-02.
+    { series: 'EQ', trade_date: '2026-01-05', close_price: '50', previous_close_price: '100' },
+    { series: 'BE', trade_date: '2026-01-05', close_price: '45', previous_close_price: '90' },
+  ];
+  await loadBhav(
+    db,
+    rows.map((row) => bhavRow({ symbol: 'A', isin: 'INE000A01010', ...row })),
+  );
+  await updateObservedAliases(db);
+  await db.pool.query(SPLIT, ['2026-01-02']);
+  const { rows: found } = await db.pool.query(
+    `select series, adjusted_previous_close_price::float8 as price from market.prices where trade_date = '2026-01-05' order by 1`,
+  );
+  expect(found).toEqual([
+    { series: 'BE', price: 45 },
+    { series: 'EQ', price: 50 },
+  ]);
+});
+
+test('a migration that fills names waits for another process without holding what that waits for', async () => {
+  const db = await openStore();
+  await db.pool.query('delete from etl.alias_progress');
+  const other = await db.pool.connect();
+  try {
+    // As the end of a run that brings in the names of one exchange.
+    const last = EXCHANGES.at(-1);
+    await other.query("begin; set local lock_timeout = '15s'");
+    await other.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`eod:instruments:${last}`]);
+    const migrated = migrateDatabase(db);
+    await waitFor(async () => {
+      const { rowCount } = await db.pool.query(
+        `select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())`,
+      );
+      return rowCount === 1;
+    });
+    await other.query('select etl.keep_event_sessions($1)', [last]);
+    await other.query('commit');
+    await migrated;
+  } finally {
+    other.release(true);
+  }
 });

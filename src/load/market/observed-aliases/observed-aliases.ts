@@ -180,6 +180,8 @@ const lockNames = (tx: Transaction, exchange: string) => lockUntilCommit(tx, `eo
 
 /** Fills `etl.observed_aliases`, and what depends on it, for exchanges that it has no progress of. */
 export async function fillObservedAliases(tx: Transaction): Promise<void> {
+  // All of them first: a process that holds one waits for the table of all exchanges that the first of them locks.
+  for (const exchange of EXCHANGES) await lockNames(tx, exchange);
   for (const exchange of EXCHANGES) {
     await fillExchange(tx, exchange);
   }
