@@ -10,7 +10,7 @@ import { pythonWith, runPython } from '../support/python.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { importInto } from './import-support.ts';
+import { importInto, newFile } from './import-support.ts';
 import { bhavCopies, events, manifestOf, openLake, sessions } from './lake-support.ts';
 import { replay } from './replay-support.ts';
 
@@ -103,6 +103,18 @@ test('a lake that follows has what one written anew has, and writes only what ch
       ({ state }) => expect(partitionsOf(lake, 'bhavcopy_cm', state)).toEqual(['2024-02']),
     ],
     [
+      'the first list of an exchange, with nothing of any share that has prices',
+      () =>
+        importInto(context, [
+          newFile('list.csv', [
+            'SYMBOL,COMPANY NAME,SERIES,PURPOSE,FACE VALUE,EX-DATE,RECORD DATE,BOOK CLOSURE START DATE,BOOK CLOSURE END DATE',
+            'OTHER,OTHER LTD,EQ,Dividend - Rs 5 Per Share,1,01-Jan-2024,01-Jan-2024,-,-',
+          ]),
+        ]),
+      // is_before_event_lists.
+      ({ state }) => expect(partitionsOf(lake, 'prices_adjusted', state)).toHaveLength(4),
+    ],
+    [
       'a number with more digits than any before',
       () => importInto(context, bhavCopies(['2024-02-05 BETA INE000B01019 33.123456'])),
       // All files of a table have the same types.
@@ -172,6 +184,10 @@ test('adjusted prices are written again if they are computed in another way, and
     return (await runJson<LakeResult>(['export', '--all', '--lake', folder], options)).json;
   };
   await asReader();
+  const alone = ['export', 'prices_adjusted', '--out', join(temporaryFolder(), 'prices.csv')];
+  expect(await runCli(alone, { cwd: temporaryFolder(), env: { DATABASE_URL: login.href } })).toMatchObject({
+    code: 0,
+  });
   const { rows } = await context.db.pool.query<{ definition: string }>(
     `select pg_get_functiondef('market.adjusted_prices(date)'::regprocedure) as definition`,
   );

@@ -164,7 +164,7 @@ async function missingIndex(client: ClientBase, scans: readonly Scan[]): Promise
       // A scan in parallel shows the rows of one process.
       const estimate = Math.max(matching['Plan Rows'], scan?.['Plan Rows'] ?? 0);
       if (estimate > largest.rows * FEW) continue;
-      return `all ${Math.round(rows).toLocaleString('en')} rows of ${table} are read to find few by ${column}, which no index begins with: create index on ${table} (${column})`;
+      return `${Math.round(rows).toLocaleString('en')} rows of ${table} are read to find few by ${column}, which no index begins with: create index on ${table} (${column})`;
     }
   }
   return null;

@@ -144,9 +144,10 @@ const DEFINITION = '';
 export async function readNameFactors(client: ClientBase): Promise<NameFactors> {
   const { rows } = await client.query<{ name: string; factors: string }>(
     `select concat_ws(chr(9), a.exchange, a.symbol, a.series) as name,
-            sum(hashtextextended(concat_ws('|', a.instrument_id, a.valid_from, a.valid_to, p.valid_from, p.valid_to, p.ratio_old, p.ratio_new, r.reviewed_from), 0)::numeric)::text as factors
+            sum(hashtextextended(concat_ws('|', a.instrument_id, a.valid_from, a.valid_to, p.valid_from, p.valid_to, p.ratio_old, p.ratio_new, r.reviewed_from, l.known_from), 0)::numeric)::text as factors
        from market.series_aliases a cross join lateral etl.share_price_factors(a.exchange, a.share_id, current_date) p
        left join etl.unreviewed_until(current_date) r on r.exchange = a.exchange and r.instrument_id = a.share_id
+       left join etl.event_lists l on l.exchange = a.exchange
       group by 1
      union all
      select $1, md5(concat(pg_get_viewdef($2::regclass),
