@@ -96,7 +96,8 @@ export async function changedPartitions(
   );
   if (rebuilt.length > 0) return null;
   if (own.some(({ partitioned }) => !partitioned)) {
-    // Its responses list all of its days, of which few change. To look at all rows takes a second for ten million.
+    // Responses of many such tables list all of their days, of which few change. So all rows are looked at, which takes a
+    // second for ten million.
     const since = `select l.id from ${LOADS} l where l.state > $1 and l.operation = any ($2)`;
     const table = pg.escapeIdentifier(relation.name);
     const { rows } = await client.query<{ partition: string }>(
