@@ -17,15 +17,6 @@ const filesOf = (folder: string) =>
 
 const codeOf = (file: string) => readFileSync(join(SRC, file), 'utf8');
 
-test('no two files of src have one name, but for those that are the entry of a folder', () => {
-  const nameOf = (file: string) => file.replace(/^.*\//, '').replace(/\.\w+$/, '');
-  const all = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
-    .map((file) => file.split(sep).join('/'))
-    .filter((file) => /\.(?:tsx?|m?js)$/.test(file) && nameOf(file) !== 'index');
-  const names = all.map(nameOf);
-  expect(all.filter((_, at) => names.indexOf(nameOf(all[at] ?? '')) !== at)).toEqual([]);
-});
-
 test('no file finds others from its own folder, which the build changes: those start from CODE and PACKAGE', () => {
   const isKept = (code: string) =>
     code
