@@ -172,7 +172,7 @@ async function serve() {
       if (found !== null) resolve(found[1]);
     });
   });
-  for (const path of ['/readyz', '/', '/runs', '/queues']) {
+  for (const path of ['/readyz', '/', '/runs']) {
     const { status } = await fetch(`${address}${path}`);
     check(status === 200, `eod up responds ${path}`);
   }

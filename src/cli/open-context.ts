@@ -1,10 +1,8 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Telemetry } from 'bullmq';
 import { type LearningCalendar, loadCalendar } from '../calendar/calendar.ts';
 import { clockOf, createSettableClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
-import { readEnvironment } from '../core/environment.ts';
 import { PipelineError, usageError } from '../core/errors.ts';
 import { createLog, type Logger } from '../core/log.ts';
 import type { SourceSettings } from '../extract/types.ts';
@@ -72,8 +70,6 @@ export async function openContext(
   const config = source ? await withDemoSource(cli, own) : own;
   // First, so that a missing setting is reported without waiting for a server.
   const settings = source ? sourceSettings(config) : null;
-  // Before the rest, because what is opened first is closed last: spans that end during closing are still sent.
-  const telemetry = works ? await openTraces(cli, config) : undefined;
   const { REDIS_URL } = config;
   if (works && REDIS_URL !== undefined) {
     await life.open(() => checkRedis(REDIS_URL, startRetryOf(cli, config, wait)));
@@ -87,7 +83,7 @@ export async function openContext(
   const { db, log, clock } = context;
   log.debug({ on: REDIS_URL === undefined ? 'Postgres' : 'Redis' }, 'opens the queue');
   const { openQueues } = await import('../jobs/queue/queue.ts');
-  const queues = await life.open(() => openQueues({ db, config, log, telemetry }));
+  const queues = await life.open(() => openQueues({ db, config, log }));
   if (settings === null) return { ...context, queues };
   log.debug({ origin: new URL(settings.baseUrl).origin, format: settings.format }, 'opens the source');
   const { createSource } = await import('../extract/index.ts');
@@ -238,21 +234,6 @@ async function useOperationsOf(db: Database, config: Config, log: Logger): Promi
 /** Loads the trading calendar, with the user's own calendar file. */
 export function openCalendar({ cwd }: Cli, { EOD_CALENDAR_FILE: file }: Config): LearningCalendar {
   return loadCalendar({ file: file === undefined ? undefined : resolve(cwd, file) });
-}
-
-/** Starts sending traces if the OpenTelemetry variables are set; otherwise nothing of OpenTelemetry is loaded. */
-async function openTraces(cli: Cli, config: Config): Promise<Telemetry | undefined> {
-  const environment = readEnvironment(cli.env, cli.cwd);
-  const { OTEL_SDK_DISABLED: disabled, OTEL_TRACES_EXPORTER: exporter } = environment;
-  const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } = environment;
-  const receiver = OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (receiver === undefined || disabled?.toLowerCase() === 'true' || exporter === 'none') return undefined;
-  const { startTraces } = await import('./traces.ts');
-  const traces = await cli.life.open(
-    async () => startTraces(config, environment, openLog(cli, config, false)),
-    (opened) => opened.stop(),
-  );
-  return traces.telemetry;
 }
 
 /** How long to wait at the start of a command for a server that cannot be reached. */

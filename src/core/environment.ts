@@ -333,8 +333,7 @@ export function shownSecret(name: string, value: unknown): string {
 
 /**
  * The environment for a command of the user, without the secret settings, the paths of files that hold them, and what
- * else holds credentials of ours. The addresses of proxies and of traces, which other programs use too, stay without user
- * and password.
+ * else holds credentials of ours. The addresses of proxies, which other programs use too, stay without user and password.
  */
 export function environmentOfCommand(env: Environment): Environment {
   const withheld = new Set([...SECRET_SETTINGS, ...Object.values(fileSettings), ...OTHER_SECRETS]);
@@ -352,9 +351,9 @@ export function environmentOfCommand(env: Environment): Environment {
 }
 
 /** Variables with addresses that other programs use too, of which only user and password are withheld. */
-const OTHER_ADDRESSES = /^(?!NO_).*_PROXY$|^OTEL_EXPORTER_OTLP_(TRACES_)?ENDPOINT$/;
-/** Variables with credentials that other code in this process reads: the driver of Postgres, and traces. */
-const OTHER_SECRETS = ['PGPASSWORD', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'];
+const OTHER_ADDRESSES = /^(?!NO_).*_PROXY$/;
+/** Variables with credentials that other code in this process reads: the driver of Postgres. */
+const OTHER_SECRETS = ['PGPASSWORD'];
 
 /** The same for a document of JSON: its texts, and numbers, which become a text if they are a secret. */
 export function redactValues(value: unknown, redact: (text: string) => string): unknown {

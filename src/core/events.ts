@@ -4,8 +4,6 @@ import type { Pair } from './exchanges.ts';
 
 /** Something that happens in this process, published for metrics. */
 interface Event<Message> {
-  /** For callers whose message takes work to make. */
-  hasSubscribers(): boolean;
   publish(message: Message): void;
   /** @returns a function that ends the subscription. */
   subscribe(listener: (message: Message) => void): () => void;
@@ -14,7 +12,6 @@ interface Event<Message> {
 function event<Message extends object>(name: string): Event<Message> {
   const subject = channel(name);
   return {
-    hasSubscribers: () => subject.hasSubscribers,
     publish(message) {
       if (subject.hasSubscribers) subject.publish(message);
     },
@@ -44,17 +41,3 @@ export const windowEnded = event<
 
 /** How many responses of this process wait until Postgres can store them. */
 export const responsesWaiting = event<{ readonly responses: number }>('eod:responses-waiting');
-
-/** A run has ended. */
-export const runEnded = event<{
-  readonly run: number;
-  /** Id of its database, because run numbers are unique only within one. */
-  readonly database: string;
-  readonly kind: string;
-  readonly state: string;
-  readonly from: string;
-  readonly to: string;
-  /** ISO 8601. */
-  readonly startedAt: string;
-  readonly finishedAt: string;
-}>('eod:run-ended');

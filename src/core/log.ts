@@ -8,16 +8,6 @@ import { escapeControls } from './wording.ts';
 
 export type { Logger } from 'pino';
 
-/** The ids of the span in which a line is logged, or nothing outside of one. */
-type TraceIds = { readonly trace_id: string; readonly span_id: string } | undefined;
-
-let readTraceIds: () => TraceIds = () => undefined;
-
-/** Makes every further line of this process carry these ids, for tracing. */
-export function addTraceIds(read: () => TraceIds): void {
-  readTraceIds = read;
-}
-
 /** Settings of the log, and the secrets that must not appear in it. */
 type LogSettings = Pick<
   Config,
@@ -47,7 +37,6 @@ export function createLog(
       // The notation of most collectors of logs, instead of a number and milliseconds.
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
-      mixin: () => readTraceIds() ?? {},
       serializers: { err: describeError },
       hooks: { logMethod: limitOutageLines() },
     },

@@ -93,7 +93,7 @@ export const settingGroups = {
   'The network': {
     HTTPS_PROXY: setting(
       proxy.optional(),
-      'Proxy for addresses that begin with `https://`: of the source, the webhook and the monitor; traces are sent directly. It has to allow CONNECT to their ports. Unset: `HTTP_PROXY`. Names in small letters (`https_proxy`) come first.',
+      'Proxy for addresses that begin with `https://`: of the source, the webhook and the monitor. It has to allow CONNECT to their ports. Unset: `HTTP_PROXY`. Names in small letters (`https_proxy`) come first.',
       'http://proxy.example.com:3128',
     ),
     HTTP_PROXY: setting(
@@ -300,7 +300,7 @@ export const settingGroups = {
     ),
     EOD_LOG_FORMAT: setting(
       oneOf('auto', 'json', 'text').default('auto'),
-      '`json`: one document a line, with `level` as a word, `time` in ISO 8601 and, within a trace, `trace_id` and `span_id`; `text`: for people; `auto`: JSON of commands that request data or serve, where stderr is no terminal; else text.',
+      '`json`: one document a line, with `level` as a word and `time` in ISO 8601; `text`: for people; `auto`: JSON of commands that request data or serve, where stderr is no terminal; else text.',
     ),
     EOD_HTTP_HOST: setting(
       z.string().default('127.0.0.1'),

@@ -14,6 +14,5 @@ function asset(name: string, type: string) {
 export const ASSETS = {
   style: asset('style.css', 'text/css; charset=utf-8'),
   script: asset('refresh.js', 'text/javascript; charset=utf-8'),
-  board: asset('board.js', 'text/javascript; charset=utf-8'),
   icon: asset('icon.svg', 'image/svg+xml'),
 } as const;

@@ -26,7 +26,6 @@ import { issuesPage } from './pages/issues-page.tsx';
 import { runIdOf } from './pages/path-values.ts';
 import { runPage, runsPage } from './pages/runs-page.tsx';
 import { statusPage } from './pages/status-page.tsx';
-import { serveQueueBoard } from './queue-board.ts';
 
 /** Pages have their own connections, so that they take none from the workers, and these time limits. */
 const CONNECTIONS = 3;
@@ -111,7 +110,6 @@ export async function serveDashboard(
     if (context.config.EOD_WEB_ACTIONS) {
       await serveActions(scope, context, access);
     }
-    await serveQueueBoard(scope, context);
   });
 }
 

@@ -187,9 +187,10 @@ describe('addresses of servers', () => {
 
 test('a command of the user gets no secret setting, under whatever name, and all else', () => {
   const secrets = Object.fromEntries(
-    [...SECRET_SETTINGS, ...Object.values(fileSettings), 'PGPASSWORD', 'OTEL_EXPORTER_OTLP_HEADERS'].map(
-      (name, at) => [name, `kiwi-${at}`],
-    ),
+    [...SECRET_SETTINGS, ...Object.values(fileSettings), 'PGPASSWORD'].map((name, at) => [
+      name,
+      `kiwi-${at}`,
+    ]),
   );
   const others = {
     PATH: '/bin',
@@ -202,7 +203,6 @@ test('a command of the user gets no secret setting, under whatever name, and all
     HTTPS_PROXY: 'http://kiwi@proxy:3128',
     http_proxy: 'user:kiwi@proxy:3128',
     all_proxy: 'http://proxy:1080',
-    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:kiwi@traces:4318',
     ftp_proxy: 'http://user:ki#wi@proxy:3128',
   };
   expect(environmentOfCommand({ ...secrets, ...others, ...proxies })).toEqual({
@@ -211,7 +211,6 @@ test('a command of the user gets no secret setting, under whatever name, and all
     HTTPS_PROXY: 'http://proxy:3128/',
     http_proxy: 'http://proxy:3128/',
     all_proxy: 'http://proxy:1080',
-    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://traces:4318/',
   });
 });
 

@@ -1,6 +1,5 @@
 import { type Day, daysBetween } from '../../core/days.ts';
 import { pairName } from '../../core/exchanges.ts';
-import { runStep } from '../../core/steps.ts';
 import { readLastRequested } from '../../load/state/coverage/last-requested.ts';
 import { countOpenWindows, openWindows } from '../../load/state/windows/windows.ts';
 import type { Operation } from '../../operations/operation.ts';
@@ -37,13 +36,8 @@ const ageOf = (day: Day) => Math.max(0, daysBetween(day, '2100-01-01'));
  * window's, and BullMQ does not add a job whose id it has.
  */
 export async function enqueueOpenWindows(context: QueueContext, runIds: readonly number[]): Promise<void> {
-  const [run] = runIds;
-  if (run === undefined) return;
-  const facts = { database: context.queues.databaseId, ...(runIds.length === 1 ? { run } : {}) };
-  return runStep('enqueue', facts, async () => {
-    const priorityOf = priorities(context);
-    for await (const windows of openWindowsOf(context, runIds)) await addJobs(context, windows, priorityOf);
-  });
+  const priorityOf = priorities(context);
+  for await (const windows of openWindowsOf(context, runIds)) await addJobs(context, windows, priorityOf);
 }
 
 /** The open windows of these runs, in parts that are all of one queue. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Job, Queue, Telemetry, WorkerOptions } from 'bullmq';
+import type { Job, Queue, WorkerOptions } from 'bullmq';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
@@ -85,8 +85,6 @@ export interface Queues {
   readonly databaseId: string;
   readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
   readonly ticks: JobQueue<TickJob>;
-  /** The queues themselves, for the page that shows their jobs. */
-  readonly bullQueues: readonly Queue[];
   /** Until `resume`, no worker of any process starts another window. */
   pause(): Promise<void>;
   resume(): Promise<void>;
@@ -109,8 +107,6 @@ interface QueueSettings {
   readonly db: Database;
   readonly config: Pick<Config, 'REDIS_URL' | 'EOD_QUEUE_PREFIX'>;
   readonly log: Logger;
-  /** Receives the traces of BullMQ. */
-  readonly telemetry?: Telemetry | undefined;
 }
 
 /**
@@ -156,7 +152,6 @@ async function openOnce(settings: QueueSettings, databaseId: string): Promise<Qu
     databaseId,
     windows,
     ticks,
-    bullQueues: all,
     async pause() {
       await Promise.all([windows.nightly.pause(), windows.backfill.pause()]);
     },
@@ -279,11 +274,7 @@ interface QueueServer {
 
 type ErrorLogger = ReturnType<typeof errorLogger>;
 
-async function postgresServer(
-  { db, config, telemetry }: QueueSettings,
-  errors: ErrorLogger,
-): Promise<QueueServer> {
-  const traced = telemetry === undefined ? {} : { telemetry };
+async function postgresServer({ db, config }: QueueSettings, errors: ErrorLogger): Promise<QueueServer> {
   const { createPostgresBackend, withBackend } = await import('bullmq');
   const { Queue: PostgresQueue, Worker } = withBackend(createPostgresBackend);
   await prepareTables(db.withoutRetry.pool, config);
@@ -301,10 +292,10 @@ async function postgresServer(
   return {
     // The type of the backend, in which these queues differ, is not needed.
     open: <Data>(name: string) =>
-      new PostgresQueue<Data>(name, { connection: connection(1), ...traced }) as unknown as Queue<Data>,
+      new PostgresQueue<Data>(name, { connection: connection(1) }) as unknown as Queue<Data>,
     work: (name, processor, settings, onEnd) =>
       startReconnectingWorker(() => {
-        const options = { ...settings, ...traced, connection: connection(2), autorun: false };
+        const options = { ...settings, connection: connection(2), autorun: false };
         return reportEnds(errors.listen(new Worker(name, processor, options)), onEnd);
       }),
     // Jobs in Postgres cannot be lost without their windows.
@@ -314,7 +305,7 @@ async function postgresServer(
 }
 
 async function redisServer(
-  { config, telemetry }: QueueSettings,
+  { config }: QueueSettings,
   errors: ErrorLogger,
   databaseId: string,
   url: string,
@@ -323,8 +314,7 @@ async function redisServer(
   // BullMQ requires null, so that its blocking calls wait for a reconnect however long it takes.
   const connection = new Redis(url, { maxRetriesPerRequest: null, connectionName: 'eod' });
   errors.listen(connection);
-  const traced = telemetry === undefined ? {} : { telemetry };
-  const options = { connection, prefix: `${config.EOD_QUEUE_PREFIX}:${databaseId}`, ...traced };
+  const options = { connection, prefix: `${config.EOD_QUEUE_PREFIX}:${databaseId}` };
   return {
     open: <Data>(name: string) => new Queue<Data>(name, options),
     work: (name, processor, settings, onEnd) =>

@@ -1,13 +1,11 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
-import { runEnded } from '../../core/events.ts';
 import { emptySessionsText } from '../../core/wording.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import { takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { digestUpTo } from '../../load/market/digests.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { analyzeTables } from '../../load/market/statistics.ts';
-import { databaseId } from '../../load/state/database-identity.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { settleRejects } from '../../load/state/rejects.ts';
 import { emptySessionsOfRuns, unplannedOperations } from '../../load/state/runs/outcomes.ts';
@@ -51,10 +49,6 @@ export async function closeRun(
   log.info({ runId, state: ended.state }, 'run has ended');
   // Without statistics, queries are slower; nothing else depends on them.
   await analyzeTables(db).catch((err) => log.warn({ runId, err }, 'could not analyze tables'));
-  if (runEnded.hasSubscribers()) {
-    const { id: run, ...facts } = ended;
-    runEnded.publish({ run, database: await databaseId(db.drizzle), ...facts });
-  }
   return ended;
 }
 

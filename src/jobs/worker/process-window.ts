@@ -3,7 +3,7 @@ import { type Day, daysBetween } from '../../core/days.ts';
 import { type ErrorKind, PipelineError } from '../../core/errors.ts';
 import { sourceCallEnded, windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
-import { type StepFacts, type StepTimes, timeStep } from '../../core/steps.ts';
+import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { Extracted, RawResponse } from '../../extract/types.ts';
@@ -51,19 +51,15 @@ interface WorkedWindow {
   readonly verdict?: QueueVerdict;
   /** The runs of which windows have ended, which are to be advanced. */
   readonly runs: readonly number[];
+  /** Whether its response was stored now, and its records were accepted. */
+  readonly isLoaded: boolean;
 }
 
 /**
  * Does the work of one window: claims it, fetches outside any transaction, reads, and loads in one transaction. After a
  * failure, the failure policy decides what is done, and that is stored.
- *
- * @param facts of the step; those of the window, and how it ended, are added.
  */
-export async function processWindow(
-  context: WorkerContext,
-  job: WindowJob,
-  facts: StepFacts,
-): Promise<WorkedWindow> {
+export async function processWindow(context: WorkerContext, job: WindowJob): Promise<WorkedWindow> {
   let waitMs = 0;
   let call: ClaimedCall | null = null;
   let response: FetchedResponse | null = null;
@@ -76,16 +72,15 @@ export async function processWindow(
         call = null;
         times = {};
         const claimed = await timeStep(times, 'claim', () => claimCall(context, job));
-        if (claimed.outcome === 'wait') return waiting(claimed, facts);
+        if (claimed.outcome === 'wait') return waiting(claimed);
         call = claimed.outcome === 'claimed' ? claimed : null;
       }
-      if (call !== null) {
-        response ??= await fetchResponse(context, call, times, facts);
-        await storeFetched(context, call, response, times, facts);
-        response = null;
-        await context.storage.settled(job.windowId);
-      }
-      return { runs: [job.runId] };
+      if (call === null) return { runs: [job.runId], isLoaded: false };
+      response ??= await fetchResponse(context, call, times);
+      const isLoaded = await storeFetched(context, call, response, times);
+      response = null;
+      await context.storage.settled(job.windowId);
+      return { runs: [job.runId], isLoaded };
     } catch (error) {
       const { config, clock, storage } = context;
       const window: ClaimedWindow | null = call?.window ?? null;
@@ -93,7 +88,6 @@ export async function processWindow(
       storeFailures = response === null ? 0 : storeFailures + 1;
       const situation = await situationOf(context, job, window, storeFailures);
       const action = decideFailure(error, situation, config);
-      facts.outcome = action.act === 'end' ? action.state : action.act;
       await keepUnreadable(context, job.windowId, error, response);
       const runs = await applyFailure(context, { job, window, callLimit, error, action, times });
       if (action.act === 'keep_response') {
@@ -103,22 +97,22 @@ export async function processWindow(
       }
       response = null;
       await storage.settled(job.windowId);
-      if (action.act === 'split') return { runs };
-      if (action.act !== 'await_data' || !action.waitInWorker) return { verdict: { action, error }, runs };
+      if (action.act === 'split') return { runs, isLoaded: false };
+      if (action.act !== 'await_data' || !action.waitInWorker)
+        return { verdict: { action, error }, runs, isLoaded: false };
       waitMs = action.delayMs;
     }
   }
 }
 
 /** What becomes of a window that could not be claimed yet. */
-function waiting(wait: Extract<ClaimResult, { outcome: 'wait' }>, facts: StepFacts): WorkedWindow {
+function waiting(wait: Extract<ClaimResult, { outcome: 'wait' }>): WorkedWindow {
   const { delayMs } = wait;
   const isForBudget = wait.for === 'hour';
   const action: QueueAction = isForBudget
     ? { act: 'rate_limit', delayMs, closeHour: false }
     : { act: 'postpone', delayMs };
-  facts.outcome = action.act;
-  return { verdict: { action, error: null, isForBudget }, runs: [] };
+  return { verdict: { action, error: null, isForBudget }, runs: [], isLoaded: false };
 }
 
 /**
@@ -181,14 +175,11 @@ async function fetchResponse(
   context: WorkerContext,
   { window, callLimit }: ClaimedCall,
   times: StepTimes,
-  facts: StepFacts,
 ): Promise<FetchedResponse> {
   const { config, source, db, breaker, signal } = context;
   const calledAt = context.clock.now();
   const operation = operationNamed(window.operation);
-  const attempt = window.failedAttempts + 1;
   const { exchange, from, to } = window;
-  Object.assign(facts, { operation: operation.name, exchange, from, to, attempt });
   const requested = {
     exchange,
     from,
@@ -225,14 +216,17 @@ async function fetchResponse(
   return { requested, calledAt, body, notes: call.notes };
 }
 
-/** Reads and stores a response. May be repeated until it succeeds. */
+/**
+ * Reads and stores a response. May be repeated until it succeeds.
+ *
+ * @returns whether the window is loaded by it: not if too many records were rejected, or it had ended already.
+ */
 async function storeFetched(
   context: WorkerContext,
   { window, callLimit }: ClaimedCall,
   { requested, calledAt, body: response, notes }: FetchedResponse,
   times: StepTimes,
-  facts: StepFacts,
-): Promise<void> {
+): Promise<boolean> {
   const { config, source, db } = context;
   const operation = operationNamed(window.operation);
   const { exchange } = window;
@@ -276,7 +270,7 @@ async function storeFetched(
   const line = { ...windowFacts(window), attempt: window.failedAttempts + 1, bytes, ms: times };
   if (counts === null) {
     context.log.info(line, 'window had ended already');
-    return;
+    return false;
   }
   const { fetched: _, ...rows } = counts;
   windowEnded.publish({
@@ -285,11 +279,11 @@ async function storeFetched(
     state: state === 'failed' ? 'failed' : 'loaded',
     rows,
   });
-  Object.assign(facts, { outcome: state, bytes }, counts);
   context.log[state === 'failed' ? 'error' : 'info'](
     { ...line, state, counts },
     `window ${END_TEXTS[state]}`,
   );
+  return state !== 'failed';
 }
 
 /** The call that is made for a window: its own operation, or the one to call instead of a withdrawn one. */

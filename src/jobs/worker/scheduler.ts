@@ -1,6 +1,5 @@
 import type { Job } from 'bullmq';
 import { systemClock } from '../../core/clock.ts';
-import { runStep } from '../../core/steps.ts';
 import { endsWithin, oneAtATime } from '../../core/waits.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
@@ -95,8 +94,7 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
 /** Handles a tick. If that fails, BullMQ is instructed what the failure policy decides. */
 async function workTick(context: QueueContext, job: Job<TickJob>, token: string | undefined): Promise<void> {
   try {
-    const { operation, exchange, database } = job.data;
-    await runStep('plan', { database, operation, exchange }, () => processTick(context, job));
+    await processTick(context, job);
   } catch (error) {
     const action = decideLocalFailure(error);
     context.log.warn({ tick: job.data, err: error, action }, 'could not plan the nightly run');

@@ -1,6 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Job } from 'bullmq';
-import { runStep, type StepFacts } from '../../core/steps.ts';
 import { endsWithin } from '../../core/waits.ts';
 import { type CallLimit, readHour } from '../../load/state/source/call-budget.ts';
 import { startDelivery } from '../alerts/send-alerts.ts';
@@ -59,9 +58,9 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
         });
       },
       workerSettings(context, config.EOD_CONCURRENCY),
-      (job, outcome) => {
+      (job, isLoaded) => {
         // A window that failed may have been opened again while the queue still had its job.
-        if (outcome !== 'loaded' && outcome !== 'empty') void enqueueReopened(context, job);
+        if (isLoaded !== true) void enqueueReopened(context, job);
       },
     );
   });
@@ -124,22 +123,18 @@ function limitHeapGrowth(): void {
  * Handles the job of a window: works on the window, advances the runs of which windows have ended, and instructs BullMQ
  * what to do with the job.
  *
- * @returns how the window ended; undefined if there was nothing to do.
+ * @returns whether the window is loaded.
  */
 async function handleWindowJob(
   context: WorkerContext,
   job: Job<WindowJob>,
   token: string | undefined,
-): Promise<StepFacts[string] | undefined> {
-  const { runId, windowId } = job.data;
-  const facts: StepFacts = { database: context.queues.databaseId, run: runId, window: windowId };
-  await runStep('window', facts, async () => {
-    const { verdict, runs } = await processWindow(context, job.data, facts);
-    const advanced = await advanceRuns(context, runs);
-    const reported = verdict ?? advanced;
-    if (reported !== undefined) await instructQueue(context, job, token, reported);
-  });
-  return facts.outcome;
+): Promise<boolean> {
+  const { verdict, runs, isLoaded } = await processWindow(context, job.data);
+  const advanced = await advanceRuns(context, runs);
+  const reported = verdict ?? advanced;
+  if (reported !== undefined) await instructQueue(context, job, token, reported);
+  return isLoaded;
 }
 
 /** @returns what BullMQ is to do if a run could not be advanced: its job is tried again, and finds its window ended. */

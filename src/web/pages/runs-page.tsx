@@ -45,10 +45,7 @@ export async function runsPage(context: PageContext, { query }: Requested): Prom
     ...(before === null ? { refreshS: REFRESH_S } : {}),
     main: (
       <>
-        <Heading title="Runs">
-          What was requested, imported or loaded again, the newest first.{' '}
-          <a href="/queues">The jobs in the queues</a>
-        </Heading>
+        <Heading title="Runs">What was requested, imported or loaded again, the newest first.</Heading>
         <section class="card" aria-label="Runs">
           <Table
             empty={
