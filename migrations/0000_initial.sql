@@ -310,13 +310,6 @@ CREATE TABLE "etl"."clock" (
 	"last" timestamp with time zone NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "etl"."declared_fields" (
-	"operation" text NOT NULL,
-	"field" text NOT NULL,
-	"mapped_column" text NOT NULL,
-	CONSTRAINT "declared_fields_pkey" PRIMARY KEY("operation","field","mapped_column")
-);
---> statement-breakpoint
 CREATE TABLE "etl"."pruned" (
 	"operation" text NOT NULL,
 	"exchange" text NOT NULL,
@@ -338,20 +331,6 @@ CREATE TABLE "etl"."response_bodies" (
 	"encoding" text NOT NULL,
 	"body" "bytea" NOT NULL,
 	"bytes" integer NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "etl"."response_layouts" (
-	"operation" text NOT NULL,
-	"exchange" text NOT NULL,
-	"layout" bigint NOT NULL,
-	"fields" jsonb NOT NULL,
-	"first_position" timestamp(6) with time zone NOT NULL,
-	"first_run_id" bigint NOT NULL,
-	"last_position" timestamp(6) with time zone NOT NULL,
-	"last_run_id" bigint NOT NULL,
-	"responses" bigint NOT NULL,
-	"counts" bigint[] NOT NULL,
-	CONSTRAINT "response_layouts_pkey" PRIMARY KEY("operation","exchange","layout")
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."responses" (
@@ -378,8 +357,6 @@ CREATE TABLE "etl"."responses" (
 	"entries" jsonb,
 	"is_suspicious" boolean,
 	"is_believed" boolean DEFAULT false NOT NULL,
-	"layout" bigint,
-	"field_counts" integer[],
 	CONSTRAINT "responses_position_key" UNIQUE("position")
 );
 --> statement-breakpoint
@@ -1487,20 +1464,7 @@ CREATE VIEW "etl"."rejects" AS (select id, run_id, window_id, operation, exchang
       @> case when r.is_dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
     where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.position > r.last_seen_at
       and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments))
-    from etl.rejected_records r where settled_at is null);--> statement-breakpoint
-CREATE VIEW "etl"."source_fields" AS (with sent as (
-    select l.operation, l.exchange, l.first_position, l.last_position, l.counts[1] as records, l.counts[1 + f.at] as filled,
-           f.field ->> 'name' as name, f.field ->> 'plain' as plain, f.field ->> 'type' as type, f.field ->> 'example' as example
-      from etl.response_layouts l, jsonb_array_elements(l.fields) with ordinality as f(field, at)
-  )
-  select s.operation, s.exchange, (array_agg(s.name order by s.last_position desc, s.name))[1] as field,
-         (array_agg(s.type order by s.last_position desc, s.type) filter (where s.type is not null))[1] as type,
-         min(s.first_position)::timestamptz as first_seen_at, max(s.last_position)::timestamptz as last_seen_at,
-         round(1 - sum(s.filled) / sum(s.records), 4) as share_null,
-         (array_agg(s.example order by s.last_position desc, s.example) filter (where s.example is not null))[1] as example,
-         (select string_agg(d.mapped_column, ', ' order by d.mapped_column) from etl.declared_fields d
-           where d.operation = s.operation and d.field = s.plain) as mapped_column
-    from sent s group by s.operation, s.exchange, s.plain);
+    from etl.rejected_records r where settled_at is null);
 --> statement-breakpoint
 -- Added: the single row that gives responses their positions.
 INSERT INTO "etl"."clock" VALUES (clock_timestamp());

@@ -242,7 +242,7 @@ const VIEWS = ['instruments', 'prices', 'views', 'views_computed'].map(
 
 /** The tables of the schema etl that people query; the others serve the work itself. */
 const READ_BY_PEOPLE =
-  'runs loads windows coverage sessions rejects withdrawals findings issues alerts responses source_fields';
+  'runs loads windows coverage sessions rejects withdrawals findings issues alerts responses';
 
 /** The tables of the schema etl that people query, with what a row is. */
 function tableList(): string {

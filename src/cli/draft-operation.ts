@@ -2,15 +2,11 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { clockOf, today } from '../core/clock.ts';
 import { messageOf, usageError } from '../core/errors.ts';
-import { didYouMean } from '../core/input.ts';
-import { draftDeclaration, draftFields, readSavedResponse } from '../extract/draft/draft.ts';
+import { draftDeclaration, readSavedResponse } from '../extract/draft/draft.ts';
 import { draftFormat, linesBeforeHeader, patternOf } from '../extract/draft/draft-format.ts';
-import { readKeptResponse } from '../load/state/responses/responses.ts';
-import { readUnreadFields } from '../load/state/responses/schema-changes.ts';
 import { FORMATS_FOLDER, findDeclared, tablesTakenBy } from '../operations/declared.ts';
-import { allOperations, builtIn, namedBy, operations as used } from '../operations/registry.ts';
+import { allOperations, builtIn } from '../operations/registry.ts';
 import { type Cli, loadSettings, logNote, print, writeOut } from './cli.ts';
-import { openReadable } from './open-context.ts';
 import { plural } from './output.ts';
 
 interface DraftFlags {
@@ -34,19 +30,9 @@ export function readNamed(cli: Cli, file: string): Buffer {
 const NAME = /^[A-Z]\w{0,99}$/;
 
 /**
- * Writes the declaration of an operation from a saved response, or of a format from a file to import; of an operation
- * that is requested, instead of a file, the lines for the fields of its kept responses that no column reads.
+ * Writes the declaration of an operation from a saved response, or of a format from a file to import.
  */
 export async function draftOperation(cli: Cli, file: string, flags: DraftFlags): Promise<void> {
-  if (
-    flags.file !== true &&
-    /^[A-Z]\w*$/i.test(file) &&
-    flags.name === undefined &&
-    !existsSync(resolve(cli.cwd, file))
-  ) {
-    await draftUnread(cli, file);
-    return;
-  }
   const named = basename(file).replace(/\..*$/s, '');
   // Responses are saved under the names of their operations, files under those that exchanges give them, many with a day.
   const isNamed = NAME.test(named) && patternOf(named) === named;
@@ -115,39 +101,3 @@ const nameOfFormat = (fileName: string) =>
     .split(/[^A-Za-z]+/)
     .map((part) => part.charAt(0).toUpperCase() + part.slice(1))
     .join('');
-
-/** Prints the lines for the fields that no column reads. @throws PipelineError `usage` */
-async function draftUnread(cli: Cli, named: string): Promise<void> {
-  const { operations } = await allOperations((await loadSettings(cli)).EOD_OPERATIONS_DIR);
-  const declared = operations.map(({ operation }) => operation);
-  // A mistake is reported before a database is opened, or created.
-  if (namedBy(declared, named) === undefined) {
-    const names = declared.map(({ name }) => name);
-    throw usageError(`there is neither a file nor an operation "${named}"${didYouMean(named, names)}`);
-  }
-  const { config, db } = await openReadable(cli, 'tables');
-  const operation = namedBy(used, named);
-  if (operation === undefined) {
-    throw usageError(`${named} is not enabled, so it has no responses: save one, and draft from its file`);
-  }
-  const { name } = operation;
-  const { fields, responseIds } = await readUnreadFields(db.drizzle, name);
-  if (fields.length === 0) {
-    logNote(cli, `a column reads every field that responses of ${name} had so far`);
-    return;
-  }
-  const bodies: Buffer[] = [];
-  for (const id of responseIds) {
-    const response = await readKeptResponse(db.drizzle, id);
-    if (response !== null) bodies.push(response.body);
-  }
-  if (bodies.length === 0) {
-    throw usageError(
-      `no column of ${name} reads ${fields.join(', ')}, but no response with ${fields.length === 1 ? 'it' : 'them'} is kept any more`,
-    );
-  }
-  const known = operations.filter(({ from }) => from !== 'folder').map((one) => one.operation);
-  const lines = draftFields({ operation, bodies, fields, known, timeZone: config.EOD_TIMEZONE });
-  print(cli, lines.join('\n'));
-  logNote(cli, `add them to the declaration of ${name}, then: eod migrate, and eod replay ${name}`);
-}

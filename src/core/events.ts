@@ -36,6 +36,8 @@ export const windowEnded = event<
     readonly state: 'loaded' | 'failed' | 'blocked';
     /** Number of rows by outcome (`inserted`, `updated`, …); empty where the window was given up. */
     readonly rows: Readonly<Record<string, number>>;
+    /** Whether its response had fields that no column reads. */
+    readonly hasUnknownFields: boolean;
   }
 >('eod:window-ended');
 

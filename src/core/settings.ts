@@ -25,7 +25,6 @@ const PROBLEM_KINDS = [
   'late_data',
   'gaps',
   'suspicious',
-  'schema_changed',
 ] as const;
 
 /** The kinds of alerts that EOD_ALERT_ON may name. */

@@ -342,7 +342,7 @@ export function scanCsv(
   body: Buffer,
   reading: Reading,
 ): { readonly warnings: readonly string[]; readonly lineEnd: true } | null {
-  const { operation, requested, timeZone, reader, observer, rowsWriterOf, take } = reading;
+  const { operation, requested, timeZone, reader, rowsWriterOf, take } = reading;
   if (isByInstrument(operation) || requested.instruments.length > 0) return null;
   // Refused when it is parsed as a whole, if there is room for that.
   if (findLongLine(body, MAX_ROW_BYTES) !== null) return null;
@@ -394,7 +394,6 @@ export function scanCsv(
         scan = createRecordScanner(body, layout, {
           requested,
           timeZone,
-          observed: { by: observer, isText: true },
           valuesOf: () =>
             createCsvScanner(body, { positions, cells, crLf: separator === '\r\n', blankHyphens: false }),
         });

@@ -334,7 +334,7 @@ function withCount(read: Records, name: string, count: unknown, rule: CountRule)
  * @throws PipelineError as `openResponse` does.
  */
 export function scanResponse(body: Buffer, reading: Reading): Pick<Records, 'warnings' | 'miscount'> | null {
-  const { operation, requested, timeZone, reader, observer, rowsWriterOf, take } = reading;
+  const { operation, requested, timeZone, reader, rowsWriterOf, take } = reading;
   if (isByInstrument(operation) || requested.instruments.length > 0) return null;
   const start = findRecords(body, operation);
   if (start === null || !isUtf8(body)) return null;
@@ -365,7 +365,6 @@ export function scanResponse(body: Buffer, reading: Reading): Pick<Records, 'war
           createRecordScanner(body, layout, {
             requested,
             timeZone,
-            observed: { by: observer, isText: false },
             valuesOf: (isRead) => createJsonScanner(body, layout.keys, text, isRead),
           }) ?? undefined;
         if (scan === undefined || scanners.size === MOST_LAYOUTS) return null;

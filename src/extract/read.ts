@@ -8,7 +8,6 @@ import type { Row, TableDefinition } from '../operations/table.ts';
 import { keyRedactor } from './build-request.ts';
 import { JoinedRows, scanCsv } from './csv.ts';
 import { openResponse, scanResponse } from './envelope.ts';
-import { createFieldObserver } from './observed-fields.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import type { Batch, CountRule, Extracted, Problem, RawResponse, Reject, SourceSettings } from './types.ts';
@@ -121,7 +120,6 @@ function collectRecords(
 ) {
   const reader = createRecordReader(operation, requested, timeZone);
   const readAlso = createAlsoReader(operation, requested, timeZone);
-  const observer = createFieldObserver();
   const notes = isRedacted(body) ? [REDACTED_NOTE] : [];
   const rejects: Reject[] = [];
   /** Days of strays that are no problem otherwise; at most two. */
@@ -149,8 +147,6 @@ function collectRecords(
     } catch (error) {
       result = rejectedBy(error);
     }
-    const layout = reader.lastLayout();
-    if (layout !== null) observer.add(layout, record as Readonly<Record<string, unknown>>);
     if (mayListMoreDays(operation) && isOfOtherDay(operation, requested, result)) {
       leftOut += 1;
     } else if (result.table === null) {
@@ -169,12 +165,14 @@ function collectRecords(
 
   return {
     reader,
-    observer,
     take,
     finish(warnings: readonly string[]) {
       const batches = finishRows();
       const rows = batches.reduce((sum, batch) => sum + batch.rows.length, 0);
       const strays = rejects.filter(({ stray }) => stray === true).length;
+      const unknownFields = [...reader.unknownFields()]
+        .slice(0, MAX_UNKNOWN)
+        .map((name) => printable(name.slice(0, 200)));
       const areStrays = rows === 0 && leftOut === 0 && strays === rejects.length;
       return {
         batches,
@@ -187,11 +185,9 @@ function collectRecords(
           ...reader.warnings(),
           ...notes,
           ...(leftOut > 0 ? [leftOutText(leftOut)] : []),
+          ...(unknownFields.length > 0 ? [unknownFieldsText(unknownFields)] : []),
         ],
-        unknownFields: [...reader.unknownFields()]
-          .slice(0, MAX_UNKNOWN)
-          .map((name) => printable(name.slice(0, 200))),
-        observed: observer.finish(),
+        unknownFields,
       };
     },
   };
@@ -229,6 +225,16 @@ function createAlsoReader(
 /** A request can only name more days than were requested, so this is normal. */
 const leftOutText = (records: number): string =>
   `${records === 1 ? 'a record is' : `${records} records are`} of days that were not requested, and left out`;
+
+/** How many unknown names the warning lists. */
+const LISTED_UNKNOWN = 20;
+
+/** The same for all responses with these fields, so that the report of a run counts them together. */
+function unknownFieldsText(names: readonly string[]): string {
+  const listed = [...names].sort().slice(0, LISTED_UNKNOWN);
+  const more = names.length - listed.length;
+  return `the source sends fields that no column reads: ${listed.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
 
 /** True if a record names a day of its own, and that was not requested. */
 function isOfOtherDay(operation: Operation, requested: Requested, result: RecordResult): boolean {

@@ -10,7 +10,6 @@ import {
 import { countedColumns, encodeValue, type RowsWriter } from '../operations/rows.ts';
 import type { Scalar, TableDefinition } from '../operations/table.ts';
 import type { Layout } from './layout.ts';
-import type { FieldObserver } from './observed-fields.ts';
 import { readersOf } from './record-schema.ts';
 import type { RecordReader } from './records.ts';
 import { DECIMAL, ESCAPED, NULL, STRING, TYPES, type ValueScanner, WHOLE } from './scanned-values.ts';
@@ -78,8 +77,6 @@ interface ScannerOptions {
   readonly valuesOf: (isRead: Uint8Array) => ValueScanner | null;
   /** By source field: turns its text into what the column's reader takes. */
   readonly texts?: ReadonlyMap<string, (text: string) => string>;
-  /** What observes the fields of its records, and whether all values are texts there. */
-  readonly observed?: { readonly by: FieldObserver; readonly isText: boolean };
   /** By source field: the only values that a record may have. */
   readonly only?: ReadonlyMap<string, readonly Scalar[]>;
 }
@@ -89,8 +86,6 @@ export interface Reading extends EnvelopeContext {
   readonly requested: Requested;
   readonly timeZone: string;
   readonly reader: RecordReader;
-  /** What observes the fields of the records that are not handed over. */
-  readonly observer: FieldObserver;
   /** Where rows of a table are written. */
   readonly rowsWriterOf: (table: TableDefinition) => RowsWriter;
   /** Takes a record that had to be parsed. */
@@ -121,7 +116,7 @@ function givenValue(field: RequestField, requested: Requested): string | undefin
 export function createRecordScanner(
   body: Buffer,
   layout: Layout,
-  { requested, timeZone, valuesOf, texts, only, observed }: ScannerOptions,
+  { requested, timeZone, valuesOf, texts, only }: ScannerOptions,
 ): RecordScanner | null {
   const { shape } = layout;
   if (shape === null || shape.contradiction !== undefined || layout.isNameless) return null;
@@ -176,7 +171,6 @@ export function createRecordScanner(
   const named = shape.namedBy?.flatMap((name) => keyAt.get(layout.keyOf.get(plainName(name)) ?? '') ?? []);
   return scannerOf(body, columns, values, {
     named: named ?? null,
-    observe: observed?.by.ofScanned(body, layout, values, observed.isText) ?? null,
     keyColumns: table.key.length,
     counted: counted.map((column) => table.fields.findIndex((field) => field.column === column)),
   });
@@ -185,8 +179,6 @@ export function createRecordScanner(
 interface ScannerFacts {
   /** Positions of the keys of which one has to name the instrument; null where none has to. */
   readonly named: readonly number[] | null;
-  /** Observes the fields of the record that was found last. */
-  readonly observe: (() => void) | null;
   /** How many of the first columns are the key, and the positions of those whose values are counted. */
   readonly keyColumns: number;
   readonly counted: readonly number[];
@@ -196,7 +188,7 @@ function scannerOf(
   body: Buffer,
   columns: readonly Column[],
   values: ValueScanner,
-  { named, observe, keyColumns, counted }: ScannerFacts,
+  { named, keyColumns, counted }: ScannerFacts,
 ): RecordScanner {
   const { types, froms, tos } = values;
   const written: Scalar[] = columns.map(() => null);
@@ -262,7 +254,6 @@ function scannerOf(
     for (let at = 0; at < counted.length; at++)
       lines.tallies[at]?.add(written[counted[at] as number] as Scalar);
     lines.endLine(keyEnd, end);
-    observe?.();
     return next;
   };
 }

@@ -6,7 +6,6 @@ import type { DateDialect } from '../operations/request-parameters.ts';
 import type { Rows } from '../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import type { Limitation } from './limitation.ts';
-import type { ObservedFields } from './observed-fields.ts';
 
 export type { Row, Scalar };
 
@@ -81,10 +80,8 @@ export interface Extracted {
   readonly miscount?: string;
   /** Problems of the response as a whole that are not fatal, e.g. a wrong count. */
   readonly warnings: readonly string[];
-  /** Keys of records that no declared field matches. */
+  /** Keys of records that no declared field matches; they are also a warning. */
   readonly unknownFields: readonly string[];
-  /** The fields of its records; undefined if it has none, and for files, whose columns their format names. */
-  readonly observed?: ObservedFields | undefined;
 }
 
 /** A Date header, truncated to seconds by the source, and when it was received; in milliseconds since the epoch. */

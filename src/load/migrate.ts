@@ -22,7 +22,6 @@ import {
 import { databaseId } from './state/database-identity.ts';
 import { noteOperations, type OperationsChange, useStoredOperations } from './state/enabled-operations.ts';
 import { grantReadersAgain } from './state/readers.ts';
-import { writeDeclaredFields } from './state/responses/layouts.ts';
 import { repeatableMigrations } from './state/schema/knowledge.ts';
 
 const MIGRATIONS = {
@@ -165,7 +164,6 @@ export function migrateDatabase(
         await createDeclaredTables(client);
         await ensureNextPartitions(client);
         await writeCommentsAndFunctions(client);
-        await writeDeclaredFields(tx);
         await writeExpectations(tx, { removes: true });
         await writeCompletenessView(client, viewSettings);
         await grantReadersAgain(client);

@@ -28,12 +28,6 @@ export function plainName(name: string): string {
     .replace(/[\s_-]+/g, '');
 }
 
-/**
- * The type of a field's values as they were sent: `digits` is a number in a text; `mixed`, if some are of one type and
- * some of another.
- */
-export type FieldType = 'number' | 'digits' | 'text' | 'boolean' | 'list' | 'object' | 'mixed';
-
 /** True for one of the days requested. A trial address serves its own, whatever was requested. */
 export function isRequestedDay({ from, to, params }: Requested, day: string): boolean {
   return params.trialDay !== undefined || (from <= day && day <= to);

@@ -63,9 +63,6 @@ export function factorNotes(issues: readonly Issue[]): string[] {
   ];
 }
 
-/** The command that proposes declarations of the fields which no column of an operation reads. */
-export const draftCommand = (operation: string) => `eod operations draft ${operation}`;
-
 /** The command that settles an issue: a person accepts it, decides it, or requests the data again. */
 export function issueCommand(issue: Issue): string {
   const { kind, priority, operation, exchange, from, to, subject, id } = issue;

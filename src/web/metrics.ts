@@ -9,7 +9,6 @@ import { readKeyStatus } from '../jobs/runs/read-status.ts';
 import { readFreshness } from '../load/state/coverage/freshness.ts';
 import { countOpenFindings } from '../load/state/findings.ts';
 import { countOpenRejects } from '../load/state/rejects.ts';
-import { readSchemaChanges, SHOWN_DAYS } from '../load/state/responses/schema-changes.ts';
 import { lastCompletedRuns, openWindowsByState } from '../load/state/runs/outcomes.ts';
 import { readWorkers } from '../load/state/workers.ts';
 
@@ -122,6 +121,12 @@ function countOwnWork(registers: Registry[]): () => void {
     labelNames: [...pair, 'outcome'],
     registers,
   });
+  const unknownFields = new Counter({
+    name: 'eod_responses_with_unknown_fields_total',
+    help: 'Responses that this process loaded with fields that no column reads.',
+    labelNames: pair,
+    registers,
+  });
   const waiting = new Gauge({
     name: 'eod_responses_waiting',
     help: 'Responses of the source that this process holds because Postgres cannot store them; it makes no call until they are stored.',
@@ -130,9 +135,10 @@ function countOwnWork(registers: Registry[]): () => void {
   const ends = [
     responsesWaiting.subscribe(({ responses }) => waiting.set(responses)),
     sourceCallEnded.subscribe(({ seconds, ...labels }) => calls.observe(labels, seconds)),
-    windowEnded.subscribe(({ rows: counts, ...labels }) => {
+    windowEnded.subscribe(({ rows: counts, hasUnknownFields, ...labels }) => {
       windows.inc(labels);
       const { operation, exchange } = labels;
+      if (hasUnknownFields) unknownFields.inc({ operation, exchange });
       for (const [outcome, number] of Object.entries(counts)) {
         rows.inc({ operation, exchange, outcome }, number);
       }
@@ -191,16 +197,9 @@ function createFacts(registers: Registry[]) {
     'exchange',
   );
   const findings = gauge('eod_open_findings', 'Findings that are open.', 'check', 'severity');
-  const changed = gauge(
-    'eod_schema_changes',
-    `What the source has changed about the fields of its responses in the last ${SHOWN_DAYS} days: new, vanished.`,
-    'operation',
-    'exchange',
-    'change',
-  );
   const workers = gauge('eod_workers', 'Workers that were seen within the last minute.');
   const single = [used, refused, workers];
-  const all = [complete, late, missing, lastRun, left, jobs, open, rejects, findings, changed];
+  const all = [complete, late, missing, lastRun, left, jobs, open, rejects, findings];
   const forget = () => {
     for (const one of [...all, ...single]) one.reset();
     // A metric without labels would be 0 after a reset.
@@ -211,14 +210,13 @@ function createFacts(registers: Registry[]) {
     async read(context: QueueContext): Promise<void> {
       const { config, queues } = context;
       const db = context.db.withoutRetry.drizzle;
-      const [sets, runs, { quota, keyRefused }, windows, rejected, found, changes, seen] = await Promise.all([
+      const [sets, runs, { quota, keyRefused }, windows, rejected, found, seen] = await Promise.all([
         readFreshness({ ...context, db: { drizzle: db } }),
         lastCompletedRuns(db),
         readKeyStatus({ ...context, db: context.db.withoutRetry }),
         openWindowsByState(db),
         countOpenRejects(db),
         countOpenFindings(db),
-        readSchemaChanges(db, { days: SHOWN_DAYS }),
         readWorkers(db),
       ]);
       const counts = await Promise.all(
@@ -257,7 +255,6 @@ function createFacts(registers: Registry[]) {
       for (const one of rejected)
         rejects.set({ operation: one.operation, exchange: one.exchange }, one.rejects);
       for (const one of found) findings.set({ check: one.check, severity: one.severity }, one.findings);
-      for (const { operation, exchange, change } of changes) changed.inc({ operation, exchange, change });
       workers.set(seen.seen);
     },
   };

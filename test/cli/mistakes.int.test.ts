@@ -553,7 +553,7 @@ const SETTINGS: readonly Mistake[] = [
   ],
   [
     'EOD_ALERT_ON=everything status',
-    'a setting is wrong: EOD_ALERT_ON knows run_failed, access_key, cannot_store, late_data, gaps, suspicious, schema_changed, run_completed, night_completed only (it is "everything")',
+    'a setting is wrong: EOD_ALERT_ON knows run_failed, access_key, cannot_store, late_data, gaps, suspicious, run_completed, night_completed only (it is "everything")',
   ],
   ['EOD_ALERT_SECRET=short status', 'a setting is wrong: EOD_ALERT_SECRET must have at least 16 characters'],
   ['EOD_WEB_PASSWORD=short status', 'a setting is wrong: EOD_WEB_PASSWORD must have at least 8 characters'],

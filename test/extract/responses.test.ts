@@ -130,7 +130,11 @@ describe('envelopes', () => {
   test('a field of a record that is called as a count or a link is none', () => {
     const named = { ...RECORD, Count: 20, TotalCount: 20, 'odata.nextLink': 'x', __next: 'x' };
     for (const body of [named, [named], { value: [named] }]) {
-      expect(readAs(NAME, body)).toMatchObject({ fetched: 1, rejects: [], warnings: [] });
+      expect(readAs(NAME, body)).toMatchObject({
+        fetched: 1,
+        rejects: [],
+        warnings: [expect.stringContaining('no column reads: Count, TotalCount, __next')],
+      });
     }
   });
 

@@ -51,24 +51,11 @@ async function runSets(sets: readonly (readonly Step[])[]) {
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     if (failed.length > 0 && EXAMPLES === undefined) break;
-    await expectLayoutsOfResponses();
     const found = await verify(position.context.db, await newest(), new AbortController().signal);
     expect(found).toMatchObject({ isIntact: true, differences: [], strayRows: [] });
     await position.context.db.pool.query(truncateSql(tables.map(({ name }) => name)));
   }
   return failed;
-}
-
-/** Every response counts once in the sets of fields, whatever was loaded again, replayed or folded. */
-async function expectLayoutsOfResponses(): Promise<void> {
-  const stored = `operation, exchange, layout, first_position, last_position, responses, counts[1] as records`;
-  const summed = `select operation, exchange, layout, min(position), max(position), count(*), sum(field_counts[1])::bigint
-                    from etl.responses where layout is not null group by 1, 2, 3`;
-  const compared = `with sums as (${summed}), kept as (select ${stored} from etl.response_layouts)
-    select (select count(*) from sums)::int as sums, (select count(*) from ((table sums except table kept) union all (table kept except table sums)) d)::int as differing`;
-  const { rows } = await position.context.db.pool.query<{ sums: number; differing: number }>(compared);
-  expect(rows[0]?.sums).toBeGreaterThan(0);
-  expect(rows[0]?.differing).toBe(0);
 }
 
 /** Removes things from a set as long as it fails. */

@@ -27,5 +27,5 @@ export const contentOf = (savedTimes: number) => ({
 export function truncateSql(names: readonly string[]): string {
   const both = names.flatMap((name) => [`market.${name}`, `market_history.${name}`]);
   return `truncate ${both.join(', ')}, etl.loads, etl.day_rows, etl.withdrawals, etl.observed_aliases, etl.rejected_records,
-    etl.responses, etl.response_layouts, etl.response_bodies, etl.coverage, etl.past_begins`;
+    etl.responses, etl.response_bodies, etl.coverage, etl.past_begins`;
 }

@@ -38,9 +38,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   range_limits: 'state/source/',
   rejected_records: 'state/rejects.ts',
   repeatable_migrations: 'migrate.ts',
-  response_layouts: 'state/responses/',
   responses: 'state/responses/',
-  declared_fields: 'state/responses/',
   response_bodies: 'state/responses/',
   past_begins: 'state/loads/',
   // Its triggers are in migrations/repeatable/prices.sql.

@@ -7,8 +7,10 @@ import type { QueueContext } from '../../src/jobs/context.ts';
 import { readFreshness } from '../../src/load/state/coverage/freshness.ts';
 import { clockFrom, openSetup, start } from '../reliability/support.ts';
 import { testDatabase } from '../support/database.ts';
+import { startServer } from '../support/http-server.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { ended, mostly, openPipeline, queueEmpty } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { serve } from '../support/serve.ts';
 
 const file = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
@@ -116,6 +118,33 @@ test.each(mostly('redis'))(
   },
 );
 
+test('fields that no column reads are a warning of their windows and of the report, and counted', async () => {
+  const sandbox = await openSandbox();
+  const sourceUrl = await startServer(async (request, response) => {
+    const served = await fetch(new URL(request.url ?? '', sandbox.url));
+    const body = (await served.json()) as { Value: object[] };
+    const records = body.Value.map((record) => ({ ...record, Extra: 1, '<b>Other': null }));
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ ...body, Value: records }));
+  });
+  const setup = await openSetup({ sourceUrl });
+  const scrape = await scraper(setup);
+  const days = {
+    operations: [NSE.operation],
+    exchanges: ['NSE'],
+    from: '2025-09-10',
+    to: '2025-09-11',
+    force: true,
+  };
+  const warning = 'the source sends fields that no column reads: <b>Other, Extra';
+  for (const responses of [2, 4]) {
+    const { runId, warnings } = await setup.run(days);
+    expect(warnings).toEqual([{ operation: NSE.operation, warning, windows: 2 }]);
+    const { rows } = await setup.db.pool.query('select warnings from etl.windows where run_id = $1', [runId]);
+    expect(rows).toEqual([{ warnings: [warning] }, { warnings: [warning] }]);
+    expect((await scrape())('eod_responses_with_unknown_fields_total', NSE)).toBe(responses);
+  }
+});
+
 test('rules, dashboard and documentation name metrics that there are, and the documentation all of them', async () => {
   const setup = await openSetup();
   const health = await serve(setup, ['web']);
@@ -175,6 +204,7 @@ test('what a worker alone reports is its own: the database is read for the sched
     'eod_build_info',
     'eod_database_up',
     'eod_responses_waiting',
+    'eod_responses_with_unknown_fields_total',
     'eod_role',
     'eod_rows_total',
     'eod_source_call_duration_seconds',

@@ -124,13 +124,13 @@ export function datesOf({ of, records, trialDay, config }: Responses) {
 /** Fields that the declaration does not have, and declared ones that no record has. */
 export function fieldsFound(calls: readonly MadeCall[]) {
   const seen = new Set<string>();
-  return calls.flatMap(({ call, extracted }) => {
+  return calls.flatMap(({ call, extracted, records }) => {
     const { operation, variation } = call;
     const table = extracted?.batches[0]?.table;
     if (table === undefined || variation.format !== 'Json' || seen.has(operation.name)) return [];
     seen.add(operation.name);
     const shape = operation.shapes.find((one) => one.table === table) ?? operation.shapes[0];
-    const sent = new Set(extracted?.observed?.fields.map(({ plain }) => plain) ?? []);
+    const sent = new Set(records.flatMap((record) => Object.keys(record)).map(plainName));
     const missing = fieldsOf({ ...operation, shapes: [shape] })
       .filter(({ source, orElse = [] }) => [source, ...orElse].every((name) => !sent.has(plainName(name))))
       .map(({ source }) => source);

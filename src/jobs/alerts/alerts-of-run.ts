@@ -1,6 +1,5 @@
 import { pairName } from '../../core/exchanges.ts';
 import { readCompleteness } from '../../load/state/coverage/completeness.ts';
-import { changeText, readSchemaChanges } from '../../load/state/responses/schema-changes.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
 import { reportRun, suspiciousWindowsOfRuns } from '../../load/state/runs/reports.ts';
 import type { FollowedRun } from '../../load/state/runs/runs.ts';
@@ -13,15 +12,12 @@ import { readAlertedSessions } from './late-data.ts';
 
 /** Determines the alerts of a run that has ended. */
 export async function alertsOfRun(context: Context, run: FollowedRun): Promise<Alert[]> {
-  // No other run reports these changes of fields, so they raise an alert also if a person follows the run.
-  if (run.request.isAttended === true)
-    return [await schemaChanged(context, run)].filter((alert) => alert !== null);
+  if (run.request.isAttended === true) return [];
   const key = await stoppedByKey(context, run);
   const alerts = [
     key,
     await failure(context, run, key),
     await suspiciousResponses(context, run),
-    await schemaChanged(context, run),
     await completion(context, run),
   ];
   const missing = run.kind === 'nightly' ? await missingSessions(context, run, key) : [];
@@ -89,22 +85,6 @@ async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<A
     subject: found.map(({ what }) => what).join(', '),
     message: `run ${run.id} has suspicious windows: ${listText(suspicious.map((one) => `${pairTitle(one)} ${one.from}: ${one.reason}`))}`,
     facts: { run: run.id, windows: found },
-  };
-}
-
-/** Each change is of the run whose response shows it first, so it is reported once. */
-async function schemaChanged({ db }: Context, run: FollowedRun): Promise<Alert | null> {
-  const changes = await readSchemaChanges(db.drizzle, { runId: run.id });
-  if (changes.length === 0) return null;
-  const texts = changes.map(changeText).sort();
-  return {
-    kind: 'schema_changed',
-    subject: changes
-      .map(({ operation, exchange, field, change }) => `${operation} ${exchange} ${field} ${change}`)
-      .sort()
-      .join(', '),
-    message: `the source has changed the fields of its responses: ${listText(texts)}`,
-    facts: { run: run.id, changes: changes.map(({ runId: _, ...change }) => change) },
   };
 }
 

@@ -214,14 +214,13 @@ async function asStored(
   const { outcome, extracted, warnings } = storablePart(context, read, calledAt);
   await noteSessions(context, window, extracted);
   const days = daysOfResponse(context, window, { extracted, partial, calledAt });
-  const { batches, rejects, observed: sent } = extracted;
+  const { batches, rejects } = extracted;
   return {
     ...days,
     batches,
     rejects,
     outcome,
     preserved,
-    sent,
     warnings: [...read.warnings, ...warnings, ...days.warnings],
   };
 }

@@ -165,7 +165,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       const runs = await endWithCoverage(context, job, window, action, info);
       if (window !== null) {
         const { operation, exchange } = window;
-        windowEnded.publish({ operation, exchange, state: action.state, rows: {} });
+        windowEnded.publish({ operation, exchange, state: action.state, rows: {}, hasUnknownFields: false });
       }
       return runs;
     }

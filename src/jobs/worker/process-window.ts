@@ -6,7 +6,7 @@ import { windowFacts } from '../../core/log.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
-import type { Extracted, RawResponse } from '../../extract/types.ts';
+import type { RawResponse } from '../../extract/types.ts';
 import { afterCommit } from '../../load/database/transaction.ts';
 import { keepFailedResponse, packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
 import { newestResponses } from '../../load/state/responses/to-replay.ts';
@@ -251,6 +251,7 @@ async function storeFetched(
   let counts = await timeStep(times, 'load', () => repeatResponse(context, covered));
   // What is repeated was loaded, with records.
   let state: Outcome['state'] = 'loaded';
+  let hasUnknownFields = false;
   if (counts === null) {
     const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
     const read = await timeStep(times, 'read', () => source.read(operation, requested, response, count));
@@ -259,7 +260,8 @@ async function storeFetched(
     const stored = await timeStep(times, 'load', () => storeResponse(context, { ...covered, extracted }));
     counts = stored?.counts ?? null;
     state = stored?.outcome.state ?? state;
-    logWarnings(context, window, extracted);
+    hasUnknownFields = extracted.unknownFields.length > 0;
+    for (const warning of extracted.warnings) context.log.warn(windowFacts(window), warning);
   }
   if (operation.windows.per === 'range') {
     await afterCommit(db, 'note how long a range the source has served', () =>
@@ -278,6 +280,7 @@ async function storeFetched(
     exchange,
     state: state === 'failed' ? 'failed' : 'loaded',
     rows,
+    hasUnknownFields,
   });
   context.log[state === 'failed' ? 'error' : 'info'](
     { ...line, state, counts },
@@ -361,21 +364,4 @@ async function recordEvidence(
   if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, window);
   // If the key was refused, its trial stays taken: see `markKeyRefused`.
   else if (evidence.key === 'unknown') await endKeyTrial(db.drizzle, callLimit.keyHash);
-}
-
-/** Unknown source fields that were logged, by run and operation of a database, so that each is logged once. */
-const loggedFields = new WeakMap<WorkContext['db'], Set<string>>();
-
-function logWarnings({ db, log }: WorkContext, window: ClaimedWindow, extracted: Extracted): void {
-  const { runId, operation } = window;
-  for (const warning of extracted.warnings) log.warn(windowFacts(window), warning);
-  const before = loggedFields.get(db) ?? new Set();
-  loggedFields.set(db, before);
-  const unknown = extracted.unknownFields.filter((field) => !before.has(`${runId}|${operation}|${field}`));
-  if (unknown.length === 0) return;
-  for (const field of unknown) before.add(`${runId}|${operation}|${field}`);
-  log.warn(
-    { runId, operation, fields: unknown },
-    'the source sends fields that are not declared; they are not stored',
-  );
 }

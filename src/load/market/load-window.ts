@@ -172,8 +172,8 @@ async function storeLoad(
   const suspicious = load.suspicions.length > 0;
   if (load.response !== undefined) {
     const fact = factOf({ coverage: completed.coverage, suspicious }, begun);
-    const { fetchedAt, sent } = load;
-    const noted = { position, fetchedAt, fact, resolvesRejects, sent };
+    const { fetchedAt } = load;
+    const noted = { position, fetchedAt, fact, resolvesRejects };
     await keepResponse(tx, load.windowId, { ...load.response, ...noted });
   }
   await writeRejects(tx, load.exchange, [{ ...load, requested: begun }]);

@@ -78,7 +78,6 @@ export async function repeatLoad(
       if (load.response !== undefined) {
         await keepResponse(tx, windowId, {
           ...load.response,
-          isRepeated: true,
           position,
           fetchedAt: load.fetchedAt,
           fact: factOf(load, begun),

@@ -27,7 +27,7 @@ const READABLE = [
   withdrawals,
 ]
   .map<string>(getTableName)
-  .concat('completeness', 'event_lists', 'issues', 'rejects', 'source_fields', 'unlisted_days');
+  .concat('completeness', 'event_lists', 'issues', 'rejects', 'unlisted_days');
 
 /** The schemas in which a reader may read everything. */
 const READ_IN_FULL = 'market, market_history';

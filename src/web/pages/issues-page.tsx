@@ -3,16 +3,10 @@ import { type CheckedDays, listFindings, readCheckedDays } from '../../load/stat
 import { ISSUE_KINDS, ISSUE_NOUNS, issueCountsText } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, listIssues } from '../../load/state/issues.ts';
 import { openRejects } from '../../load/state/rejects.ts';
-import {
-  predicateOf,
-  readSchemaChanges,
-  type SchemaChange,
-  SHOWN_DAYS,
-} from '../../load/state/responses/schema-changes.ts';
-import { COMMANDS, draftCommand, factorNotes, issueCommand, reconcileCommand } from '../commands.ts';
+import { COMMANDS, factorNotes, issueCommand, reconcileCommand } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Moment, Section } from '../components/basics.tsx';
-import { DAYS, RUN, Table } from '../components/data-table.tsx';
+import { DAYS, Table } from '../components/data-table.tsx';
 import { Badge } from '../components/marks.tsx';
 import { DataSet, DataSetLink } from '../components/names.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
@@ -25,18 +19,16 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
   const { db, config, token } = context;
   const zone = config.EOD_TIMEZONE;
   const kind = ISSUE_KINDS.find((one) => one === query.get('kind'));
-  const [counts, issues, rejects, { findings }, checked, changes] = await Promise.all([
+  const [counts, issues, rejects, { findings }, checked] = await Promise.all([
     countIssues(db.drizzle),
     listIssues(db.drizzle, kind === undefined ? {} : { kinds: [kind] }, LISTED),
     kind === 'reject' ? openRejects(db.drizzle, {}, LISTED) : [],
     kind === 'finding' ? listFindings(db.drizzle, { limit: LISTED }) : { findings: [] },
     readCheckedDays(db.drizzle),
-    readSchemaChanges(db.drizzle, { days: SHOWN_DAYS }),
   ]);
   const total = counts.reduce((sum, one) => sum + one.issues, 0);
   const found = [
     ...(total > 0 ? [issueCountsText(counts)] : []),
-    ...(changes.length > 0 ? [plural(changes.length, 'changed field')] : []),
     ...(checked.unchecked > 0 ? [plural(checked.unchecked, 'unchecked day')] : []),
   ];
   const areItems = kind === 'reject' || kind === 'finding';
@@ -109,7 +101,6 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
             </Section>
           </>
         )}
-        {changes.length === 0 ? null : changedFields(changes, zone)}
         {checksOf(
           checked,
           counts.every((one) => one.kind !== 'finding'),
@@ -236,38 +227,6 @@ function checksOf({ loaded, unchecked, from, to, checkedAt }: CheckedDays, isCle
         )}{' '}
         Checks run after each night; <Command>{COMMANDS.reconcile}</Command> runs them now.
       </p>
-    </Section>
-  );
-}
-
-/** What the source has changed about the fields of its responses. */
-function changedFields(changes: readonly SchemaChange[], zone: string) {
-  const listed = changes.slice(0, LISTED);
-  return (
-    <Section
-      id="fields"
-      title="Changed fields"
-      note={
-        listed.length < changes.length
-          ? `the newest ${count(listed.length)} of ${count(changes.length)}`
-          : `of the last ${SHOWN_DAYS} days`
-      }
-    >
-      <Table
-        caption="Changed fields"
-        rows={listed}
-        columns={[
-          { head: 'Field', cell: (one) => one.field },
-          { head: 'Data set', cell: (one) => <DataSet {...one} /> },
-          { head: 'What', wide: true, cell: predicateOf },
-          { head: 'Seen', cell: (one) => <Moment iso={one.at} zone={zone} /> },
-          RUN,
-          {
-            head: 'Declare it',
-            cell: (one) => (one.change === 'new' ? <Command>{draftCommand(one.operation)}</Command> : null),
-          },
-        ]}
-      />
     </Section>
   );
 }

@@ -12,7 +12,6 @@ import { locksOfTable } from '../../state/loads/locks.ts';
 import { notePastBegins } from '../../state/loads/versions.ts';
 import type { CoverageEntry } from '../../state/registers.ts';
 import { lockRejects, rewriteRejects } from '../../state/rejects.ts';
-import { layoutValues, noteLayout } from '../../state/responses/layouts.ts';
 import { type Pruned, prunedUpTo } from '../../state/responses/pruned.ts';
 import {
   canResolveRejects,
@@ -148,11 +147,11 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     const { responseId } = one;
     const read = await judging.read(responseId);
     if (read === null) throw new Error(`response ${responseId} was pruned while it was locked`);
-    const { outcome, coverage, rejects, suspicions, suspicionsWithoutReject, sent } = read;
+    const { outcome, coverage, rejects, suspicions, suspicionsWithoutReject } = read;
     const isNew = load === null && outcome.state !== 'failed';
     const own = { id: isNew ? await nextLoadId(tx) : loadId, runId };
     if (isNew) loaded.push({ responseId, loadId: own.id });
-    const said = { outcome, coverage, rejects, suspicions, suspicionsWithoutReject, sent };
+    const said = { outcome, coverage, rejects, suspicions, suspicionsWithoutReject };
     responses.push({ ...one, said, load: load ?? own });
   }
   const folding = { ...part, loadId, responses, pruned };
@@ -320,7 +319,6 @@ async function writeFacts(
   const windowsOf = await insertCopied(tx, runId, copied);
   const ignoredBy = (position: Position) => folded.flatMap(({ ignored }) => ignored?.get(position) ?? []);
   await replaceFacts(tx, part, responses, { windowsOf, ignoredBy });
-  await noteLayouts(tx, responses);
   const finished = responses.filter((one) => isFinished(part, one) && ignoredBy(one.position).length === 0);
   // Of several responses of a window, the last one.
   const unsettled = new Map(
@@ -361,17 +359,6 @@ async function writeFacts(
 function whatResolves(part: Part, response: ReadResponse, ignored: readonly string[]): boolean | null {
   if (ignored.length > 0) return null;
   return canResolveRejects(response.said) || (isFinished(part, response) ? false : null);
-}
-
-/** Notes the fields of the responses of which they are not known, in one order, so that two refolds cannot deadlock. */
-async function noteLayouts(tx: Transaction, responses: readonly ReadResponse[]): Promise<void> {
-  const unknown = responses.flatMap(({ isObserved, position, operation, said: { sent } }) =>
-    isObserved || sent === undefined
-      ? []
-      : [{ position, sent, key: `${operation} ${layoutValues(sent).layout}` }],
-  );
-  unknown.sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
-  for (const { position, sent } of unknown) await noteLayout(tx, position, sent);
 }
 
 /** True if all days of a response are in a part. If not, the other parts say what there is to say of the other days. */

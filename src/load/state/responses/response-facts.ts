@@ -5,7 +5,6 @@ import type { CoverageEntry, CoverageState } from '../registers.ts';
 import type { RejectEntry } from '../rejects.ts';
 import { responses } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
-import type { SentFields } from './layouts.ts';
 
 // The facts of a response: what it said of its entries, as it is kept with it in `etl.responses`. What it did with the
 // rows of days is in `etl.withdrawals`; what follows from all of it is in coverage/sum-of-facts.ts.
@@ -19,8 +18,6 @@ export interface ResponseSaid {
   readonly suspicions: readonly string[];
   /** Those of them for which no reject stands, so that only a later good response settles them. */
   readonly suspicionsWithoutReject: readonly string[];
-  /** The fields of its records; undefined if they were not observed. */
-  readonly sent?: SentFields | undefined;
 }
 
 /** True if it can show that a record is no longer sent (`is_believed`). One without records may have come too early. */

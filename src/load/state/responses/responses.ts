@@ -13,7 +13,6 @@ import { loads, rejects } from '../schema/load-results.ts';
 import { responseBodies, responses } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 import { noteFailedResponse } from '../windows/windows.ts';
-import { addToLayouts, layoutValues, type SentFields } from './layouts.ts';
 import { groupsToPrune, isUpTo, notePruned, type Pruned, positionToPrune } from './pruned.ts';
 import type { ResponseFact } from './response-facts.ts';
 import { factColumns, factValues } from './response-facts.ts';
@@ -102,18 +101,12 @@ export async function keepResponse(
     calledOn,
     fetchedAt,
     symbols = null,
-    sent,
-    isRepeated = false,
   }: ResponseToKeep & {
     readonly position: Position;
     /** The time of the call. */
     readonly fetchedAt: Date;
     readonly fact: ResponseFact;
     readonly resolvesRejects: boolean;
-    /** The fields of its records; undefined if they were not observed. */
-    readonly sent?: SentFields | undefined;
-    /** True if it is the same as a response that is kept, so that it has the same fields. */
-    readonly isRepeated?: boolean;
   },
 ): Promise<void> {
   const given = symbols === null ? null : JSON.stringify(symbols);
@@ -125,8 +118,6 @@ export async function keepResponse(
     calledOn,
     fetchedAt: fetchedAt.toISOString(),
     symbols: given,
-    isRepeated,
-    ...layoutValues(sent),
     ...factValues(fact),
   };
   if (packed === null) {
@@ -155,21 +146,15 @@ const insertResponse = prepareOnce(() => {
       select ${value('hash')}::text, 'br', ${value('body')}::bytea, ${value('bytes')}::integer from locked
        where not ${value('isKnown')}::boolean
       on conflict do nothing
-    ), noted as (
+    )
     insert into ${responses} (position, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names}, layout, field_counts)
+      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names})
     select ${value('position')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
       w.is_filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
-      ${value('resolvesRejects')}::boolean, ${factColumns.values},
-      coalesce(${value('layout')}::bigint, same.layout), coalesce(${value('fieldCounts')}::integer[], same.field_counts)
-      from ${windows} w left join lateral (
-        select a.layout, a.field_counts from ${responses} a
-         where ${value('isRepeated')}::boolean and a.hash = ${value('hash')}::text and a.operation = w.operation
-           and a.exchange = w.exchange and a.layout is not null limit 1) same on true where w.id = ${value('windowId')}
+      ${value('resolvesRejects')}::boolean, ${factColumns.values}
+      from ${windows} w where w.id = ${value('windowId')}
     on conflict (position) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
-      is_believed = ${responses}.is_believed or excluded.is_believed
-    returning operation, exchange, position, run_id, layout, field_counts, xmax = 0 as is_new
-    ) ${addToLayouts(sql`(select * from noted where is_new)`)}`;
+      is_believed = ${responses}.is_believed or excluded.is_believed`;
 });
 
 /**

@@ -67,8 +67,6 @@ export interface ResponseOfPart extends ResponseToFold, DayRange {
   readonly instruments: readonly string[];
   readonly variant: string;
   readonly filtered: boolean;
-  /** True if the fields of its records were noted. */
-  readonly isObserved: boolean;
 }
 
 /**
@@ -86,7 +84,7 @@ export async function responsesOf(
   const found = await db.execute<{ [Name in keyof ResponseOfPart]: ResponseOfPart[Name] }>(sql`
     select a.id::float8 as "responseId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
            ${positionText(sql`a.position`)} as position, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to", ${FIRST_DAY}::text as "firstDay", ${LAST_DAY}::text as "lastDay",
-           a.instruments, a.variant, a.is_filtered as "filtered", a.layout is not null as "isObserved", case when l.id is not null then json_build_object('id', l.id, 'runId', l.run_id) end as load
+           a.instruments, a.variant, a.is_filtered as "filtered", case when l.id is not null then json_build_object('id', l.id, 'runId', l.run_id) end as load
       from (${kept}${isLocked ? sql` order by a.id for update` : sql``}) a left join lateral (
         select id, run_id from ${loads} l where l.position = a.position order by l.id limit 1) l on true
      order by a.position`);

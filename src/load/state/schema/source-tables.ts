@@ -1,31 +1,17 @@
 import { sql } from 'drizzle-orm';
 import {
-  bigint,
   boolean,
   check,
   index,
   integer,
   jsonb,
-  numeric,
   primaryKey,
   text,
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import type { FieldType } from '../../../operations/fields.ts';
 import { COVERAGE_STATES } from '../registers.ts';
-import {
-  bytea,
-  day,
-  etl,
-  id,
-  moment,
-  ofWindow,
-  position,
-  positionOf,
-  reference,
-  requested,
-} from './columns.ts';
+import { bytea, day, etl, id, moment, ofWindow, position, reference, requested } from './columns.ts';
 import { describe } from './describe.ts';
 
 export const callBudget = etl.table(
@@ -165,8 +151,6 @@ export const responses = etl.table(
     entries: jsonb('entries'),
     is_suspicious: boolean('is_suspicious'),
     is_believed: boolean('is_believed').notNull().default(false),
-    layout: bigint('layout', { mode: 'bigint' }),
-    field_counts: integer('field_counts').array(),
   },
   (table) => [
     unique('responses_position_key').on(table.position),
@@ -204,115 +188,8 @@ describe(
       'What the source sent instead of data, or why it is not believed, if that is the same for all its entries.',
     entries:
       'Its entries, with what differs from one to the other; NULL if they are its last day, for each of its instruments.',
-    layout:
-      'Which fields its records have, as in etl.response_layouts; NULL if it had no record, or was not observed.',
-    field_counts: 'Its records, and how many of these have a value in each of the fields.',
     is_suspicious: 'True if it had records that nobody requested, or fewer than it states; else NULL.',
     is_believed:
       'Whether it can show that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.',
-  },
-);
-
-/** A field of a layout, as it is stored: its name as it was sent and as names are compared, its type, and a value. */
-export interface LayoutField {
-  readonly name: string;
-  readonly plain: string;
-  readonly type: FieldType | null;
-  readonly example: string | null;
-}
-
-export const responseLayouts = etl.table(
-  'response_layouts',
-  {
-    operation: text('operation').notNull(),
-    exchange: text('exchange').notNull(),
-    layout: bigint('layout', { mode: 'bigint' }).notNull(),
-    fields: jsonb('fields').$type<readonly LayoutField[]>().notNull(),
-    first_position: positionOf('first_position').notNull(),
-    first_run_id: reference('first_run_id').notNull(),
-    last_position: positionOf('last_position').notNull(),
-    last_run_id: reference('last_run_id').notNull(),
-    responses: reference('responses').notNull(),
-    counts: bigint('counts', { mode: 'number' }).array().notNull(),
-  },
-  (table) => [
-    primaryKey({ name: 'response_layouts_pkey', columns: [table.operation, table.exchange, table.layout] }),
-  ],
-);
-describe(
-  responseLayouts,
-  'What the view etl.source_fields is computed from: the sets of fields that responses had, with sums over all responses of each. Read the view.',
-  {
-    layout: 'Made from the names and types of the fields.',
-    fields:
-      'The fields by name: name, plain (as names are compared), type, and an example of the first response.',
-    first_position: 'Position of the first response with these fields, as in etl.responses.',
-    first_run_id: 'The run that fetched it.',
-    last_position: 'Position of the last response with these fields.',
-    last_run_id: 'The run that fetched it.',
-    responses: 'Responses with these fields. Unit: responses.',
-    counts: 'Their records, and how many of these have a value in each field.',
-  },
-);
-
-export const declaredFields = etl.table(
-  'declared_fields',
-  {
-    operation: text('operation').notNull(),
-    field: text('field').notNull(),
-    mapped_column: text('mapped_column').notNull(),
-  },
-  (table) => [
-    primaryKey({
-      name: 'declared_fields_pkey',
-      columns: [table.operation, table.field, table.mapped_column],
-    }),
-  ],
-);
-describe(declaredFields, 'Which columns are read from which fields, as of the last eod migrate.', {
-  field: 'Name of the field as names are compared.',
-  mapped_column: 'Column of market, with its table.',
-});
-
-export const sourceFields = etl
-  .view('source_fields', {
-    operation: text('operation').notNull(),
-    exchange: text('exchange').notNull(),
-    field: text('field').notNull(),
-    type: text('type').$type<FieldType>(),
-    first_seen_at: moment('first_seen_at').notNull(),
-    last_seen_at: moment('last_seen_at').notNull(),
-    share_null: numeric('share_null', { mode: 'number' }).notNull(),
-    example: text('example'),
-    mapped_column: text('mapped_column'),
-  })
-  .as(
-    sql.raw(`with sent as (
-    select l.operation, l.exchange, l.first_position, l.last_position, l.counts[1] as records, l.counts[1 + f.at] as filled,
-           f.field ->> 'name' as name, f.field ->> 'plain' as plain, f.field ->> 'type' as type, f.field ->> 'example' as example
-      from etl.response_layouts l, jsonb_array_elements(l.fields) with ordinality as f(field, at)
-  )
-  select s.operation, s.exchange, (array_agg(s.name order by s.last_position desc, s.name))[1] as field,
-         (array_agg(s.type order by s.last_position desc, s.type) filter (where s.type is not null))[1] as type,
-         min(s.first_position)::timestamptz as first_seen_at, max(s.last_position)::timestamptz as last_seen_at,
-         round(1 - sum(s.filled) / sum(s.records), 4) as share_null,
-         (array_agg(s.example order by s.last_position desc, s.example) filter (where s.example is not null))[1] as example,
-         (select string_agg(d.mapped_column, ', ' order by d.mapped_column) from etl.declared_fields d
-           where d.operation = s.operation and d.field = s.plain) as mapped_column
-    from sent s group by s.operation, s.exchange, s.plain`),
-  );
-describe(
-  sourceFields,
-  'Every field that records of the source had, by operation and exchange, since fields are observed; without imported files.',
-  {
-    field:
-      'Name as it was sent last; names that differ in case, spaces, hyphens and underscores only are one field.',
-    type: 'Type of its values in the last response that had some: number, digits (a number in a text), text, boolean, list, object, or mixed.',
-    first_seen_at: 'Time of the first response that had it.',
-    last_seen_at: 'Time of the last response that had it.',
-    share_null: 'Share of the records without a value, of the responses that had it. Unit: fraction.',
-    example: 'A value, its first 100 characters.',
-    mapped_column:
-      'The columns that it is read into, with their tables, as of the last eod migrate; NULL if no declaration reads it.',
   },
 );
