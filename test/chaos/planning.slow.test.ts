@@ -1,6 +1,9 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
@@ -25,6 +28,15 @@ const COMMANDS: readonly (readonly [name: string, ...args: string[]])[] = [
   ['import', FILE, '--force'],
   ['replay', 'GetBhavCopyCM'],
 ];
+
+/** A report without its times. */
+const timeless = (stdout: string): ImportReport =>
+  JSON.parse(stdout, (name, value) =>
+    ['startedAt', 'finishedAt', 'seconds'].includes(name) ? undefined : value,
+  );
+
+/** Those that load responses or files. */
+const LOADING = COMMANDS.filter(([name]) => name !== 'replay');
 
 const cwd = temporaryFolder();
 let postgres: RestartablePostgres;
@@ -81,6 +93,62 @@ describe('Postgres dies while a run is being written', () => {
   });
 });
 
+describe.each(['etl.windows', 'etl.loads'])('Postgres dies while a command writes to %s', (table) => {
+  let url: string;
+  beforeAll(async () => {
+    url = await newDatabase(postgres.adminUrl, `working_${table.slice(4)}`);
+  });
+
+  test.each(LOADING)('eod %s goes on', async (...args) => {
+    const { code, stdout, stderr } = await restartedWhileWriting(url, table, args);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expectLoaded(stdout);
+  });
+});
+
+describe('Postgres restarts again and again', () => {
+  test('an import loads and counts what it does undisturbed', async () => {
+    const folder = temporaryFolder();
+    const days = Array.from({ length: 28 }, (_, at) => `2025-08-${String(at + 1).padStart(2, '0')}`);
+    for (const day of days) {
+      const text = readFileSync(FILE, 'utf8').replaceAll('2025-08-29', day);
+      writeFileSync(join(folder, basename(FILE).replace('20250829', day.replaceAll('-', ''))), text);
+    }
+    const [calm, stormy] = [
+      await newDatabase(postgres.adminUrl, 'calm'),
+      await newDatabase(postgres.adminUrl, 'stormy'),
+    ];
+    const expected = timeless((await start(['import', folder], calm)).stdout);
+    const command = start(['import', folder], stormy);
+    let isOver = false;
+    void command.finally(() => {
+      isOver = true;
+    });
+    const loaded = "select from etl.windows where state = 'loaded'";
+    let restarts = 0;
+    for (let least = 1; !isOver && restarts < 6; least += 4) {
+      await waitFor(async () => isOver || (await query(stormy, loaded)).length >= least, { what: 'a load' });
+      if (isOver) break;
+      await postgres.restart(restarts % 2 === 0 ? 'fast' : 'immediate');
+      restarts += 1;
+    }
+    const { code, stdout, stderr } = await command;
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(restarts).toBeGreaterThan(2);
+    expect(timeless(stdout)).toEqual(expected);
+    const rows =
+      'select symbol, series, trade_date::text, close_price::text from market.bhavcopy_cm order by 1, 2, 3';
+    expect(await query(stormy, rows)).toEqual(await query(calm, rows));
+  });
+});
+
+function expectLoaded(stdout: string): void {
+  const { state, windows, fetched } = JSON.parse(stdout) as RunReport;
+  const ended = { open: 0, failed: 0, cancelled: 0 };
+  expect({ state, windows }).toMatchObject({ state: 'completed', windows: ended });
+  expect(Math.min(windows.loaded, fetched)).toBeGreaterThan(0);
+}
+
 /** Runs a command, and kills Postgres once the command wants to write to the table. */
 async function restartedWhileWriting(url: string, table: string, args: readonly string[]) {
   const blocker = new pg.Client({ connectionString: url });
@@ -117,6 +185,23 @@ describe('the connection breaks after a run was written, before anybody hears of
     expect(report).toMatchObject({ state: 'completed', windows: { open: 0, failed: 0 } });
     expect(report.windows.total).toBeGreaterThan(0);
     expect(await runIds(url)).toEqual([...before, report.runId]);
+    await proxy.close();
+  });
+});
+
+describe('the connection breaks after rows were committed, before anybody hears of it', () => {
+  let url: string;
+  beforeAll(async () => {
+    url = await newDatabase(postgres.adminUrl, 'unheard');
+  });
+
+  test.each(LOADING)('eod %s goes on', async (...args) => {
+    const statement = /insert into "?etl"?\."?loads"?/;
+    const proxy = await startCuttingProxy(url, { statement, last: /commit/ });
+    const { code, stdout, stderr } = await start(args, proxy.url);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(proxy.struck()).toBe(true);
+    expectLoaded(stdout);
     await proxy.close();
   });
 });

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
+import { keepSessionLock } from '../../src/load/database/session-lock.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { shuffled } from '../support/shuffled.ts';
@@ -123,5 +124,32 @@ describe('loads at the same time', () => {
     } finally {
       client.release(true);
     }
+  });
+});
+
+describe('the lock of a process', () => {
+  test('is taken again when its connection breaks, until it is released', async () => {
+    const store = await openStore(undefined, 4);
+    const holders = async () => {
+      const { rows } = await store.pool.query<{ pid: number }>(
+        `select pid from pg_locks where locktype = 'advisory' and granted
+            and database = (select oid from pg_database where datname = current_database())`,
+      );
+      return rows.map(({ pid }) => pid);
+    };
+    const lock = await keepSessionLock(store, 'a run', async () => undefined);
+    const seen = await holders();
+    for (let broken = 0; broken < 3; broken += 1) {
+      const [pid = 0] = await holders();
+      await store.pool.query('select pg_terminate_backend($1)', [pid]);
+      const [next = 0] = await waitFor(async () => {
+        const others = (await holders()).filter((holder) => holder !== pid);
+        return others.length > 0 && others;
+      });
+      seen.push(next);
+    }
+    expect(new Set(seen).size).toBe(4);
+    await lock.release();
+    expect(await holders()).toEqual([]);
   });
 });

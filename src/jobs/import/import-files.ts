@@ -5,7 +5,7 @@ import { groupBy } from '../../core/iterables.ts';
 import { dayOfName } from '../../extract/files/formats.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import { MOST_BYTES, newUnpackLimit, type UnknownFile } from '../../extract/files/unpack.ts';
-import { takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
+import { keepSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { readTickers, type Tickers } from '../../load/market/stored-values.ts';
 import { explainMissingRight, migrateDatabase } from '../../load/migrate.ts';
@@ -69,18 +69,16 @@ type Preparer = (wanted: string) => Promise<boolean>;
  * Imports files of the exchanges: reads each, and stores its sessions like responses of the source. A file that cannot
  * be read is reported, and the others are imported.
  *
- * @throws PipelineError `usage` if a path cannot be read; `database_unreachable` if Postgres cannot be reached.
+ * @throws PipelineError `usage` if a path cannot be read; `database_unreachable` if Postgres stays unreachable.
  */
-export async function importFiles(opened: Context, options: ImportOptions): Promise<ImportReport> {
+export async function importFiles(context: Context, options: ImportOptions): Promise<ImportReport> {
   const { signal, cwd = process.cwd() } = options;
-  // An outage ends the import; importing the same files again continues it.
-  const context = { ...opened, db: opened.db.withoutRetry };
   const width = context.config.EOD_CONCURRENCY;
   const found = await findFiles(options.paths, cwd);
   const requested = { paths: options.paths, force: options.force };
-  const runId = await reserveRunId(opened.db.drizzle);
+  const runId = await reserveRunId(context.db.drizzle);
   // The lock is taken before the run is written, so that no other process takes the run for an abandoned one.
-  const lock = await takeSessionLock(opened.db, lockName(runId), (db) =>
+  const lock = await keepSessionLock(context.db, lockName(runId), (db) =>
     writeRun({ ...context, db }, runId, requested),
   );
   const tally = createTally(runId, found.length, options);
@@ -102,8 +100,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
   } finally {
     const bad = tally.bad();
-    // With retry: if an outage of Postgres stopped the import, its run is ended when Postgres is back.
-    await closeImport(opened, runId, lock, {
+    await closeImport(context, runId, lock, {
       bad: bad.map(({ file, error }) => `${file}: ${error}`),
       stopped,
     });
@@ -348,7 +345,7 @@ const MAX_NAMED = 20;
 async function closeImport(
   context: Context,
   runId: number,
-  lock: Awaited<ReturnType<typeof takeSessionLock>>,
+  lock: Awaited<ReturnType<typeof keepSessionLock>>,
   end: { readonly bad: readonly string[]; readonly stopped: string | null },
 ): Promise<void> {
   const { db } = context;

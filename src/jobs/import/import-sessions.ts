@@ -16,6 +16,7 @@ import {
 } from '../../extract/files/unpack.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/stored-values.ts';
+import { readStoredLoad } from '../../load/state/loads/loads.ts';
 import { takePositions } from '../../load/state/position-sql.ts';
 import {
   filesOfSession,
@@ -161,7 +162,7 @@ export async function readSessions(
  * from. If Postgres refuses rows, the file is reported as failed.
  *
  * @param tickers for rows that have none: the same for all files of an import.
- * @throws PipelineError `database_unreachable` if Postgres cannot be reached.
+ * @throws PipelineError `database_unreachable` if Postgres stays unreachable.
  */
 export async function importSessions(
   context: Context,
@@ -326,7 +327,7 @@ async function importSession(
     order === undefined || order.rank === null
       ? []
       : await differencesOfSession(context, window, { ...own, order }, readKept);
-  return storeResponse(context, {
+  const stored = await storeResponse(context, {
     window,
     ...read,
     extracted: { ...read.extracted, warnings: [...read.extracted.warnings, ...ofDay, ...differing] },
@@ -342,6 +343,8 @@ async function importSession(
       fileOrder: order,
     },
   });
+  // Stored before the connection broke, or cancelled.
+  return stored ?? readStoredLoad(db.drizzle, window.id);
 }
 
 /**

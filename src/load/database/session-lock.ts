@@ -29,6 +29,38 @@ export function takeSessionLock(
 }
 
 /**
+ * The same for work that goes on after an outage of Postgres, which ends the session and with it the lock: it is taken
+ * again as soon as Postgres is back.
+ */
+export async function keepSessionLock(
+  database: Database,
+  name: string,
+  begin: (once: Database) => Promise<void>,
+): Promise<Pick<SessionLock, 'release'>> {
+  let isReleased = false;
+  let current = takeSessionLock(database, name, begin);
+  const follow = (lock: SessionLock): SessionLock => {
+    lock.client.once('end', () => {
+      if (isReleased) return;
+      lock.discard();
+      current = takeSessionLock(database, name).then(follow);
+      // Whoever releases the lock gets the error.
+      current.catch(() => undefined);
+    });
+    return lock;
+  };
+  current = current.then(follow);
+  await current;
+  return {
+    async release() {
+      isReleased = true;
+      const lock = await current.catch(() => null);
+      await lock?.release();
+    },
+  };
+}
+
+/**
  * Runs `work` while holding the lock of this name; lock and work are repeated together while Postgres is unreachable.
  *
  * @returns false if somebody else holds the lock.

@@ -2,13 +2,14 @@ import { and, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
 import { BEFORE_ALL, type Position } from '../../../core/position.ts';
+import { forEachCount } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instrument-tables.ts';
 import { loads } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
-import { canBegin } from '../windows/transitions.ts';
+import { canBegin, WINDOW_TRANSITIONS } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
 import { type LoadGroup, type Lock, takeLocksSql } from './locks.ts';
 
@@ -56,6 +57,29 @@ const beginStatement = prepareOnce<{ windowId: number; rows: string }, BegunLoad
     select "from", "to", instruments, variant, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`;
   },
 );
+
+/**
+ * What a window has loaded, for the process that loaded it and did not hear of the commit because the connection broke.
+ *
+ * @returns null if its response was not stored.
+ */
+export async function readStoredLoad(db: NodePgDatabase, windowId: number) {
+  const stored = [...WINDOW_TRANSITIONS.store.to];
+  const [window] = await db
+    .select({
+      loadId: loads.id,
+      counts: forEachCount((name) => windows[name]),
+      state: sql<(typeof stored)[number]>`${windows.state}`,
+      error: windows.error,
+    })
+    .from(windows)
+    .leftJoin(loads, eq(loads.window_id, windows.id))
+    .where(and(eq(windows.id, windowId), inArray(windows.state, stored)));
+  if (window === undefined) return null;
+  const { loadId, counts, state, error } = window;
+  // A load that changed nothing has no row of its own.
+  return { loadId: loadId ?? 0, counts, outcome: { state, error } };
+}
 
 /** The days of the rows of a table that a load changed; '-infinity' and 'infinity' if they have none. */
 export interface Written {
