@@ -348,6 +348,91 @@ describe('events of a share and a day', () => {
     expect(statuses('Bonus 1:1', ['NSE:ABC:2024-05-02:split'])).toEqual(['needs_review', 'needs_review']);
   });
 
+  test('a line with another ratio or amount applies nothing that had to be reviewed', () => {
+    /** A line of one event: its kind, what it states of it (null: nothing), and the notice. */
+    interface Line {
+      readonly kind: string;
+      readonly terms: string | null;
+      readonly notice: NoticeOfShare;
+    }
+    const trust = fc.constantFrom('1.2', '0.8', '2', '1.5');
+    const terms = fc.constantFrom('1', '2', '3', '4', '5');
+    const texts: fc.Arbitrary<readonly [kind: string, terms: string | null, text: string, series?: string]> =
+      fc.oneof(
+        terms.map((n) => ['bonus', n, `Bonus ${n}:1`] as const),
+        terms.map((n) => ['split', n, `Face Value Split From Rs ${Number(n) + 1} To Re 1`] as const),
+        fc
+          .tuple(fc.constantFrom('', 'Interim ', 'Final ', 'Special '), terms)
+          .map(([name, n]) => ['dividend', n, `${name}Dividend - Rs ${n}`] as const),
+        trust.map((n) => ['interest', n, `Interest Amount - Rs ${n}`, 'IV'] as const),
+        trust.map((n) => ['other', n, `Return Of Capital - Rs ${n}`, 'IV'] as const),
+        fc.constantFrom(
+          ['bonus', null, 'Bonus'] as const,
+          ['split', null, 'Stock Split'] as const,
+          ['dividend', null, 'Dividend'] as const,
+          ['demerger', null, 'Demerger'] as const,
+        ),
+      );
+    const line: fc.Arbitrary<Line> = fc
+      .record({
+        text: texts,
+        exDate: fc.constantFrom('2024-07-18', '2024-07-21', '2024-08-16'),
+        symbol: fc.constantFrom('ABC', 'ABCD'),
+        series: fc.constantFrom('EQ', 'EQ', 'EQ', 'N1'),
+        mayBeCut: fc.boolean(),
+        readAt: fc.integer({ min: 1, max: 3 }),
+        isRevised: fc.integer({ max: 9 }).map((n) => n === 0),
+      })
+      .map(({ text: [kind, stated, purpose, series], isRevised, ...more }) => ({
+        kind,
+        terms: stated,
+        notice: notice(isRevised ? `${purpose} (Purpose Revised)` : purpose, {
+          ...more,
+          series: series ?? more.series,
+          instrumentId: 'NSE:1',
+        }),
+      }));
+    const isAnother = (lines: readonly Line[], { kind, terms: stated, notice: { purpose } }: Line) =>
+      stated !== null &&
+      !purpose.includes('Revised') &&
+      !lines.some((other) => other.kind === kind && other.terms === stated);
+    const sets = fc
+      .tuple(fc.array(line, { minLength: 1, maxLength: 6 }), line)
+      .filter(([lines, added]) => isAnother(lines, added));
+    forAll([sets], { numRuns: 2_000 }, ([lines, added]) => {
+      const notices = lines.map(({ notice: listed }) => listed);
+      const before = new Map(computeEvents(notices, []).map((event) => [event.eventId, event]));
+      for (const after of computeEvents([...notices, added.notice], [])) {
+        const event = before.get(after.eventId);
+        const stated = lines.filter(
+          ({ kind, terms: state, notice: { exDate } }) =>
+            kind === after.kind && exDate === after.exDate && state !== null,
+        );
+        // What states no ratio or amount is no other than one that does.
+        if (event === undefined || event.status !== 'needs_review' || stated.length === 0) continue;
+        expect(after.status, after.eventId).not.toBe('applied');
+        if (!isReinvested(event)) expect(isReinvested(after), after.eventId).toBe(false);
+      }
+    });
+  });
+
+  test('a split that a list has for two days waits for a person, also once another ratio is listed for one of them', () => {
+    const split = (exDate: string, to: string) =>
+      notice(`Face Value Split From Rs 10 To Rs ${to}`, { exDate });
+    const lists = [split('2024-07-18', '2'), split('2024-07-21', '2'), split('2024-07-21', '1')];
+    expect(computeEvents(lists, []).map(({ status }) => status)).toEqual(['needs_review', 'needs_review']);
+    const ignored = { eventId: 'NSE:ABC:2024-07-21:split', ratio: null, decidedBy: 'me', decidedAt: '2026' };
+    expect(computeEvents(lists, [ignored]).map(({ status }) => status)).toEqual(['applied', 'ignored']);
+    const dividends = [
+      ['2024-07-18', '2'],
+      ['2024-07-21', '2'],
+      ['2024-07-21', '3'],
+    ].map(([exDate, amount]) => notice(`Dividend - Rs ${amount}`, { exDate: exDate as string }));
+    expect(new Set(computeEvents(dividends, []).map(({ status }) => status))).toEqual(
+      new Set(['needs_review']),
+    );
+  });
+
   test('a decision stands above what the lists say', () => {
     const eventId = 'NSE:ABC:2024-05-02:demerger';
     const decided = (ratio: EventDecision['ratio']) => [

@@ -47,7 +47,12 @@ type NoticeEvent = PurposeEvent & {
   readonly calledOff: boolean;
   /** Its position, from 0, among the events of its notice with the same kind, label and amount. */
   readonly nth: number;
+  /** True if it would be applied or reinvested, were there no other line. */
+  readonly counts: boolean;
 };
+
+/** An event with the lines that list it for its day, whether they are used or not; none if the day is called off. */
+type ListedEvent = CorporateEvent & { readonly lines: readonly NoticeEvent[] };
 
 /**
  * Makes the events of an exchange from all its notices and decisions (pure). Notices that agree are one event. A
@@ -71,7 +76,7 @@ export function computeEvents(
       decidedOfShare.set(eventOfShare(event), decision);
   }
   const decisionOn = (event: CorporateEvent) => decidedOfShare.get(eventOfShare(event));
-  return reviewMoved(events, (event) => decisionOn(event)?.ratio === null).map((event) =>
+  return reviewMoved(events, (event) => decisionOn(event)?.ratio === null).map(({ lines: _, ...event }) =>
     decide(event, decisionOn(event)),
   );
 }
@@ -84,39 +89,38 @@ const shareOf = ({ symbol, instrumentId }: Pick<CorporateEvent, 'symbol' | 'inst
 const eventOfShare = (event: CorporateEvent) =>
   [shareOf(event), event.exDate, event.kind, event.item].join('|');
 
+const changesReturns = (event: Pick<PurposeEvent, 'status' | 'reason' | 'ratio' | 'amount'>) =>
+  isReinvested(event) || (event.status === 'applied' && event.ratio !== null);
+
 /** No share has the same ratio or dividend twice within this time: the day of the event must have been moved. */
 const MOVED_WITHIN_DAYS = 30;
 
 /**
- * Marks equal events on days close to each other for review: a person has to decide which day is right. What is ignored
- * by decision is no such event any more.
+ * Marks events for review that a line lists for another day close to theirs, whatever else is listed for that day. What is
+ * ignored by decision is listed no more.
  */
 function reviewMoved(
-  events: readonly CorporateEvent[],
+  events: readonly ListedEvent[],
   isIgnored: (event: CorporateEvent) => boolean,
-): CorporateEvent[] {
-  const counts = (event: CorporateEvent) =>
-    isReinvested(event) || (event.status === 'applied' && event.ratio !== null);
-  const name = (event: CorporateEvent) =>
-    [shareOf(event), event.kind, event.label, event.ratio?.new, event.ratio?.old, event.amount].join('|');
+): ListedEvent[] {
+  const name = ({ notice, kind, label, ratio, amount }: NoticeEvent) =>
+    [shareOf(notice), kind, label, ratio?.new, ratio?.old, amount && decimalOf(amount)].join('|');
   const alike = groupBy(
-    events.filter((event) => counts(event) && !isIgnored(event)),
+    events.filter((event) => !isIgnored(event)).flatMap(({ lines }) => lines.filter(({ counts }) => counts)),
     name,
   );
   return events.map((event) => {
-    if (!counts(event)) return event;
-    const other = alike
-      .get(name(event))
-      ?.find(
-        ({ exDate }) =>
+    if (!changesReturns(event)) return event;
+    const day = event.lines
+      .flatMap((line) => alike.get(name(line)) ?? [])
+      .map(({ notice }) => notice.exDate)
+      .find(
+        (exDate) =>
           exDate !== event.exDate && Math.abs(daysBetween(exDate, event.exDate)) <= MOVED_WITHIN_DAYS,
       );
-    return other === undefined
+    return day === undefined
       ? event
-      : needsReview(
-          event,
-          `the same event is listed for ${other.exDate}: one of the days may have been moved`,
-        );
+      : needsReview(event, `the same event is listed for ${day}: one of the days may have been moved`);
   });
 }
 
@@ -135,7 +139,8 @@ function readNotice(notice: NoticeOfShare): NoticeEvent[] {
       ? needsReview(event, 'its list may have cut the text, and with it the last number')
       : event;
     const isOther = notice.exchange === 'NSE' && !SHARE_SERIES.has(notice.series);
-    return { ...(isOther ? ofOtherSecurity(read, notice.series) : read), notice, revised, calledOff, nth };
+    const line = isOther ? ofOtherSecurity(read, notice.series) : read;
+    return { ...line, notice, revised, calledOff, nth, counts: changesReturns(line) };
   });
 }
 
@@ -164,14 +169,16 @@ function ofOtherSecurity(event: PurposeEvent, series: string): PurposeEvent {
 const BY_AMOUNT: ReadonlySet<EventKind> = new Set(['dividend', 'interest', 'other']);
 
 /** The events of a share and a day. */
-function eventsOfDay(all: readonly NoticeEvent[]): CorporateEvent[] {
-  const lines = ofOneDistribution(all.toSorted(byTime));
+function eventsOfDay(all: readonly NoticeEvent[]): ListedEvent[] {
+  const { lines, unused } = ofOneDistribution(all.toSorted(byTime));
   const kinds = groupBy(lines, ({ kind }) => kind);
-  const events = [...kinds.values()].flatMap(eventsOfKind);
+  const events = [...kinds.values()]
+    .flatMap(eventsOfKind)
+    .map((event) => (isReinvested(event) ? { ...event, lines: [...event.lines, ...unused] } : event));
   const off = lines.find(({ calledOff }) => calledOff);
   if (off !== undefined) {
     const reason = `a line says that something is cancelled or postponed: ${off.notice.purpose}`;
-    return events.map((event) => needsReview(event, reason));
+    return events.map((event) => ({ ...needsReview(event, reason), lines: [] }));
   }
   const revised = new Set(lines.flatMap((one) => (one.revised ? [one.kind] : [])));
   // A revised notice of another kind may replace an event with a ratio. Revised dividends are notices of their own.
@@ -187,10 +194,15 @@ function eventsOfDay(all: readonly NoticeEvent[]): CorporateEvent[] {
 /**
  * What trusts distribute is stated by its parts in one list, as a whole in another: notices that state the same sum are
  * about the same distribution, and those with the most parts are used. If the sums differ, none is applied.
+ *
+ * @returns the lines of the day with those that are used; `unused` are the others, but for what a revised notice replaces.
  */
-function ofOneDistribution(lines: readonly NoticeEvent[]): readonly NoticeEvent[] {
+function ofOneDistribution(lines: readonly NoticeEvent[]): {
+  readonly lines: readonly NoticeEvent[];
+  readonly unused: readonly NoticeEvent[];
+} {
   const paid = lines.filter(isReinvested);
-  if (paid.every(({ kind }) => kind === 'dividend')) return lines;
+  if (paid.every(({ kind }) => kind === 'dividend')) return { lines, unused: [] };
   const current = paid.some(({ revised }) => revised) ? paid.filter(({ revised }) => revised) : paid;
   const texts = [...groupBy(current, ({ notice }) => notice).values()];
   const sumOf = (parts: readonly NoticeEvent[]) =>
@@ -206,19 +218,22 @@ function ofOneDistribution(lines: readonly NoticeEvent[]): readonly NoticeEvent[
   const counting = new Set(
     differ ? current : texts.filter((parts) => partsOf(parts) === partsOf(chosen)).flat(),
   );
-  return lines
-    .filter((line) => !isReinvested(line) || counting.has(line))
-    .map((line) => (differ && counting.has(line) ? needsReview(line, CONTRADICTION) : line));
+  return {
+    lines: lines
+      .filter((line) => !isReinvested(line) || counting.has(line))
+      .map((line) => (differ && counting.has(line) ? needsReview(line, CONTRADICTION) : line)),
+    unused: current.filter((line) => !counting.has(line)),
+  };
 }
 
 /** The events of one kind, of a share and a day. */
-function eventsOfKind(all: readonly NoticeEvent[]): CorporateEvent[] {
+function eventsOfKind(all: readonly NoticeEvent[]): ListedEvent[] {
   const revised = all.filter((one) => one.revised);
   const isReplaced = (one: NoticeEvent) =>
     !one.revised && revised.some(({ label }) => label === '' || one.label === '' || label === one.label);
   const lines = all.filter((one) => !isReplaced(one));
   const [{ kind }] = lines as [NoticeEvent];
-  if (!BY_AMOUNT.has(kind)) return ofSymbols(all, agreedEvent(lines), '');
+  if (!BY_AMOUNT.has(kind)) return ofSymbols(all, agreedEvent(lines), '', lines);
   // Notices without an amount add nothing to those with one.
   const withAmount = lines.filter(({ amount }) => amount !== null);
   if (withAmount.length === 0) return ofSymbols(lines, leastCertain(lines), '');
@@ -299,16 +314,20 @@ function amountsContradict(lines: readonly NoticeEvent[]): boolean {
   return [...names.values()].some((ofName) => amountsOf(ofName).size > 1);
 }
 
-/** The one event of notices of one kind; those that can be applied win over the others, and those that say more. */
+/**
+ * The one event of notices of one kind; those that can be applied win over the others, and those that say more, unless any
+ * of them has another ratio.
+ */
 function agreedEvent(lines: readonly NoticeEvent[]): NoticeEvent {
   const clear = lines.filter(({ status }) => status === 'applied');
   const last = (clear.at(-1) ??
     lines.findLast(({ ratio }) => ratio !== null) ??
     lines.findLast(({ reason }) => reason !== NOT_STATED) ??
     lines.at(-1)) as NoticeEvent;
-  const ratios = new Set(clear.map(({ ratio }) => `${ratio?.new}:${ratio?.old}`));
-  if (ratios.size <= 1) return last;
-  const purposes = [...new Set(clear.map(({ notice }) => notice.purpose))].sort();
+  const stating = lines.filter(({ ratio }) => ratio !== null);
+  const ratios = new Set(stating.map(({ ratio }) => `${ratio?.new}:${ratio?.old}`));
+  if (clear.length === 0 || ratios.size <= 1) return last;
+  const purposes = [...new Set(stating.map(({ notice }) => notice.purpose))].sort();
   return {
     ...last,
     ratio: null,
@@ -318,10 +337,15 @@ function agreedEvent(lines: readonly NoticeEvent[]): NoticeEvent {
 }
 
 /** The event once for each symbol in its notices, with the last notice of that symbol. */
-function ofSymbols(lines: readonly NoticeEvent[], event: NoticeEvent, item: string): CorporateEvent[] {
+function ofSymbols(
+  lines: readonly NoticeEvent[],
+  event: NoticeEvent,
+  item: string,
+  current = lines,
+): ListedEvent[] {
   return [...groupBy(lines, ({ notice }) => notice.symbol)].map(([symbol, ofSymbol]) => {
     const { notice } = symbol === event.notice.symbol ? event : (ofSymbol.at(-1) as NoticeEvent);
-    return eventOf({ ...event, notice }, item);
+    return { ...eventOf({ ...event, notice }, item), lines: current };
   });
 }
 

@@ -96,7 +96,7 @@ async function readChanged({ db }: Context) {
   const decisions = await readDecisions(db.drizzle);
   // Rows of an older version may lack columns, and hold events that no longer followed when it wrote them.
   const rules = [
-    'all rows of the exchange, moved days without those ignored by decision',
+    'all rows of the exchange, moved days by all lines but those ignored by decision',
     packageVersion(),
     ...dataSetNamed(DATA_SET).shapes[0].table.fields.map(({ column }) => column),
   ];
