@@ -314,31 +314,47 @@ COMMENT ON COLUMN market.prices_adjusted.unadjusted_close_price IS 'Closing pric
 COMMENT ON COLUMN market.prices_adjusted.has_unreviewed_event IS 'True before the ex-date of an event of the share that needs review: it may have to be adjusted by it, e.g. by a demerger.';
 COMMENT ON COLUMN market.prices_adjusted.is_before_event_lists IS 'True before the first ex-date of the loaded lists of corporate actions of the exchange, also if none is loaded: the price is adjusted only for splits and bonuses of that time that another exchange or a list of your own has.';
 
--- What is known of how far an event moves the price of a share: by its factor or, as a part of the last close before it, by
--- its dividend; else at most as far as the price moved, to the open or to the close of its first session. Sessions are
--- compared only if the second states the close of the first: otherwise some are missing in between.
-CREATE OR REPLACE FUNCTION etl.price_effect(exchange text, share_id text, ex_date date, price_factor numeric, kind text, is_reinvested boolean, amount numeric)
-RETURNS numeric
+CREATE OR REPLACE FUNCTION etl.changes_shares(kind text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT $1 IN ('split', 'consolidation', 'bonus', 'demerger', 'capital_reduction') $$;
+COMMENT ON FUNCTION etl.changes_shares(text) IS 'True of the kinds of events by which prices have to be adjusted, however little the price moved on the ex-date.';
+
+-- The last close before a day, and how far the price moved from it to the open or to the close of the first session from
+-- then on. Sessions are compared only if the second states the close of the first: otherwise some are missing in between.
+CREATE OR REPLACE FUNCTION etl.price_move(exchange text, share_id text, ex_date date, OUT close_before numeric, OUT moved numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT round(100 * CASE WHEN $4 IS NOT NULL THEN abs($4 - 1) ELSE (
-    SELECT CASE WHEN ($5 IN ('dividend', 'interest') OR $6) AND $7 IS NOT NULL THEN $7 / before.close_price
-             ELSE greatest(abs(nullif(first.open_price, 0) / before.close_price - 1), abs(nullif(first.close_price, 0) / before.close_price - 1)) END
-      FROM (SELECT s.* FROM market.series_aliases a
-             CROSS JOIN LATERAL (
-               SELECT p.trade_date, p.close_price FROM market.bhavcopy_cm p
-                WHERE p.exchange = a.exchange AND p.symbol = a.symbol AND p.series = a.series AND p.close_price > 0
-                  AND p.trade_date < $3 AND p.trade_date >= a.valid_from AND p.trade_date < a.valid_to
-                ORDER BY p.trade_date DESC LIMIT 1) s
-             WHERE a.exchange = $1 AND a.instrument_id = $2
-             ORDER BY s.trade_date DESC, a.symbol, a.series LIMIT 1) before
-     CROSS JOIN (SELECT s.* FROM market.series_aliases a
-             CROSS JOIN LATERAL (
-               SELECT p.trade_date, p.open_price, p.close_price, p.previous_close_price FROM market.bhavcopy_cm p
-                WHERE p.exchange = a.exchange AND p.symbol = a.symbol AND p.series = a.series
-                  AND p.trade_date >= greatest($3, a.valid_from) AND p.trade_date < a.valid_to
-                ORDER BY p.trade_date LIMIT 1) s
-             WHERE a.exchange = $1 AND a.instrument_id = $2
-             ORDER BY s.trade_date, a.symbol, a.series LIMIT 1) first
-     WHERE first.previous_close_price = before.close_price) END, 2)
+  SELECT before.close_price,
+         greatest(abs(nullif(first.open_price, 0) / before.close_price - 1), abs(nullif(first.close_price, 0) / before.close_price - 1))
+    FROM (SELECT s.* FROM market.series_aliases a
+           CROSS JOIN LATERAL (
+             SELECT p.trade_date, p.close_price FROM market.bhavcopy_cm p
+              WHERE p.exchange = a.exchange AND p.symbol = a.symbol AND p.series = a.series AND p.close_price > 0
+                AND p.trade_date < $3 AND p.trade_date >= a.valid_from AND p.trade_date < a.valid_to
+              ORDER BY p.trade_date DESC LIMIT 1) s
+           WHERE a.exchange = $1 AND a.instrument_id = $2
+           ORDER BY s.trade_date DESC, a.symbol, a.series LIMIT 1) before
+   CROSS JOIN (SELECT s.* FROM market.series_aliases a
+           CROSS JOIN LATERAL (
+             SELECT p.trade_date, p.open_price, p.close_price, p.previous_close_price FROM market.bhavcopy_cm p
+              WHERE p.exchange = a.exchange AND p.symbol = a.symbol AND p.series = a.series
+                AND p.trade_date >= greatest($3, a.valid_from) AND p.trade_date < a.valid_to
+              ORDER BY p.trade_date LIMIT 1) s
+           WHERE a.exchange = $1 AND a.instrument_id = $2
+           ORDER BY s.trade_date, a.symbol, a.series LIMIT 1) first
+   WHERE first.previous_close_price = before.close_price
 $$;
-COMMENT ON FUNCTION etl.price_effect(text, text, date, numeric, text, boolean, numeric) IS 'How far an event of a share moves its price, in percent: by its factor or dividend, or else at most as far as the price moved from the last close before it; null where that is not known.';
+COMMENT ON FUNCTION etl.price_move(text, text, date) IS 'The last close of a share before a day, and as a part of it how far the price moved; null where a session in between is missing.';
+
+-- The market may move the price back on the ex-date, so its move alone is no bound of what has terms: of a split, a bonus or
+-- a consolidation its ratio (shares before ÷ after), of a dividend its amount, of rights both, whose amount is the premium:
+-- at a higher price, which includes the face value, they are worth less.
+CREATE OR REPLACE FUNCTION etl.price_effect(exchange text, share_id text, ex_date date, kind text, ratio numeric, amount numeric) RETURNS numeric
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT round(100 * CASE WHEN t.effect IS NOT NULL OR NOT (etl.changes_shares($4) OR $4 IN ('dividend', 'interest', 'rights'))
+                       THEN greatest(t.effect, m.moved) END, 2)
+    FROM etl.price_move($1, $2, $3) m
+   CROSS JOIN LATERAL (
+     SELECT CASE WHEN etl.changes_shares($4) THEN abs($5 - 1)
+              WHEN $4 = 'rights' THEN (1 - $5) * CASE WHEN $6 >= m.close_before THEN 0 ELSE 1 - $6 / m.close_before END
+              WHEN $4 IN ('dividend', 'interest') THEN $6 / m.close_before END AS effect) t
+$$;
+COMMENT ON FUNCTION etl.price_effect(text, text, date, text, numeric, numeric) IS 'By how many percent an event of a share moves its price: the greater of what follows from its terms and of how far the price moved. Null where it has no terms that tell, or a price is missing; of kinds without terms how far the price moved.';

@@ -15,10 +15,6 @@ CREATE OR REPLACE VIEW etl.suspicious_windows AS
         AND (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = later.id)
           > (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = w.id));
 
-CREATE OR REPLACE FUNCTION etl.changes_shares(kind text) RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT $1 IN ('split', 'consolidation', 'bonus', 'demerger', 'capital_reduction') $$;
-COMMENT ON FUNCTION etl.changes_shares(text) IS 'True of the kinds of events by which prices have to be adjusted, however little the price moved on the ex-date.';
-
 CREATE OR REPLACE FUNCTION etl.relative_difference(expected text, found text) RETURNS numeric
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT abs(e.n - f.n) / nullif(greatest(abs(e.n), abs(f.n)), 0)
@@ -49,11 +45,15 @@ CREATE OR REPLACE VIEW etl.issues AS
          CASE WHEN etl.changes_shares(e.kind) OR e.effect >= 20 THEN 1
            WHEN e.effect < 5 THEN 3 ELSE 2 END,
          'CorporateEvents'::text, e.exchange, ARRAY(SELECT DISTINCT o.exchange FROM unnest(e.lines) AS o(exchange) ORDER BY 1), e.ex_date, e.ex_date, concat_ws(' ', e.symbol, e.kind), e.event_id, 1::bigint, e.effect,
-         concat_ws('; ', e.purpose, e.status_reason), e.first_loaded_at
+         concat_ws('; ', e.purpose, e.status_reason, 'its price moved by ' || e.moved || ' %'), e.first_loaded_at
     FROM (SELECT DISTINCT ON (s.share, s.kind, s.item, s.chain, s.nth) s.*,
                  -- What is known on one exchange holds for the other.
-                 max(etl.price_effect(s.exchange, s.instrument_id, s.ex_date, s.price_factor, s.kind, s.is_reinvested, s.amount))
+                 max(etl.price_effect(s.exchange, s.instrument_id, s.ex_date, s.kind, s.ratio_old::numeric / s.ratio_new, s.amount))
                    OVER event AS effect,
+                 -- A person may tell the ratio of a split from it.
+                 max(CASE WHEN etl.changes_shares(s.kind) AND s.price_factor IS NULL
+                       THEN (SELECT trim_scale(round(100 * m.moved, 2)) FROM etl.price_move(s.exchange, s.instrument_id, s.ex_date) m) END)
+                   OVER event AS moved,
                  -- Whose prices it is about, whichever exchange lists it.
                  array_agg(s.exchange) OVER event AS lines
             FROM etl.events_of_shares('needs_review') s

@@ -25,6 +25,15 @@ export const sentenceCase = (text: string): string => `${text.charAt(0).toUpperC
 /** `12.3 %`: three digits are enough to judge a size. */
 export const percentText = (value: number): string => `${Number(value.toPrecision(3))} %`;
 
+/** Kinds of corporate events without terms from which an effect on the price follows. */
+const WITHOUT_TERMS: readonly string[] = ['buyback', 'meeting', 'other'];
+
+/** How far an event of a kind moves the price, by `etl.price_effect`: at most by its terms, or as far as the price moved. */
+export const priceEffectText = (kind: string, effect: number): string =>
+  WITHOUT_TERMS.includes(kind)
+    ? `the price moved by ${percentText(effect)}`
+    : `at most ${percentText(effect)} of the price`;
+
 /** `1 window`, `3 windows`. */
 export function plural(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;

@@ -41,8 +41,7 @@ export const rejectCommand = (id: number) => `eod rejects ${id}`;
 export const eventCommand = (id: string, factor = 'A:B') => `eod events set ${quoted(id)} --factor ${factor}`;
 
 /** The factor that an issue suggests for a corporate action of `ABC split`; null if it has to be looked up. */
-const factorOf = ({ subject, text, effect }: Issue) =>
-  suggestedFactor(subject?.split(' ').at(-1) ?? '', text ?? '', effect);
+const factorOf = ({ subject, text }: Issue) => suggestedFactor(subject?.split(' ').at(-1) ?? '', text ?? '');
 
 /** What has to be known of the factors in the commands of some issues. */
 export function factorNotes(issues: readonly Issue[]): string[] {

@@ -1,11 +1,14 @@
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { priceEffectText } from '../../src/core/wording.ts';
 import { decideEvent, ignoreEvents, smallEvents } from '../../src/jobs/events/decide-event.ts';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { exportTable } from '../../src/load/export/export-table.ts';
 import { listEvents } from '../../src/load/market/corporate-events.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
 import { readIssues } from '../../src/load/state/issues.ts';
+import { sample } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 
@@ -169,12 +172,12 @@ async function noticesOf(context: Awaited<ReturnType<typeof openStore>>, choice:
   return (await exportTable(context.db, all, limits, () => undefined)).notices;
 }
 
+const CF_CA =
+  'SYMBOL,COMPANY NAME,SERIES,PURPOSE,FACE VALUE,EX-DATE,RECORD DATE,BOOK CLOSURE START DATE,BOOK CLOSURE END DATE';
+
 /** A list of NSE with a bonus on each of these days, such as 03-Jun-2024. */
 const list = (name: string, ...days: readonly string[]) =>
-  newFile(name, [
-    'SYMBOL,COMPANY NAME,SERIES,PURPOSE,FACE VALUE,EX-DATE,RECORD DATE,BOOK CLOSURE START DATE,BOOK CLOSURE END DATE',
-    ...days.map((day) => `TCS,TCS LTD,EQ,Bonus 1:1,1,${day},${day},-,-`),
-  ]);
+  newFile(name, [CF_CA, ...days.map((day) => `TCS,TCS LTD,EQ,Bonus 1:1,1,${day},${day},-,-`)]);
 
 test('prices before the first list of the exchange are marked, found by checks, and warned of by exports', async () => {
   const context = await openStore();
@@ -270,6 +273,120 @@ const prices = (day: string, ...shares: readonly (readonly [string, number, numb
     ),
   ]);
 
+/** An undecided event of a share with its prices: the close before, then open and close of the ex-date. */
+interface PricedEvent {
+  readonly kind: string;
+  readonly purpose: string;
+  readonly series?: string;
+  /** What a holder of 100 rupees of shares has less after it, by its terms; null: they do not tell. */
+  readonly percent: (before: number) => number | null;
+  readonly before: number;
+  readonly open: number;
+  readonly close: number;
+  /** False if a session between the two is not stored. */
+  readonly isNext: boolean;
+}
+
+const rupees = (most: number) => fc.integer({ min: 1, max: most });
+const undecided = fc.oneof(
+  fc.tuple(rupees(9), rupees(9), rupees(150)).map(([more, old, premium]) => ({
+    kind: 'rights',
+    purpose: `Rights ${more}:${old} @ Premium Rs ${premium}`,
+    // The new shares are bought at the premium: shares and money together are divided by all shares.
+    percent: (before: number) =>
+      Math.max(0, 100 * (1 - (old * before + more * premium) / (old + more) / before)),
+  })),
+  rupees(50).map((amount) => ({
+    kind: 'dividend',
+    purpose: `Special Dividend - Rs ${amount} Per Share`,
+    percent: (before: number) => (100 * amount) / before,
+  })),
+  rupees(9).map((more) => ({
+    kind: 'bonus',
+    purpose: `Bonus ${more}:1`,
+    // Of another security, it may be or not be an event of the share.
+    series: 'N1',
+    percent: () => (100 * more) / (more + 1),
+  })),
+  fc
+    .constantFrom(
+      'Rights 1:1',
+      'Rights',
+      'Bonus',
+      'Split',
+      'Demerger',
+      'Capital Reduction',
+      'Special Dividend',
+    )
+    .map((purpose) => ({
+      kind: (purpose === 'Capital Reduction' ? purpose : (purpose.split(' ').at(-1) as string))
+        .toLowerCase()
+        .replace(/1:1/, 'rights')
+        .replace(' ', '_'),
+      purpose,
+      percent: () => null,
+    })),
+  fc.constant({ kind: 'other', purpose: 'Scheme Of Arrangement', percent: () => 0 }),
+);
+const pricedEvent: fc.Arbitrary<PricedEvent> = fc
+  .record({
+    event: undecided,
+    before: fc.integer({ min: 20, max: 200 }),
+    moves: fc.tuple(fc.integer({ min: -30, max: 30 }), fc.integer({ min: -3, max: 3 })),
+    isNext: fc.integer({ max: 9 }).map((n) => n > 0),
+  })
+  .map(({ event, before, moves: [open, close], isNext }) => ({
+    ...event,
+    before,
+    isNext,
+    open: Math.max(1, before + Math.round((before * open) / 100)),
+    close: Math.max(1, before + Math.round((before * close) / 100)),
+  }));
+
+test('the effect of an event is never less than its terms say, nor than the price moved, and none below a limit is unknown', async () => {
+  const events = sample(pricedEvent, { numRuns: 150, seed: 1 });
+  const symbolOf = (at: number) => `S${at}`;
+  const context = await openStore();
+  await importInto(context, [
+    prices('2024-05-31', ...events.map(({ before }, at) => [symbolOf(at), 90, before, before] as const)),
+    prices(
+      '2024-06-03',
+      ...events.map(
+        ({ before, open, close, isNext }, at) =>
+          [symbolOf(at), isNext ? before : before + 1, open, close] as const,
+      ),
+    ),
+    newFile('CF-CA.csv', [
+      CF_CA,
+      ...events.map(
+        ({ purpose, series = 'EQ' }, at) =>
+          `${symbolOf(at)},Share,${series},${purpose},10,03-Jun-2024,04-Jun-2024,-,-`,
+      ),
+    ]),
+  ]);
+  const expected = events.map(({ kind, percent, before, open, close, isNext }, at) => {
+    const moved = isNext ? Math.max(Math.abs(open / before - 1), Math.abs(close / before - 1)) * 100 : null;
+    // A ratio needs no price.
+    const terms = isNext || kind === 'bonus' ? percent(before) : null;
+    return [symbolOf(at), kind, terms === null ? null : Math.max(terms, moved ?? 0)] as const;
+  });
+  const listed = await listEvents(context.db.pool, { statuses: ['needs_review'] }, 10_000);
+  const effects = new Map(listed.events.map(({ symbol, kind, effect }) => [`${symbol} ${kind}`, effect]));
+  expect(effects.size).toBe(events.length);
+  for (const [symbol, kind, effect] of expected) {
+    const stored = effects.get(`${symbol} ${kind}`);
+    if (effect === null) expect(stored, `${symbol} ${kind}`).toBeNull();
+    else expect(stored, `${symbol} ${kind}`).toBeCloseTo(effect, 1);
+  }
+  for (const limit of [2, 5, 20]) {
+    const { small, large, unknown } = await smallEvents(context, limit);
+    const under = listed.events.filter(({ effect }) => effect !== null && effect < limit);
+    expect(small.flat().toSorted()).toEqual(under.map(({ id }) => id).toSorted());
+    expect(unknown).toBe(expected.filter(([, , effect]) => effect === null).length);
+    expect(small.length + large + unknown).toBe(events.length);
+  }
+});
+
 test('what moved the price by less than a percentage is ignored at once; what is larger, not known or changes the shares stays, largest first', async () => {
   const context = await openStore();
   await importInto(context, [
@@ -281,6 +398,7 @@ test('what moved the price by less than a percentage is ignored at once; what is
       ['LATE', 90, 100, 100],
       ['PARTED', 90, 100, 100],
       ['DIVIDED', 90, 100, 100],
+      ['BOUGHT', 90, 100, 100],
     ),
     // LATE has had a session since that is not stored.
     prices(
@@ -291,10 +409,17 @@ test('what moved the price by less than a percentage is ignored at once; what is
       ['LATE', 98, 99, 99],
       ['PARTED', 100, 99, 99],
       ['DIVIDED', 100, 99, 99],
+      ['BOUGHT', 100, 100, 100],
     ),
+    newFile('CF-CA.csv', [
+      CF_CA,
+      ...['SMALL', 'LARGE', 'FELL', 'LATE'].map(
+        (symbol) => `${symbol},Share,EQ,Rights 1:99 @ Premium Rs 1,10,03-Jun-2024,04-Jun-2024,-,-`,
+      ),
+    ]),
     newFile('events.csv', [
       'exchange,symbol,ex_date,kind,ratio,note',
-      ...['SMALL', 'LARGE', 'FELL', 'LATE'].map((symbol) => `NSE,${symbol},2024-06-03,rights,,`),
+      'NSE,BOUGHT,2024-06-03,rights,,',
       'NSE,NOBODY,2024-06-03,demerger,,',
       'NSE,PARTED,2024-06-03,demerger,,',
       'NSE,DIVIDED,2024-06-03,split,,',
@@ -307,23 +432,25 @@ test('what moved the price by less than a percentage is ignored at once; what is
       effect,
     ]);
   expect(await effects()).toEqual([
-    ['DIVIDED', 1],
-    ['PARTED', 1],
+    ['DIVIDED', null],
     ['NOBODY', null],
+    ['PARTED', null],
     ['LARGE', 30],
     ['FELL', 20],
     ['SMALL', 3],
+    ['BOUGHT', null],
     ['LATE', null],
   ]);
   const found = await smallEvents(context, 5);
-  expect(found).toEqual({ small: [['NSE:SMALL:2024-06-03:rights']], large: 2, unknown: 4 });
+  expect(found).toEqual({ small: [['NSE:SMALL:2024-06-03:rights']], large: 2, unknown: 5 });
   await ignoreEvents(context, found.small.flat());
   expect((await effects()).map(([symbol]) => symbol)).toEqual([
     'DIVIDED',
-    'PARTED',
     'NOBODY',
+    'PARTED',
     'LARGE',
     'FELL',
+    'BOUGHT',
     'LATE',
   ]);
   expect((await smallEvents(context, 5)).small).toEqual([]);
@@ -331,9 +458,16 @@ test('what moved the price by less than a percentage is ignored at once; what is
   expect(issues.map(({ subject, priority, effect }) => [subject, priority, effect])).toEqual([
     ['LARGE rights', 1, 30],
     ['FELL rights', 1, 20],
-    ['DIVIDED split', 1, 1],
-    ['PARTED demerger', 1, 1],
+    ['DIVIDED split', 1, null],
     ['NOBODY demerger', 1, null],
+    ['PARTED demerger', 1, null],
+    ['BOUGHT rights', 2, null],
     ['LATE rights', 2, null],
   ]);
+  expect(issues.find(({ subject }) => subject === 'DIVIDED split')?.text).toContain('its price moved by 1 %');
+  const texts = issues.map(({ subject, effect }) =>
+    effect === null ? null : priceEffectText(subject?.split(' ').at(-1) as string, effect),
+  );
+  expect(texts.slice(0, 2)).toEqual(['at most 30 % of the price', 'at most 20 % of the price']);
+  expect(priceEffectText('other', 3)).toBe('the price moved by 3 %');
 });

@@ -28,7 +28,8 @@ test.each([
   ['rights', 'Rights 1:5', 25, null],
   ['other', 'Amalgamation 3:7', 25, null],
 ])('%s "%s" with a move of %s % suggests %s', (kind, text, effect, factor) => {
-  expect(suggestedFactor(kind, text, effect)).toBe(factor);
+  const listed = effect === null ? text : `${text}; its price moved by ${effect} %`;
+  expect(suggestedFactor(kind, listed)).toBe(factor);
   const event = {
     kind: 'corporate_action',
     priority: 1,
@@ -37,7 +38,7 @@ test.each([
   } as const;
   const id = `NSE:ABC:2024-02-05:${kind}`;
   const day = { exchanges: ['NSE'], from: '2024-02-05', to: '2024-02-05', items: 1, since: null };
-  expect(issueCommand({ ...event, ...day, subject: `ABC ${kind}`, id, text, effect })).toBe(
+  expect(issueCommand({ ...event, ...day, subject: `ABC ${kind}`, id, text: listed, effect: null })).toBe(
     `eod events set ${id} --factor ${factor ?? 'A:B'}`,
   );
 });
@@ -51,10 +52,13 @@ test('whatever the text of an action, a suggested factor is one that can be type
   const text = fc
     .tuple(value, value, fc.constantFrom('A:B', 'A for every B', 'from Rs A to Re B', 'Rs.A/- TO RS. B/-'))
     .map(([a, b, form]) => form.replace('A', a).replace('B', b));
-  const effect = fc.option(fc.double({ min: 0, max: 1000, noNaN: true }));
+  const move = fc.option(fc.integer({ min: 0, max: 100_000 }).map((percent) => percent / 100));
   const kind = fc.constantFrom('split', 'consolidation', 'bonus');
-  forAll([kind, text, effect], { numRuns: 1000 }, (...action) => {
-    const factor = suggestedFactor(...action);
-    if (factor !== null) expect(ratioOfFactor(factor), `${action}: ${factor}`).not.toBeNull();
+  forAll([kind, text, move], { numRuns: 1000 }, (sort, listed, percent) => {
+    const factor = suggestedFactor(
+      sort,
+      percent === null ? listed : `${listed}; its price moved by ${percent} %`,
+    );
+    if (factor !== null) expect(ratioOfFactor(factor), `${sort} ${listed}: ${factor}`).not.toBeNull();
   });
 });

@@ -1,6 +1,6 @@
 import { type PipelineError, usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
-import { percentText } from '../../core/wording.ts';
+import { priceEffectText } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
 import {
   type EventFilter,
@@ -58,9 +58,7 @@ export async function refuseCodes({ db }: Pick<Context, 'db'>, symbols: readonly
 export function eventText(event: StoredEvent): string {
   const { id, exchange, ratio, priceFactor, amount, status, statusReason, purpose, listedBy } = event;
   const moves =
-    event.effect === null || priceFactor !== null
-      ? null
-      : `moves the price by ${percentText(event.effect)} at most`;
+    event.effect === null || priceFactor !== null ? null : priceEffectText(event.kind, event.effect);
   const factor = priceFactor === null ? '' : `, prices × ${Number(Number(priceFactor).toPrecision(6))}`;
   const effect = [
     ratio === null ? null : `${ratio.replace(':', ' shares for ')}${factor}`,

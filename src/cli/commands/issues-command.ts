@@ -1,4 +1,4 @@
-import { percentText } from '../../core/wording.ts';
+import { priceEffectText } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
 import { issueCountsText } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
@@ -68,15 +68,11 @@ function headline({ kind, operation, exchange, exchanges, from, to, subject, ite
     case 'suspicious':
       return `suspicious response: ${[titleOf(operation), where, subject].filter(Boolean).join(' ')}`;
     case 'corporate_action':
-      return `corporate action without a decision: ${subject}, ${exchanges.join(' and ')}${days}${effectText(effect)}`;
+      return `corporate action without a decision: ${subject}, ${exchanges.join(' and ')}${days}${effect === null ? '' : `, ${priceEffectText(subject?.split(' ').at(-1) ?? '', effect)}`}`;
     case 'finding':
       return `${plural(items, 'finding')} of ${subject}: ${where}`;
   }
 }
-
-/** How far a corporate action moves the price, as far as that is known. */
-const effectText = (effect: number | null) =>
-  effect === null ? '' : `, at most ${percentText(effect)} of the price`;
 
 /** What is true where no issue is listed. */
 async function noneText({ db }: Pick<Context, 'db'>, isFiltered: boolean): Promise<string> {

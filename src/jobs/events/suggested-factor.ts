@@ -2,6 +2,7 @@ import { faceValueRatio } from '../../extract/corporate-actions/purpose.ts';
 
 const RATIO = /(?<![\d.])(\d{1,5}) ?(?::|FOR(?: EVERY)?) ?(\d{1,5})(?!\.?\d)/i;
 const FACE_VALUES = /R[SE]\.? ?(\d{1,6}(?:\.\d{1,3})?)\D*? TO \D*?(\d{1,6}(?:\.\d{1,3})?)(?!\.?\d)/i;
+const MOVE = /its price moved by (\d+(?:\.\d+)?) %/;
 
 /** Factors that splits and bonuses usually have. */
 const USUAL = ['1:2', '1:3', '1:4', '1:5', '1:10', '2:3', '2:5', '3:4', '3:5', '4:5'];
@@ -18,9 +19,9 @@ const numberOf = (factor: string): number => {
  * The factor of prices that a split, consolidation or bonus without a decision probably has (pure), as `1:5`: that of the
  * ratio or the face values in its text, or else the usual one nearest to the move of its price. Null if neither says one.
  *
- * @param effect by how many percent its price moved at most; null if that is not known.
+ * @param text that of its issue.
  */
-export function suggestedFactor(kind: string, text: string, effect: number | null): string | null {
+export function suggestedFactor(kind: string, text: string): string | null {
   if (!['split', 'consolidation', 'bonus'].includes(kind)) return null;
   const ratio = RATIO.exec(text)?.slice(1).map(Number);
   const faces = kind === 'bonus' ? null : faceValueRatio(FACE_VALUES.exec(text));
@@ -28,8 +29,8 @@ export function suggestedFactor(kind: string, text: string, effect: number | nul
   if (kind === 'bonus' && first > 0 && second > 0) return `${second}:${first + second}`;
   const [less, more] = [Math.min(first, second), Math.max(first, second)];
   if (less > 0 && less < more) return kind === 'split' ? `${less}:${more}` : `${more}:${less}`;
-  if (effect === null) return null;
-  const moved = kind === 'consolidation' ? 1 / (1 + effect / 100) : 1 - effect / 100;
+  const percent = Number(MOVE.exec(text)?.[1]);
+  const moved = kind === 'consolidation' ? 1 / (1 + percent / 100) : 1 - percent / 100;
   const off = (factor: string) => Math.abs(numberOf(factor) / moved - 1);
   const near = USUAL.filter((factor) => off(factor) <= NEAR).toSorted((a, b) => off(a) - off(b))[0];
   if (near === undefined || kind !== 'consolidation') return near ?? null;

@@ -182,7 +182,7 @@ export interface StoredEvent {
   readonly statusReason: string | null;
   /** Whose list has it: not `exchange` if only the other one lists it. */
   readonly listedBy: string | null;
-  /** Of one without a decision: by how many percent it moves the price at most; null if that is not known. */
+  /** Of one without a decision: `etl.price_effect`, in percent; null if that is not known. */
   readonly effect: number | null;
 }
 
@@ -200,7 +200,7 @@ export interface EventFilter {
 
 /** How far an event moves the price, as SQL; computed after the limit where nothing is sorted by it. */
 const EFFECT = `case when status = 'needs_review' then
-                   etl.price_effect(exchange, instrument_id, ex_date, price_factor, kind, is_reinvested, amount) end`;
+                   etl.price_effect(exchange, instrument_id, ex_date, kind, ratio_old::numeric / ratio_new, amount) end`;
 
 /**
  * Events, and how many match in all: the newest ex-dates first, but of those without a decision first demergers, splits and
@@ -247,16 +247,15 @@ export async function idsOfEvent(pool: Pool, eventId: string): Promise<string[]>
 }
 
 /**
- * The undecided events, with the ids of their rows, by how many percent each moves the price at most. Null: not known, as of
- * a demerger or a split without a ratio: on its ex-date the market may have moved the price back.
+ * The undecided events, with the ids of their rows, by how many percent each moves the price. Null: not known, as of a
+ * demerger, a split without a ratio or rights without a premium: on its ex-date the market may have moved the price back.
  */
 export async function readUndecided(
   pool: Pool,
 ): Promise<{ readonly ids: readonly string[]; readonly effect: number | null }[]> {
   const { rows } = await pool.query<{ ids: string[]; effect: number | null }>(
     `select array_agg(event_id order by event_id) as ids, max(effect)::float8 as effect
-       from (select *, case when price_factor is not null or not etl.changes_shares(kind) then ${EFFECT} end as effect
-               from etl.events_of_shares('needs_review')) e
+       from (select *, ${EFFECT} as effect from etl.events_of_shares('needs_review')) e
       group by share, kind, item, chain, nth order by 1`,
   );
   return rows;

@@ -1,4 +1,4 @@
-import { count, percentText, plural, sentenceCase } from '../../core/wording.ts';
+import { count, plural, priceEffectText, sentenceCase } from '../../core/wording.ts';
 import { type CheckedDays, listFindings, readCheckedDays } from '../../load/state/findings.ts';
 import { ISSUE_KINDS, ISSUE_NOUNS, issueCountsText } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, listIssues } from '../../load/state/issues.ts';
@@ -168,9 +168,9 @@ function aboutOf({ kind, operation, exchange, exchanges, from, to, subject }: Is
 }
 
 /** How large an issue is, where the row does not say so already. */
-function effectText({ kind, effect }: Issue): string | null {
+function effectText({ kind, subject, effect }: Issue): string | null {
   if (effect === null) return null;
-  if (kind === 'corporate_action') return `at most ${percentText(effect)} of the price`;
+  if (kind === 'corporate_action') return priceEffectText(subject?.split(' ').at(-1) ?? '', effect);
   return kind === 'withdrawal' ? plural(effect, 'row') : null;
 }
 

@@ -37,8 +37,8 @@ describe(issues, 'What needs a person, one row an issue.', {
   id: 'Number of the reject, withdrawal or finding, id of the corporate action, or the imported file of a suspicious response; null where the row stands for several, and for a response of the source.',
   items: 'How many rejects or findings the row stands for; else 1.',
   effect:
-    'How large it is: rejects, rows of the withdrawal, findings, or days of the suspicious response; of a corporate action by how many percent it changes the price at most, null if that is not known.',
-  text: 'What is wrong; of several rejects that of the first, of several findings that of the most severe one whose numbers differ most.',
+    'How large it is: rejects, rows of the withdrawal, findings, or days of the suspicious response; of a corporate action by how many percent it changes the price at most, or, of one of a kind without terms, by how many the price moved; null if that is not known.',
+  text: 'What is wrong, and of a split and the like without a ratio how far the price moved; of several rejects that of the first, of several findings that of the most severe one whose numbers differ most.',
   since: 'Since when it has been known.',
 });
 
