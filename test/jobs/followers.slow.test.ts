@@ -9,17 +9,14 @@ import { contentSql } from '../../src/load/market/digests.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { runJson } from '../support/cli.ts';
 import { ended, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
-import { pythonWith } from '../support/python.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { followInDuckDb, PACKAGES } from './followers/duckdb-copy.ts';
 import { digestsOfLake } from './followers/lake-copy.ts';
 import { openPostgresCopy, type PostgresCopy } from './followers/postgres-copy.ts';
 import { importInto, linesOf, NSE_UDIFF, newFile } from './import-support.ts';
 import { fixReading, type SourceRecord, startMeddler } from './replay-support.ts';
 
-/** Thirty nights take half a minute: they are run with the Python copies, and with EOD_TEST_NIGHTS=30. */
-const NIGHTS = Number(process.env.EOD_TEST_NIGHTS ?? (process.env.EOD_TEST_PYTHON === '1' ? 30 : 8));
+const NIGHTS = 8;
 /**
  * The day of the imported file, the 29th of August, is not requested before its night, however many nights there are.
  */
@@ -28,8 +25,6 @@ const DAYS = loadCalendar().lastSessions('NSE', '2025-09-30', NIGHTS);
 const IMPORT = 2;
 const REPLAY = 4;
 const REBUILD = 6;
-/** In this night all operations are requested, in the others those of which most rows change. */
-const FULL = 12;
 const IN_LAKE = [
   'bhavcopy_cm',
   'top_gainers_losers',
@@ -37,18 +32,17 @@ const IN_LAKE = [
   'prices_adjusted',
   'instruments',
 ];
+/** The operations of which most rows change. */
 const USUAL = ['GetBhavCopyCM NSE', 'GetTop5GainersLosers BSE', 'GetCorporateActionsCategories BSE'];
 
 let now = 0;
 let pipeline: Pipeline;
 let url: string;
 let copy: PostgresCopy;
-let python: string | null;
 /** What the source corrects and no longer lists in a night. */
 let meddle: (records: SourceRecord[]) => void = () => undefined;
 
 beforeAll(async () => {
-  python = await pythonWith(PACKAGES);
   const clock = { now: () => now };
   const sandbox = await openSandbox({ clock, instrumentsPerExchange: 40 });
   const meddler = await startMeddler(sandbox.url);
@@ -57,7 +51,7 @@ beforeAll(async () => {
   pipeline = await openPipeline({ sourceUrl: meddler.url, clock, settings, backend: 'redis' });
   url = pipeline.config.DATABASE_URL ?? '';
   copy = await openPostgresCopy(url);
-}, 1_000_000);
+});
 
 const numberOf = (text: string) =>
   [...text].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 9_973, 7);
@@ -86,9 +80,8 @@ async function runNight(night: number, day: Day): Promise<void> {
   now = Date.parse(`${day}T22:05:00+05:30`);
   meddleIn(night);
   const request = await nightlyRequest(pipeline, { date: day });
-  const targets = request.targets.filter(
-    ({ operation, exchange }) =>
-      (night === FULL && python !== null) || USUAL.includes(`${operation} ${exchange}`),
+  const targets = request.targets.filter(({ operation, exchange }) =>
+    USUAL.includes(`${operation} ${exchange}`),
   );
   const report = await ended(pipeline, await start(pipeline, { ...request, targets }));
   expect(report).toMatchObject({ state: 'completed', failures: [] });
@@ -128,12 +121,9 @@ async function contentOf(client: Pick<PostgresCopy['client'], 'query'>, schema =
 
 test(`copies that follow by changes alone are equal on each of ${NIGHTS} mornings, with corrections, withdrawals, an import, a replay and a rebuild`, async () => {
   const worker = await startWorker(pipeline);
-  const duckdb = join(temporaryFolder(), 'copy.duckdb');
   const lake = join(temporaryFolder(), 'lake');
   let lakeFiles = 0;
-  let changes = 0;
   let noted = { state: 0, digest: '' };
-  let begun: readonly string[] = [];
   for (const [night, day] of DAYS.entries()) {
     await runNight(night, day);
     await workByDay(night);
@@ -145,13 +135,6 @@ test(`copies that follow by changes alone are equal on each of ${NIGHTS} morning
     lakeFiles += exported.tables.reduce((sum, one) => sum + one.written, 0);
     for (const [name, [mine, first]] of Object.entries(await digestsOfLake(lake, pipeline.db.pool)))
       expect(mine, `${name} in Parquet on the morning after ${day}`).toBe(first);
-    if (python === null) continue;
-    const morning = await followInDuckDb(python, duckdb, url, '');
-    for (const [name, [mine, first]] of Object.entries(morning.digests))
-      expect(mine, `${name} in DuckDB on the morning after ${day}`).toBe(first);
-    expect(morning.digests.bhavcopy_cm?.[0]).toMatch(/^[0-9a-f]{32}$/);
-    changes += morning.changes;
-    begun = [...begun, ...morning.begun];
   }
   await worker.stop();
   // Nothing of that is taken for tampering, and the digest of an old state is still what it was.
@@ -160,10 +143,9 @@ test(`copies that follow by changes alone are equal on each of ${NIGHTS} morning
   expect(await contentOf(copy.client)).toEqual(await contentOf(pipeline.db.pool, 'market.'));
   const applied = (change: string) => copy.applied.get(change) ?? 0;
   console.log(
-    `${NIGHTS} nights: ${JSON.stringify(Object.fromEntries(copy.applied))}; DuckDB: ${changes}; Parquet: ${lakeFiles} files`,
+    `${NIGHTS} nights: ${JSON.stringify(Object.fromEntries(copy.applied))}; Parquet: ${lakeFiles} files`,
   );
   for (const change of ['insert', 'update', 'withdraw', 'relist'])
     expect(applied(change)).toBeGreaterThan(NIGHTS);
   expect([...copy.begunAnew.keys()]).toEqual(['bhavcopy_cm']);
-  if (python !== null) expect(begun).toEqual(['bhavcopy_cm']);
 }, 200_000);

@@ -2,11 +2,10 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
-import { beforeAll, describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import type { LakeResult } from '../../src/load/export/lake.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { pythonWith, runPython } from '../support/python.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -403,47 +402,5 @@ describe('a lake of its own', () => {
       expect(await contentOf(folder)).toEqual(after);
       expect([before, after]).toContainEqual(between);
     }
-  });
-});
-
-describe('DuckDB, polars and Spark', () => {
-  const SCRIPT = `
-import json, sys, duckdb, polars as pl
-folder, table, engine, *columns = sys.argv[1:]
-files = [f"{folder}/{one['file']}" for one in json.load(open(f'{folder}/_manifest.json'))['files'] if one['table'] == table]
-if engine == 'duckdb':
-  rows = duckdb.read_parquet(files, hive_partitioning=True).select(*columns).fetchall()
-elif engine == 'polars':
-  rows = pl.scan_parquet(files, hive_partitioning=True).select(columns).collect().rows()
-else:
-  from pyspark.sql import SparkSession
-  spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()
-  rows = [tuple(row) for row in spark.read.option('basePath', f'{folder}/{table}').parquet(*files).filter('year is null or year >= 2022').select(*columns).collect()]
-print(json.dumps(sorted([None if value is None else str(value) for value in row] for row in rows)))
-`;
-  let python: string | null = null;
-  beforeAll(async () => {
-    python = await pythonWith(['duckdb', 'polars', 'pyspark', 'pyarrow']);
-  }, 1_000_000);
-
-  test.each(['duckdb', 'polars', 'spark'])('%s reads the files that the manifest lists', async (engine) => {
-    if (python === null) return;
-    const { rows } = await context.db.pool.query(
-      `select jsonb_build_array(trade_date, symbol, trade_count::text) as row from market.bhavcopy_cm order by trade_date, symbol collate "C"`,
-    );
-    await context.db.pool.query(`
-      create or replace view market.some_days as
-        select n as id, case when n > 1 then date '2024-01-01' + n end as day from generate_series(1, 3) n`);
-    await update();
-    const read = (...args: string[]) => runPython(python as string, SCRIPT, [lake, ...args]);
-    expect(await read('bhavcopy_cm', engine, 'trade_date', 'symbol', 'trade_count')).toEqual(
-      rows.map(({ row }) => row),
-    );
-    // A folder of rows without a day beside those of months.
-    expect(await read('some_days', engine, 'id', 'year', 'month')).toEqual([
-      ['1', null, null],
-      ['2', '2024', '1'],
-      ['3', '2024', '1'],
-    ]);
   });
 });

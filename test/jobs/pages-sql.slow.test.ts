@@ -68,6 +68,16 @@ test('the SQL of docs/adjusted-prices.md names columns that there are', async ()
   for (const sql of blocks) expect((await tried(sql)).fields.length).toBeGreaterThan(1);
 });
 
+test('the SQL of docs/analysts.md names columns that there are', async () => {
+  const blocks = blocksOf('analysts.md')
+    .filter((sql) => !/\.parquet'|^attach /m.test(sql))
+    .map((sql) =>
+      sql.replace(/\$__timeFilter\((\w+)\)/, "$1 between '2025-10-01T00:00:00Z' and '2025-10-31T23:59:59Z'"),
+    );
+  expect(blocks.length).toBeGreaterThan(8);
+  for (const sql of blocks) expect((await tried(sql)).fields.length, sql).toBeGreaterThan(1);
+});
+
 test('the report of docs/history.md is the same when it is made again by the number of its state', async () => {
   // The others are those of a copy that follows, which followers.slow.test.ts runs.
   const [block = '', ...others] = blocksOf('history.md').filter((text) => text.includes('812'));
