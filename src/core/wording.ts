@@ -136,7 +136,14 @@ function zoneName(iso: string, timeZone: string): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression is there to find them.
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
+const escapeCharacter = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
 /** Escapes control characters as JSON does, e.g. `\u001b`, so that a JSON document keeps its meaning. */
 export function escapeControls(text: string): string {
-  return text.replace(CONTROLS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(CONTROLS, escapeCharacter);
+}
+
+/** The name of a file as it is shown and stored: on one line, so that it cannot be taken for other lines of a report. */
+export function escapeName(name: string): string {
+  return escapeControls(name).replace(/[\t\n]/g, escapeCharacter);
 }

@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
@@ -23,6 +23,9 @@ function folderOfFiles(): string {
   cpSync(join(FIXTURES, 'bhavcopy'), join(cwd, 'archive'), { recursive: true });
   return cwd;
 }
+
+/** The flag of an entry of an archive whose name is UTF-8. */
+const UTF8_NAME = 0x800;
 
 describe('eod import', () => {
   test('needs no source, names the bad file, exits with 1, and is quick to run again', async () => {
@@ -161,6 +164,43 @@ describe('eod import', () => {
     expect(archive.stderr).toContain(
       '2 files of unknown form left out, all in archives:\n  "Date,Symbol,Client": all.zip/bulk.csv and 1 more',
     );
+  });
+
+  test('prints no name of a file on several lines, and refuses a link that leads out of the folder', async ({
+    url,
+  }) => {
+    const cwd = temporaryFolder();
+    const options = { cwd, env: { DATABASE_URL: url } };
+    const name = (kind: string) => `${kind}\n1 file: 1 loaded\u001b[2J.csv`;
+    const shown = (kind: string) => `${kind}\\u000a1 file: 1 loaded\\u001b[2J.csv`;
+    mkdirSync(join(cwd, 'archive'));
+    symlinkSync(join(cwd, 'archive'), join(cwd, 'in'));
+    cpSync(join(FIXTURES, 'files/EQ070421.CSV'), join(cwd, 'EQ070421.CSV'));
+    const equity = readFileSync(join(FIXTURES, 'files/EQ070421.CSV'));
+    const text = 'Date,Symbol,Client\n';
+    for (const kind of ['unknown', 'other']) writeFileSync(join(cwd, 'in', name(kind)), `${text}${kind}`);
+    writeFileSync(join(cwd, 'in', name('bad')), '<html>');
+    writeFileSync(
+      join(cwd, 'in', 'all.zip'),
+      zip([
+        { name: name('packed'), text, says: { flags: UTF8_NAME } },
+        { name: 'EQ080421.CSV', text: equity },
+      ]),
+    );
+    symlinkSync(join(cwd, 'EQ070421.CSV'), join(cwd, 'in', name('link')));
+    const { code, stdout, stderr } = await runCli(['import', 'in'], options);
+    expect(code).toBe(1);
+    expect(stdout).toContain('5 files: 1 loaded, 0 skipped, 2 of unknown form (and 1 in archives), 2 not');
+    expect(stderr).toContain(
+      `  in/${shown('link')}: is a link that leads out of the folder that was named; name what it leads to as well`,
+    );
+    expect(stderr).toContain(`  in/${shown('bad')}: is a web page`);
+    expect(stderr).toContain(`  "Date,Symbol,Client": in/all.zip/${shown('packed')} and 2 more`);
+    const { stdout: run } = await runCli(['runs', '1'], options);
+    for (const printed of [stdout, stderr, run]) {
+      expect(printed).not.toMatch(/^1 file: 1 loaded/m);
+      expect(printed).not.toContain('\u001b[2J');
+    }
   });
 
   test('names files with nothing to load, which were not imported before', async ({ url }) => {

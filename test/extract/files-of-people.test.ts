@@ -2,9 +2,11 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { PipelineError } from '../../src/core/errors.ts';
 import { dayInName as dayIn } from '../../src/extract/files/formats.ts';
 import type { FileSession } from '../../src/extract/files/read-file.ts';
 import { readExchangeFile } from '../../src/extract/files/unpack.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import { zip } from '../support/zip.ts';
 
 // Files as people have them: saved by other programs, renamed, downloaded twice.
@@ -295,11 +297,7 @@ describe('a refusal names the true reason', () => {
       /separates its cells by semicolons/,
     ],
     ['tabs, and quoted', text.replace(/[A-Z]+/, '"$&"').replaceAll(',', '\t'), /separates its cells by tabs/],
-    [
-      'no header',
-      `${row}\n${row}\n`,
-      /a known format: it has no header, its first line is a row and begins "ACC,EQ/,
-    ],
+    ['no header', `${row}\n${row}\n`, /a known format; it has no header, the first line is a row$/],
     ['a title', `Bhavcopy of 4 January 2021\n\n${text}`, /has a line before its header; delete/],
     [
       'a quote in a quoted cell',
@@ -317,13 +315,35 @@ describe('a refusal names the true reason', () => {
       `${CM}\n${row}\n"ACC,EQ,1\n${`${row}\n`.repeat(30_000)}`,
       /line 3 has a quote that is not closed within 1000000 bytes/,
     ],
-    [
-      'a title in doubled quotes',
-      title,
-      /is not a file of a known format; its header begins """Category wise/,
-    ],
+    ['a title in doubled quotes', title, /is not a file of a known format; it has no header$/],
   ])('%s', async (_, content, reason) => {
     expect(await problemOf('x.csv', content)).toMatch(reason);
+  });
+
+  test('quotes nothing of a file of unknown form but a line that looks like a header, and 80 characters of it', async () => {
+    const secret = fc.stringMatching(/^[A-Za-z]{3}[0-9][A-Za-z0-9+/]{12}$/);
+    const content = fc.oneof(
+      fc.tuple(fc.constantFrom('KEY=', '', '{"password": "', '[{', '<'), secret).map((one) => one.join('')),
+      fc.array(secret, { minLength: 2, maxLength: 4 }).map((cells) => cells.join()),
+      secret.map((one) => `Name,Account of ${'x'.repeat(80)},${one}`),
+      secret.map((one) => `[{"Name":1,"${one}":2}]`),
+    );
+    await forAllAsync([content, content], async (first, second) => {
+      for (const text of [`${first}\n${second}\n`, first]) {
+        const { message, unknownForm = '' } = await read('x.csv', text).then(
+          () => new PipelineError('', { kind: 'unreadable' }),
+          (error: PipelineError) => error,
+        );
+        expect(message).not.toBe('');
+        for (const shown of [message, unknownForm]) {
+          for (const quoted of text.match(/[A-Za-z]{3}[0-9][A-Za-z0-9+/]{12}/g) ?? [])
+            expect(shown).not.toContain(quoted.slice(0, 8));
+        }
+      }
+    });
+    await expect(read('x.csv', 'Sr No,52 WEEK HIGH,Trade Price / Wght. Avg.\nx\n')).rejects.toMatchObject({
+      unknownForm: 'Sr No,52 WEEK HIGH,Trade Price / Wght. Avg.',
+    });
   });
 
   test('files without a header have one form, which says so', async () => {

@@ -368,7 +368,7 @@ describe('bad files are refused as a whole', () => {
 
   test('bytes that are no text leave nothing unprintable in the message', async () => {
     const binary = Buffer.from('\0\x01ABC\0,D\nx,y\n', 'latin1');
-    await expect(readExchangeFile('x.csv', binary, ZONE)).rejects.toThrow(/its header begins " ABC ,D"$/);
+    await expect(readExchangeFile('x.csv', binary, ZONE)).rejects.toThrow(/; it has no header$/);
   });
 
   test('a published file that was cut during its download', async () => {

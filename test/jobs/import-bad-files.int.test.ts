@@ -22,11 +22,12 @@ describe('of bad files only they fail, named with the reason', () => {
     execFileSync('mkfifo', [join(folder, 'pipe.csv')]);
     mkdirSync(join(folder, 'below'));
     symlinkSync(join(folder, 'below'), join(folder, 'folder.csv'));
-    const { files, state } = await importInto(context, [folder, join(folder, 'pipe.csv')]);
+    const { files, state } = await importInto(context, [folder, join(folder, 'pipe.csv'), '/dev/zero']);
     expect(outcomes(files)).toEqual({
       'good.csv': 'loaded',
       'same.csv': `the same content as ${join(folder, 'good.csv')}`,
-      'zero.csv': 'is a device; only regular files are read',
+      zero: 'is a device; only regular files are read',
+      'zero.csv': 'is a link that leads out of the folder that was named; name what it leads to as well',
       'pipe.csv': 'is a named pipe; only regular files are read',
       'folder.csv': 'is a folder; only regular files are read',
     });

@@ -98,7 +98,7 @@ describe('files of every format', () => {
       ['cm01OCT2019bhav.csv.zip', 'loaded', undefined],
       ['cm09OCT2019bhav.csv.zip', 'loaded', undefined],
       ['other.csv', 'unknown', 'is not a file of a known format; its header begins "Name,Sector"'],
-      ['picture.csv', 'unknown', 'is not a file of a known format; its header begins " "'],
+      ['picture.csv', 'unknown', 'is not a file of a known format; it has no header'],
       ['sec_bhavdata_full_14112024.csv', 'loaded', undefined],
       ['sec_bhavdata_full_15112024.csv', 'skipped', 'the same content as …/sec_bhavdata_full_14112024.csv'],
       ['sec_bhavdata_full_18112024.csv', 'failed', 'cannot be read: the CSV breaks off inside its last row'],

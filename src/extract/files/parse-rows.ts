@@ -1,4 +1,4 @@
-import { messageOf, PipelineError } from '../../core/errors.ts';
+import { PipelineError } from '../../core/errors.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 import { decodeText, isUtf16 } from '../body.ts';
 import { MAX_ROW_BYTES, MAX_ROWS, readCsv, readHeader } from '../csv.ts';
@@ -96,7 +96,8 @@ function readJson(text: string, name: string): ParsedFile {
   try {
     parsed = JSON.parse(text.replace(/^\ufeff/, ''));
   } catch (error) {
-    throw badFile(`is not a JSON document: ${messageOf(error)}`, { cause: error });
+    // Its message quotes the document.
+    throw badFile('is not a JSON document', { cause: error });
   }
   const isRecords = (value: unknown): value is FileRow[] =>
     Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'object' && one !== null);
@@ -104,8 +105,9 @@ function readJson(text: string, name: string): ParsedFile {
   if (records === undefined) throw badFile('is JSON without a list of records', { unknownForm: 'JSON' });
   const header = Object.keys(records[0] ?? {});
   if (formatOf(header, name) === undefined) {
-    const begin = header.join(',').slice(0, 80);
-    throw badFile(`is JSON of no known format; its records have ${begin}`, { unknownForm: begin });
+    const begin = headerText(header, header.join());
+    const members = begin === null ? '' : `; its records have ${begin}`;
+    throw badFile(`is JSON of no known format${members}`, { unknownForm: begin ?? 'JSON' });
   }
   const textOf = (value: unknown) => (value === null || typeof value === 'object' ? null : String(value));
   const rows = records.map((record) =>
@@ -133,6 +135,22 @@ const VALUE = /^-?\d[\d.]*$|^\d{1,2}[-/ ](?:\d{1,2}|[a-z]{3,9})[-/ ]\d{2,4}$|^\d
 /** The names of a header may be numbers now and then, but not so many of them. */
 const VALUES_OF_ROW = 3;
 
+/** The names of columns are words and short numbers, unlike keys and passwords, in which letters and digits are mixed. */
+const COLUMN_NAME = /^[ _.()/%&'*#-]*(?:(?:\p{L}{1,24}|\d{1,4})(?:[ _.()/%&'*#-]+|$))+$/u;
+
+/** How much of a header is shown. */
+const HEADER_SHOWN = 80;
+
+/**
+ * The start of a line if it looks like the header of a file; else null. A file that is not one of an exchange may be
+ * anything, such as a list of passwords: nothing else of it is shown.
+ */
+function headerText(cells: readonly string[], line: string): string | null {
+  const names = cells.map((cell) => cell.trim()).filter((cell) => cell !== '');
+  const isHeader = names.length > 1 && names.every((name) => COLUMN_NAME.test(name) && !VALUE.test(name));
+  return isHeader ? line.slice(0, HEADER_SHOWN) : null;
+}
+
 /** @throws PipelineError that says why the header at the start of a text is of no known format, if so. */
 function refuseUnknownHeader(start: string, name: string): void {
   const header = readHeader(start);
@@ -159,13 +177,10 @@ function refuseUnknownHeader(start: string, name: string): void {
   const at = begins.findIndex((line) => formatOf(readHeader(`${line}\n`), name) !== undefined);
   if (at > 0)
     throw badFile(`has ${at === 1 ? 'a line' : `${at} lines`} before its header; delete what is before it`);
-  const begin = first.slice(0, 80);
-  if (values === 0)
-    throw badFile(`is not a file of a known format; its header begins "${begin}"`, { unknownForm: begin });
-  throw badFile(
-    `is not a file of a known format: it has no header, its first line is a row and begins "${begin}"`,
-    { unknownForm: 'no header, the first line is a row' },
-  );
+  const begin = headerText(header, first);
+  const form = values === 0 ? 'no header' : 'no header, the first line is a row';
+  const firstLineText = begin === null ? `it has ${form}` : `its header begins "${begin}"`;
+  throw badFile(`is not a file of a known format; ${firstLineText}`, { unknownForm: begin ?? form });
 }
 
 /** Parses the rows of a file. */

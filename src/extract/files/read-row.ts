@@ -24,6 +24,9 @@ export interface DatedRow extends SourceRow {
   readonly named: string | null;
 }
 
+/** So much of a cell is shown. */
+const SHOWN = 40;
+
 /** The exchange of a row. Files of other segments have the same header, and must not be loaded as shares. */
 export function exchangeOf(columns: FileColumns, row: FileRow): string {
   const { format } = columns;
@@ -31,7 +34,7 @@ export function exchangeOf(columns: FileColumns, row: FileRow): string {
   const { udiff } = columns.dataSet;
   const segment = columns.value(row, 'sgmt');
   if (udiff !== undefined && segment !== null && segment !== udiff.segment)
-    throw badFile(`has rows of the segments ${udiff.segment} and ${segment}`);
+    throw badFile(`has rows of the segments ${udiff.segment} and ${segment.slice(0, SHOWN)}`);
   const named =
     format.exchangeColumn === undefined
       ? columns.value(row, 'src')
@@ -40,7 +43,7 @@ export function exchangeOf(columns: FileColumns, row: FileRow): string {
   const exchange = found === undefined || udiff === undefined ? found : udiff.exchanges[found];
   if (exchange === undefined) {
     throw badFile(
-      `has rows of ${named ?? 'an exchange that it does not name'}; known are ${EXCHANGES.join(' and ')}`,
+      `has rows of ${named?.slice(0, SHOWN) ?? 'an exchange that it does not name'}; known are ${EXCHANGES.join(' and ')}`,
     );
   }
   return exchange;

@@ -3,14 +3,13 @@ import { promisify } from 'node:util';
 import { crc32, gunzip } from 'node:zlib';
 import { type Entry, fromBufferPromise, getFileNameLowLevel } from 'yauzl';
 import { messageOf, PipelineError } from '../../core/errors.ts';
-import { plural } from '../../core/wording.ts';
+import { escapeName, plural } from '../../core/wording.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row, Scalar } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
-import { printable } from '../sanitize.ts';
 import { type FileSession, readCsvFile } from './read-file.ts';
 
-/** A file inside an archive. Its name is only ever shown, never used as a path. */
+/** A file inside an archive. Its name is only ever shown (`escapeName`), never used as a path. */
 interface ZipEntry {
   readonly name: string;
   readonly data: Buffer;
@@ -75,11 +74,8 @@ export async function* unzip(
   for (;;) {
     const { value: entry, done } = await entries.next().catch(broken);
     if (done === true) return;
-    const name = getFileNameLowLevel(
-      entry.generalPurposeBitFlag,
-      entry.fileNameRaw,
-      entry.extraFields,
-      false,
+    const name = escapeName(
+      getFileNameLowLevel(entry.generalPurposeBitFlag, entry.fileNameRaw, entry.extraFields, false),
     );
     if (!wanted(name)) continue;
     checkEntry(name, entry, limit);
@@ -162,7 +158,7 @@ function refuseArchiveOf(names: readonly string[]): never {
   const others =
     first === undefined
       ? 'it is empty'
-      : `it has ${printable(first.slice(0, 80))}${names.length > 1 ? ' and others' : ''}`;
+      : `it has ${first.slice(0, 80)}${names.length > 1 ? ' and others' : ''}`;
   throw badFile(`the zip archive contains no .csv or .dat file: ${others}`);
 }
 

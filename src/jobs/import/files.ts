@@ -1,9 +1,11 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { constants, type Dirent, type Stats } from 'node:fs';
-import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
-import { join, relative, resolve } from 'node:path';
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
+import { join, relative, resolve, sep } from 'node:path';
 import { messageOf, PipelineError, usageError } from '../../core/errors.ts';
 import { compareNames } from '../../core/position.ts';
+import { escapeName } from '../../core/wording.ts';
 import { badFile } from '../../extract/diagnostics.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import { isImportName } from '../../extract/files/unpack.ts';
@@ -11,10 +13,12 @@ import { tableGroupOf } from '../../operations/registry.ts';
 
 /** A file to import. */
 interface FoundFile {
-  /** As it was named, or as it was found in the folder that was named. */
+  /** As it was named, or as it was found in the folder that was named; as it is shown (`escapeName`). */
   readonly path: string;
-  /** The same as an absolute path. */
+  /** Where it is. The links in a folder are resolved, so that what is read is what was checked. */
   readonly absolutePath: string;
+  /** Why it is not read, whatever is in it. */
+  readonly refusal?: string;
 }
 
 /** A file to import, with the hash of its bytes. */
@@ -34,37 +38,69 @@ export interface ImportFile extends FoundFile {
  * @throws PipelineError `usage` if a path cannot be read, or if there is no file.
  */
 export async function findFiles(paths: readonly string[], cwd: string): Promise<FoundFile[]> {
-  const found = new Map<string, FoundFile>();
+  const files = new Map<string, FoundFile>();
   for (const path of paths) {
     const absolutePath = resolve(cwd, path);
-    const about = await stat(absolutePath).catch((error) => {
-      throw usageError(`${path} cannot be read: ${messageOf(error)}`);
-    });
-    if (!about.isDirectory()) {
-      found.set(path, { path, absolutePath });
-      continue;
+    const add = (file: FoundFile) => files.set(file.path, { ...file, path: escapeName(file.path) });
+    try {
+      if ((await stat(absolutePath)).isDirectory()) await listFolder(await realpath(absolutePath), path, add);
+      else add({ path, absolutePath });
+    } catch (error) {
+      // Node passes on a name that is not UTF-8 with this character in place of some of its bytes.
+      if (path.includes('\ufffd')) add({ path, absolutePath, refusal: NOT_UTF8 });
+      else throw usageError(escapeName(`${path} cannot be read: ${messageOf(error)}`));
     }
-    for (const inside of await listFolder({ path, absolutePath })) found.set(inside.path, inside);
   }
-  if (found.size === 0) throw usageError(`there is no .csv, .dat, .json or .zip file in ${paths.join(', ')}`);
-  return [...found.values()].sort((a, b) => compareNames(a.path, b.path));
+  if (files.size === 0) {
+    throw usageError(`there is no .csv, .dat, .json or .zip file in ${paths.map(escapeName).join(', ')}`);
+  }
+  return [...files.values()].sort((a, b) => compareNames(a.path, b.path));
 }
 
-async function listFolder({ path, absolutePath }: FoundFile): Promise<FoundFile[]> {
-  let entries: Dirent[];
-  try {
-    entries = await readdir(absolutePath, { recursive: true, withFileTypes: true });
-  } catch (error) {
-    throw usageError(`${path} cannot be read: ${messageOf(error)}`);
-  }
-  return entries
-    .filter((entry) => !entry.isDirectory() && isImportName(entry.name))
-    .map((entry) => join(entry.parentPath, entry.name))
-    .map((inside) => ({ path: join(path, relative(absolutePath, inside)), absolutePath: inside }));
+/**
+ * Finds the files in a folder and below it. Folders to which links lead are not searched: those inside are found anyway.
+ *
+ * @param root the folder that was named, without links.
+ * @param named what it was called.
+ */
+async function listFolder(root: string, named: string, add: (file: FoundFile) => void): Promise<void> {
+  const isInside = (path: string) => relative(root, path).split(sep)[0] !== '..';
+  const listBelow = async (folder: string): Promise<void> => {
+    for (const entry of await readdir(folder, { encoding: 'buffer', withFileTypes: true })) {
+      const name = entry.name.toString();
+      const absolutePath = join(folder, name);
+      const file = { path: join(named, relative(root, absolutePath)), absolutePath };
+      if (!isUtf8(entry.name)) {
+        const bytes = entry.name
+          .toString('latin1')
+          .replace(/[^ -~]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`);
+        const path = join(named, relative(root, folder), bytes);
+        if (entry.isDirectory() || isImportName(name)) add({ ...file, path, refusal: NOT_UTF8 });
+      } else if (entry.isDirectory()) {
+        await listBelow(absolutePath);
+      } else if (!entry.isSymbolicLink()) {
+        if (isImportName(name)) add(file);
+      } else {
+        const target = await realpath(absolutePath).catch(() => null);
+        if (target !== null && !isInside(target)) {
+          const isRead = isImportName(name) || (await stat(target)).isDirectory();
+          if (isRead) add({ ...file, refusal: LEADS_OUT });
+        } else if (isImportName(name)) {
+          add({ ...file, absolutePath: target ?? absolutePath });
+        }
+      }
+    }
+  };
+  await listBelow(root);
 }
+
+const NOT_UTF8 = 'has a name that is not UTF-8; rename it';
+
+const LEADS_OUT = 'is a link that leads out of the folder that was named; name what it leads to as well';
 
 /** Hashes a file. An error is returned, not thrown. @returns null if the signal stopped it. */
 export async function hashFile(file: FoundFile, signal: AbortSignal | undefined): Promise<ImportFile | null> {
+  if (file.refusal !== undefined) return { ...file, hash: null, error: file.refusal };
   const hash = createHash('sha256');
   try {
     await withRegularFile(file.absolutePath, async (handle) => {
@@ -92,7 +128,7 @@ export function readImportFile(absolutePath: string, take: (bytes: number) => vo
 }
 
 const problemOf = (error: unknown) =>
-  error instanceof PipelineError ? error.message : `cannot be read: ${messageOf(error)}`;
+  error instanceof PipelineError ? error.message : escapeName(`cannot be read: ${messageOf(error)}`);
 
 /** Opens a regular file for some work. @throws PipelineError `unreadable` for pipes, devices and folders. */
 async function withRegularFile<Result>(
