@@ -33,8 +33,8 @@ interface FormatOptions {
   readonly marks: readonly string[];
   /** … unless this is not in the name of the file: the header of another format is the same. */
   readonly named?: string;
-  /** Further columns that the header must have. */
-  readonly needs?: readonly string[];
+  /** Further columns that the header must have; of several names of one column, one. */
+  readonly needs?: readonly (string | readonly string[])[];
   /** Columns that are not in `marks` or `needs` may be missing. */
   readonly columns: FileColumnNames;
   /** Each row is also a record of another data set, unless the header lacks one of these columns. */

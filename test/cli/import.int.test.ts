@@ -141,17 +141,17 @@ describe('eod import', () => {
     const cwd = temporaryFolder();
     const options = { cwd, env: { DATABASE_URL: url } };
     cpSync(join(FIXTURES, 'files/EQ070421.CSV'), join(cwd, 'in', 'EQ070421.CSV'));
-    for (const name of ['bulk', 'bulk2', 'bulk3'])
+    for (const name of ['funds', 'funds2', 'funds3'])
       writeFileSync(join(cwd, 'in', `${name}.csv`), `Date,Symbol,Client\n1,${name},x\n`);
     const { code, stdout, stderr } = await runCli(['import', 'in'], options);
     expect(code).toBe(0);
     expect(stdout).toContain('4 files: 1 loaded, 0 skipped, 3 of unknown form, 0 not imported');
     expect(stderr).toContain('3 files of unknown form left out:');
-    expect(stderr).toContain(`  "Date,Symbol,Client": ${join('in', 'bulk.csv')} and 2 more`);
-    expect(stderr).not.toContain('bulk2');
+    expect(stderr).toContain(`  "Date,Symbol,Client": ${join('in', 'funds.csv')} and 2 more`);
+    expect(stderr).not.toContain('funds2');
     expect((await runCli(['import', 'in', '--strict'], options)).code).toBe(1);
-    expect((await runCli(['import', join('in', 'bulk.csv')], options)).code).toBe(1);
-    const entries = ['in/bulk.csv', 'in/bulk2.csv', 'in/EQ070421.CSV'].map((name) => ({
+    expect((await runCli(['import', join('in', 'funds.csv')], options)).code).toBe(1);
+    const entries = ['in/funds.csv', 'in/funds2.csv', 'in/EQ070421.CSV'].map((name) => ({
       name: basename(name),
       text: readFileSync(join(cwd, name)),
     }));
@@ -162,7 +162,7 @@ describe('eod import', () => {
       '1 file: 1 loaded, 0 skipped, 0 of unknown form (and 2 in archives), 0 not',
     );
     expect(archive.stderr).toContain(
-      '2 files of unknown form left out, all in archives:\n  "Date,Symbol,Client": all.zip/bulk.csv and 1 more',
+      '2 files of unknown form left out, all in archives:\n  "Date,Symbol,Client": all.zip/funds.csv and 1 more',
     );
   });
 

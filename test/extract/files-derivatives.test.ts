@@ -41,6 +41,15 @@ function oneRow(text: string, changes: Readonly<Record<string, string>>): string
 
 describe("the exchanges' files of derivatives", () => {
   test.each([
+    ['fo15JUN2005bhav.csv', '2005-06-15', ['', '', 'CE', 'CA']],
+    ['fo24OCT2008bhav.csv', '2008-10-24', ['', '', 'PE', 'CA']],
+  ])('of %s have each contract, however its header spells the type of option', (name, day, types) => {
+    const session = sessionOf(fixture(name));
+    expect(session).toMatchObject({ format: 'nse-fo-bhav', exchange: 'NFO', day, rejects: [] });
+    expect([...session.rows].map((row) => row.option_type)).toEqual(types);
+  });
+
+  test.each([
     ['NFO', 'NSE', NSE, 35],
     ['BFO', 'BSE', BSE, 21],
   ])('are rows of %s, each a contract of its own', (exchange, source, text, count) => {

@@ -343,7 +343,7 @@ test('index closes, deals, new highs, and securities under ban', () => {
 test('no header is of two formats, and each column of a format is a field', () => {
   for (const format of FORMATS) {
     const { name, named = '', marks, needs, columns, dataSet } = format;
-    const header = [...marks, ...needs, ...Object.keys(columns)];
+    const header = [...marks, ...needs.flat(), ...Object.keys(columns)];
     expect(formatOf(header, named, true)?.name).toBe(name);
     const sources = KNOWN.filter(
       (one) => one.name === dataSet || (dataSet === null && one.udiff !== undefined),

@@ -156,6 +156,9 @@ test('the day of an old BSE file is found in whatever a browser or a person make
   }
   const [zipped] = await readExchangeFile('a.zip', zipOf({ 'Copy of EQ070421.CSV': text }), ZONE);
   expect(zipped?.day).toBe('2021-04-07');
+  // A public collection has 461 of them.
+  expect((await read('bse/01APR2022.csv', text))[0]).toMatchObject({ day: '2022-04-01', exchange: 'BSE' });
+  await expect(read('bse/list of 01APR2022.csv', text)).rejects.toThrow('has no date');
   const around = fc.stringMatching(/^[ ()_.-]{0,8}$/);
   fc.assert(
     fc.property(around, around, fc.constantFrom('', '_CSV'), (before, after, mark) => {

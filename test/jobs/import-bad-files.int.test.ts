@@ -152,8 +152,8 @@ describe('files of unknown form', () => {
   const folderOfForms = (good: boolean) => {
     const folder = temporaryFolder();
     if (good) copyFileSync(NSE_UDIFF, join(folder, 'good.csv'));
-    writeFileSync(join(folder, 'bulk.csv'), 'Date,Symbol,Client Name\n08-SEP-2021,AAA,A\n');
-    writeFileSync(join(folder, 'bulk2.csv'), 'Date,Symbol,Client Name\n09-SEP-2021,BBB,B\n');
+    writeFileSync(join(folder, 'funds.csv'), 'Date,Symbol,Client Name\n08-SEP-2021,AAA,A\n');
+    writeFileSync(join(folder, 'funds2.csv'), 'Date,Symbol,Client Name\n09-SEP-2021,BBB,B\n');
     const day = '2025-08-29';
     const currency = `TradDt,Sgmt,Src,TckrSymb,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd\n${day},CD,NSE,USDINR,XX,1,1,1,1,1,1,1,1,1\n`;
     writeFileSync(join(folder, 'currency.csv'), currency);
@@ -165,15 +165,56 @@ describe('files of unknown form', () => {
     const report = await importInto(context, [folder]);
     expect(report).toMatchObject({ state: 'completed', error: null, failures: [] });
     expect(report.files.map(({ file, state, form }) => [basename(file), state, form])).toEqual([
-      ['bulk.csv', 'unknown', 'Date,Symbol,Client Name'],
-      ['bulk2.csv', 'unknown', 'Date,Symbol,Client Name'],
       ['currency.csv', 'unknown', 'segment CD'],
+      ['funds.csv', 'unknown', 'Date,Symbol,Client Name'],
+      ['funds2.csv', 'unknown', 'Date,Symbol,Client Name'],
       ['good.csv', 'loaded', null],
     ]);
     // They are no news the next time, and a failure if they must not be there.
     expect((await importInto(context, [folder])).state).toBe('completed');
     const strict = await importInto(context, [folder], { strict: true });
     expect([strict.state, strict.failures.length]).toEqual(['failed', 3]);
+  });
+
+  test('are a failure if they are called like files that are read, whatever is in them', async ({
+    context,
+  }) => {
+    const folder = temporaryFolder();
+    copyFileSync(NSE_UDIFF, join(folder, basename(NSE_UDIFF)));
+    const names = [
+      'BhavCopy_NSE_CM_0_0_0_20250901_F_0000.csv',
+      'Copy of sec_bhavdata_full_02092025.csv',
+      'cm05JUL2024bhav (1).csv',
+      'EQ070421.CSV',
+      '01APR2022.csv',
+      'bulk.csv',
+      'CF-CA-equities-01-01-2021-to-31-12-2021.csv',
+    ];
+    const others = [
+      'weekly.csv',
+      'full_29AUG2025.csv',
+      'bulk carriers.csv',
+      'BhavCopy_NSE_CD_0_0_0_20250901_F_0000.csv',
+    ];
+    const texts = [
+      '{"error":"Resource not found"}',
+      'Please try again later.',
+      'Date,Symbol,Client Name\n1,A,A\n',
+    ];
+    for (const text of texts) {
+      for (const [at, name] of [...names, ...others].entries())
+        writeFileSync(join(folder, name), `${text}${' '.repeat(at)}`);
+      const zipped = zip([{ name: 'x.csv', text: `\n${text}` }]);
+      writeFileSync(join(folder, 'BhavCopy_NSE_CM_0_0_0_20250902_F_0000.csv.zip'), zipped);
+      const { state, files } = await importInto(context, [folder]);
+      expect(state).toBe('failed');
+      const named = (wanted: string) =>
+        files.flatMap((file) => (file.state === wanted ? [basename(file.file)] : [])).sort();
+      expect(named('failed')).toEqual([...names, 'BhavCopy_NSE_CM_0_0_0_20250902_F_0000.csv.zip'].sort());
+      expect(named('unknown')).toEqual([...others].sort());
+      for (const { error } of files.filter((file) => file.state === 'failed'))
+        expect(error).toMatch(/, though its name is that of a file that is read$/);
+    }
   });
 
   test('are a failure if there is no other', async ({ context }) => {
@@ -193,7 +234,7 @@ describe('files of unknown form', () => {
       path,
       zip([
         { name: 'currency.csv', text: currency },
-        { name: 'more.zip', text: zip([{ name: 'bulk.csv', text: 'Date,Symbol\n1,AAA\n' }, good]) },
+        { name: 'more.zip', text: zip([{ name: 'funds.csv', text: 'Date,Symbol\n1,AAA\n' }, good]) },
         { name: 'readme.txt', text: 'no data' },
       ]),
     );
@@ -201,13 +242,13 @@ describe('files of unknown form', () => {
     expect(report).toMatchObject({ state: 'completed', failures: [], files: [{ state: 'loaded', rows: 1 }] });
     expect(report.files[0]?.leftOut).toEqual([
       { file: `${path}/currency.csv`, form: 'segment CD' },
-      { file: `${path}/more.zip/bulk.csv`, form: 'Date,Symbol' },
+      { file: `${path}/more.zip/funds.csv`, form: 'Date,Symbol' },
     ]);
     const strict = await importInto(context, [path], { strict: true, force: true });
     expect(strict).toMatchObject({ state: 'failed', files: [{ state: 'loaded' }] });
     expect(strict.failures.map(({ error }) => error)).toEqual([
       `${path}/currency.csv: has an unknown form: "segment CD"`,
-      `${path}/more.zip/bulk.csv: has an unknown form: "Date,Symbol"`,
+      `${path}/more.zip/funds.csv: has an unknown form: "Date,Symbol"`,
     ]);
   });
 });

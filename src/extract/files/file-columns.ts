@@ -44,9 +44,16 @@ export function columnsOf(
   const dataSet =
     format.dataSet === null ? dataSetOfSegment(dataSets, segment) : usedDataSet(dataSets, format.dataSet);
   const needs = [...new Set([...format.marks, ...format.needs, ...keyColumns(format, dataSet)])];
-  const lacking = needs.filter((column) => own(column) === undefined);
-  if (lacking.length > 0) throw badFile(`the header lacks ${lacking.join(', ')}`);
-  const needed = needs.map((column) => own(column) as string);
+  const needed = needs.map((column) =>
+    [column]
+      .flat()
+      .map(own)
+      .find((name) => name !== undefined),
+  );
+  const lacking = needs.filter((_, at) => needed[at] === undefined);
+  if (lacking.length > 0) {
+    throw badFile(`the header lacks ${lacking.map((column) => [column].flat().join(' or ')).join(', ')}`);
+  }
   const presentOf = (dataSet: DataSet, columns: FileColumnNames) => {
     const present = new Map<string, PresentField>();
     for (const [name, fields] of Object.entries(columns)) {
@@ -119,7 +126,8 @@ export function columnsOf(
     /** The file's column for a field, for messages; the field's name if there is none. */
     nameOf: (source: string) => found.get(source)?.column ?? source,
     /** The first needed column that is missing because the row breaks off; null for complete rows. */
-    missingIn: (row: FileRow) => needed.find((column) => row[column] === null) ?? null,
+    missingIn: (row: FileRow) =>
+      needed.find((column) => column !== undefined && row[column] === null) ?? null,
     /** Columns of the table that this file lacks, or has less precisely than other files, without the source audit. */
     unknown: (fields: readonly Field[]) =>
       fields

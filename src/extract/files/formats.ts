@@ -53,6 +53,7 @@ export function namesOf(header: readonly string[]): (column: string) => string |
 
 /** How names of files write a day, also where marks are escaped; a name such as SUMMARY has two of its letters, too. */
 const DAY = /(?:DD|YYYY|YY)(\\?[-_.])?(?:MMM|MM)\1(?:YYYY|YY|DD)/;
+const DAYS = new RegExp(DAY, 'g');
 const PARTS = /DD|MMM|MM|YYYY|YY/g;
 
 /** Each part of a day, as it is found in a name, and as it is in an example. */
@@ -65,18 +66,27 @@ const IN_NAMES: Readonly<Record<string, readonly [pattern: string, example: stri
 };
 
 /**
- * The day in the name of a file, whatever browsers and people make of it, such as `EQDDMMYY (1).CSV` and `Copy of
- * EQDDMMYY.CSV`. Null if there is none, or several.
+ * An expression for the names of files of a format, whatever browsers and people make of them: `EQDDMMYY (1).CSV`, `Copy
+ * of EQDDMMYY.CSV`. A day alone, and words without a day, have to be the whole name: names of other files contain them, too.
  */
-export function dayInName(name: string, { files }: Pick<FileFormat, 'files'>): string | null {
-  const inName = name.split(/[\\/]/).at(-1) ?? '';
+function patternOf(file: string, dayPattern = (pattern: string) => pattern): RegExp {
+  const words = file.replace(/\.\w+$/, '').replace(/[^\w]/g, '\\$&');
+  const pattern = words.replace(DAYS, (day) =>
+    day.replace(PARTS, (part) => dayPattern(IN_NAMES[part]?.[0] ?? '')),
+  );
+  const isWhole = words.replace(DAY, '') === '' || !DAY.test(words);
+  return isWhole
+    ? new RegExp(`^(?:copy of )?${pattern}(?: ?\\(\\d+\\)| - copy)?\\.[.a-z]+$`, 'gi')
+    : new RegExp(`(?<![A-Z0-9])${pattern}(?![A-Z0-9])`, 'gi');
+}
+
+const lastName = (path: string) => path.split(/[\\/]/).at(-1) ?? '';
+
+/** The day in the name of a file. Null if there is none, or several. */
+export function dayInName(path: string, { files }: Pick<FileFormat, 'files'>): string | null {
   const days = files.flatMap((file) => {
-    if (!DAY.test(file)) return [];
-    const pattern = file
-      .replace(/\.\w+$/, '')
-      .replace(/[^\w]/g, '\\$&')
-      .replace(DAY, (day) => day.replace(PARTS, (part) => IN_NAMES[part]?.[0] ?? ''));
-    const matches = inName.matchAll(new RegExp(`(?<![A-Z0-9])${pattern}(?![A-Z0-9])`, 'gi'));
+    if (file.match(DAYS)?.length !== 1) return [];
+    const matches = lastName(path).matchAll(patternOf(file));
     return [...matches].map(({ groups: { day = '', month = '', year = '' } = {} }) => {
       const named = MONTHS.indexOf(month.toLowerCase()) + 1;
       return `${fullYear(year)}-${named === 0 ? month : String(named).padStart(2, '0')}-${day}`;
@@ -84,6 +94,12 @@ export function dayInName(name: string, { files }: Pick<FileFormat, 'files'>): s
   });
   return new Set(days).size === 1 ? (days[0] ?? null) : null;
 }
+
+/** True if files of a known format are called so. */
+export const isNameOfFormat = (path: string): boolean =>
+  allFormats().some(({ files }) =>
+    files.some((file) => patternOf(file, (pattern) => pattern.replace(/\?<\w+>/, '?:')).test(lastName(path))),
+  );
 
 /** The day that the name of a file gives to its rows, with the exchange; null if its rows have it, or an archive's names. */
 export function dayOfName(path: string): { readonly exchange: string; readonly day: string } | null {

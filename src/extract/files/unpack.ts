@@ -7,6 +7,7 @@ import { escapeName, plural } from '../../core/wording.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row, Scalar } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
+import { isNameOfFormat } from './formats.ts';
 import { type FileSession, readCsvFile } from './read-file.ts';
 
 /** A file inside an archive. Its name is only ever shown (`escapeName`), never used as a path. */
@@ -239,8 +240,22 @@ const SHARES = 'GetBhavCopyCM';
 /** NSE's downloads of several reports are archives that contain archives. */
 const MAX_ARCHIVES = 2;
 
-/** Reads a file, or what an archive or gzip data contains. */
+/** Reads a file, or what an archive or gzip data contains. Who calls it like a file of a known format expects such a file. */
 async function readContent(name: string, bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
+  try {
+    return await readUnnamed(name, bytes, options);
+  } catch (error) {
+    if (!(error instanceof PipelineError) || error.unknownForm === undefined || !isNameOfFormat(name))
+      throw error;
+    const { unknownSegment } = error;
+    throw badFile(`${error.message}, though its name is that of a file that is read`, {
+      cause: error,
+      unknownSegment,
+    });
+  }
+}
+
+async function readUnnamed(name: string, bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
   const isCompressed = isGzip(bytes);
   const data = isCompressed ? await gunzipFile(bytes, options.limit) : bytes;
   if (!isZip(data)) {

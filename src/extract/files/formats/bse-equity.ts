@@ -21,9 +21,9 @@ const bseEquity = (
   });
 
 export default [
-  // The second has neither ISIN nor date.
+  // Those without an ISIN have no date either. Public collections name them by their day alone.
   bseEquity('SC_CODE', {
-    files: ['EQ_ISINCODE_DDMMYY.CSV', 'EQDDMMYY.CSV'],
+    files: ['DDMMMYYYY.csv', 'EQ_ISINCODE_DDMMYY.CSV', 'EQDDMMYY.CSV'],
     day: { field: 'tradDt' },
     marks: ['SC_CODE', 'SC_NAME', 'SC_GROUP'],
     needs: ['OPEN', 'HIGH', 'LOW', 'CLOSE', 'LAST', 'PREVCLOSE', 'NO_TRADES', 'NO_OF_SHRS', 'NET_TURNOV'],

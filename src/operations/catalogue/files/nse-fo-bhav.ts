@@ -10,7 +10,7 @@ export default defineFormat({
   marks: ['INSTRUMENT', 'SYMBOL', 'EXPIRY_DT', 'CONTRACTS'],
   needs: [
     'STRIKE_PR',
-    'OPTION_TYP',
+    ['OPTION_TYP', 'OPTIONTYPE'],
     'OPEN',
     'HIGH',
     'LOW',
@@ -26,6 +26,8 @@ export default defineFormat({
     EXPIRY_DT: 'expiry',
     STRIKE_PR: 'strikePrice',
     OPTION_TYP: 'optionType',
+    // In 2005.
+    OPTIONTYPE: 'optionType',
     OPEN: 'openPrice',
     HIGH: 'highPrice',
     LOW: 'lowPrice',
