@@ -1,7 +1,10 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { type Extracted, readResponse } from '../../src/extract/index.ts';
 import type { Requested } from '../../src/operations/fields.ts';
-import { operationNamed } from '../../src/operations/registry.ts';
+import type { Shape } from '../../src/operations/operation.ts';
+import { operationNamed, operations } from '../../src/operations/registry.ts';
+import type { TableDefinition } from '../../src/operations/table.ts';
 import { raw, requestedOf, SETTINGS } from './support.ts';
 
 /** What the specification leaves open, read in every way in which the source may mean it. */
@@ -466,4 +469,92 @@ describe('keys', () => {
       ['.SM', '.SM'],
     ]);
   });
+});
+
+/** Responses to one request, written as the source writes them in either reading of its documentation. */
+interface BothReadings {
+  readonly operation: string;
+  readonly requested: Requested;
+  /** What is stored of the usual ones, without columns that are null; values as text. */
+  readonly rows: readonly Readonly<Record<string, string>>[];
+  /** What is stored of the contrary ones instead, for each row. */
+  readonly otherwise: readonly Readonly<Record<string, string | null>>[];
+  readonly responses: readonly {
+    readonly reading: 'usual' | 'contrary';
+    readonly format: string;
+    readonly dates: string;
+    readonly body: string;
+  }[];
+}
+
+describe('every operation and form, as the documentation is usually read and as it can be read instead', () => {
+  const folder = new URL('../fixtures/readings/', import.meta.url);
+  const fixtures = readdirSync(folder).map(
+    (file) => JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as BothReadings,
+  );
+  /** The columns of which the contrary reading says something else. */
+  const OTHERWISE: Readonly<Record<string, readonly string[]>> = {
+    bhavcopy_cm: ['source_exchange'],
+    corporate_actions: ['action_id', 'announced_at'],
+    series_changes: ['scrip_id'],
+  };
+
+  test('there is a fixture of each operation and of each of its tables', () => {
+    const tables = new Set(fixtures.flatMap(({ rows }) => rows.map(({ table }) => table)));
+    expect([...tables].toSorted()).toEqual(
+      [...new Set(operations.flatMap(({ shapes }) => shapes.map(({ table }) => table.name)))].toSorted(),
+    );
+    expect(new Set(fixtures.map(({ operation }) => operation))).toEqual(
+      new Set(operations.map(({ name }) => name)),
+    );
+  });
+
+  test('both readings store the same but for these columns', () => {
+    for (const { rows, otherwise } of fixtures) {
+      for (const [at, changed] of otherwise.entries()) {
+        const known = OTHERWISE[rows[at]?.table ?? ''] ?? [];
+        expect(known).toEqual(expect.arrayContaining(Object.keys(changed)));
+      }
+    }
+    const columns = fixtures.flatMap(({ otherwise }) => otherwise.flatMap((changed) => Object.keys(changed)));
+    expect([...new Set(columns)].toSorted()).toEqual(Object.values(OTHERWISE).flat().toSorted());
+  });
+
+  const responses = fixtures.flatMap(({ responses, ...fixture }) =>
+    responses.map((response) => ({ ...fixture, ...response, table: fixture.rows[0]?.table })),
+  );
+
+  test.each(responses)(
+    '$operation for $table, $reading: $format, dates as $dates',
+    ({ operation: name, requested, reading, body, rows, otherwise }) => {
+      const operation = operationNamed(name);
+      const read = readResponse(operation, requested, raw(body), SETTINGS);
+      expect(read.rejects).toEqual([]);
+      expect(read.unknownFields).toEqual([]);
+      // Values that mean nothing in the cash market are one warning.
+      expect(read.warnings).toHaveLength(reading === 'contrary' && name === 'GetBhavCopyCM' ? 1 : 0);
+      const stored = read.batches.flatMap(({ table, rows }) =>
+        [...rows].map((row) => textsOf({ table: table.name, ...row }, numbersOf(table))),
+      );
+      const expected = rows.map((row, at) => {
+        const { table } = operation.shapes.find((shape) => shape.table.name === row.table) as Shape;
+        return textsOf(reading === 'usual' ? row : { ...row, ...otherwise[at] }, numbersOf(table));
+      });
+      expect(stored).toEqual(expected);
+    },
+  );
+
+  const numbersOf = ({ fields }: TableDefinition) =>
+    new Set(fields.filter(({ kind }) => kind === 'numeric').map(({ column }) => column));
+
+  /** Values as text, numbers with the 15 digits that JSON has of them in either reading; without those that are null. */
+  const textsOf = (row: Readonly<Record<string, unknown>>, numbers: ReadonlySet<string>) =>
+    Object.fromEntries(
+      Object.entries(row)
+        .filter(([, value]) => value !== null)
+        .map(([column, value]) => [
+          column,
+          numbers.has(column) ? Number(value).toPrecision(15) : String(value),
+        ]),
+    );
 });
