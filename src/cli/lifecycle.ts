@@ -35,7 +35,6 @@ export function createLifecycle(host: Host = process) {
   let received: StopSignal | null = null;
   let receivedAt = 0;
   let opening = 0;
-  let ignoring = 0;
 
   const abandon = () => {
     for (const opened of stack.splice(0).reverse()) opened.abandon?.();
@@ -50,7 +49,6 @@ export function createLifecycle(host: Host = process) {
     setTimeout(() => force(code, 'not everything closed in time; ended anyway'), CLOSE_WITHIN_MS).unref();
   };
   const onSignal = (name: StopSignal) => {
-    if (name === 'SIGINT' && ignoring > 0) return;
     if (received === null) {
       received = name;
       receivedAt = Date.now();
@@ -99,15 +97,6 @@ export function createLifecycle(host: Host = process) {
         opening -= 1;
         if (abort.signal.aborted && opening === 0) limitClosing();
         throwIfStopped(abort.signal);
-      }
-    },
-    /** Ignores Ctrl-C while a child process runs: the terminal sends it to both. */
-    async ignoringInterrupts<T>(work: () => Promise<T>): Promise<T> {
-      ignoring += 1;
-      try {
-        return await work();
-      } finally {
-        ignoring -= 1;
       }
     },
     /** Closes everything, the last opened first. Safe to call again. @returns the errors of what did not close. */

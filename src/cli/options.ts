@@ -24,17 +24,10 @@ export const EVENT_STATUSES = ['applied', 'needs_review', 'ignored'] as const;
 /** How severe findings are, the least first. */
 export const SEVERITIES = ['info', 'warning', 'error'] as const satisfies readonly Severity[];
 
-/** Shells for which there is completion. */
-export const SHELLS = ['bash', 'zsh', 'fish'] as const;
-
 /** How many rows are listed where `--limit` says nothing. */
 export const LISTED = {
   /** Of a query, whose table is held in memory, and read by a person. */
   asTable: 1_000,
-  /** Differences, for people, … */
-  differences: 100,
-  /** … and for programs: several days of every exchange. Years of first loads would not fit in memory. */
-  differencesAsJson: 100_000,
 } as const;
 
 /** The examples at the end of the help of a command. */
@@ -91,14 +84,9 @@ export function repeatableOption(flags: string, description: string): Option {
   ]);
 }
 
-/** An option whose words completion knows. */
-export interface WordsOption extends Option {
-  readonly words?: readonly string[];
-}
-
 /** A flag that takes one of these words, in any case. */
 export function wordOption(flags: string, description: string, words: readonly string[], what?: string) {
-  const option: WordsOption = Object.assign(new Option(flags, description), { words });
+  const option = new Option(flags, description);
   return option.argParser((text: string) => parseChoice(option.long ?? flags, text, words, what));
 }
 

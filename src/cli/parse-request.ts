@@ -25,7 +25,7 @@ import {
   namedBy,
   operations,
 } from '../operations/registry.ts';
-import { type DayContext, parseOpenRange, parseRange, type RangeFlags, type WordsOption } from './options.ts';
+import { type DayContext, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
 
 /** The flags of `eod backfill` that say what to request. Request options have flags of their own, by name. */
 export interface BackfillFlags extends RangeFlags {
@@ -149,15 +149,10 @@ export function requestOptions(): Option[] {
       return `${option?.meaning}${allowed === null ? '' : ` (${allowed})`}`;
     });
     const names = declaring.map((operation) => operation.name).join(', ');
-    const words = new Set(declaring.flatMap((operation) => declared(operation, param)?.values ?? []));
-    const option: WordsOption = Object.assign(
-      new Option(
-        `--${param.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} <value>`,
-        `${[...new Set(meanings)].join(' / ')} [${names}]`,
-      ),
-      { words: [...words] },
+    return new Option(
+      `--${param.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} <value>`,
+      `${[...new Set(meanings)].join(' / ')} [${names}]`,
     );
-    return option;
   });
 }
 

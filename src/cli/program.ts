@@ -80,17 +80,6 @@ export function buildProgram(cli: Cli): Command {
       .summary(shortened(summary));
   }
   program
-    .command('complete', { hidden: true })
-    .description('Print what can be typed next, for the scripts of "eod completion".')
-    .argument('[words...]', 'the words after eod, up to the one at the cursor')
-    .addHelpText('after', examples(['eod complete -- backfill --exch']))
-    .action(async (words: string[]) => {
-      const { offersFor } = await import('./complete.ts');
-      const globals = program.options.concat(new Option('--help', 'display help for command'));
-      const offers = await offersFor(words, COMMANDS, globals);
-      cli.stdout.write(offers.map((offer) => `${offer}\n`).join(''));
-    });
-  program
     .command('help', { hidden: true })
     .description('Show the help of a command, or a list of all commands.')
     .argument('[command...]')

@@ -16,7 +16,6 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['frobnicate', `unknown command 'frobnicate' ("eod help --all" lists them)`],
   ['backfil', "unknown command 'backfil'; did you mean backfill?"],
   ['Status', "unknown command 'Status'; did you mean status?"],
-  ['sql', "unknown command 'sql'; did you mean psql?"],
   ['constructor', `unknown command 'constructor' ("eod help --all" lists them)`],
   ['help backup', `unknown command 'backup' ("eod help --all" lists them)`],
   ['--frob', `unknown option '--frob' ("eod help" lists what there is)`],
@@ -214,11 +213,6 @@ const COMMAND_LINES: readonly Mistake[] = [
   ["query 'select 1' --limit x", '--limit: "x" is not a whole number from 1 to 9999999'],
   ["query 'select 1' --timeout 0", '--timeout: "0" is not a whole number from 1 to 86400'],
   ["query ''", 'there is no SQL: give a statement, or - to read it from stdin'],
-  ["psql -c 'select 1'", 'write options of psql after --: eod psql -- -c …'],
-  [
-    "psql 'select 1'",
-    '"select 1" is no option of psql; write SQL after -c: eod psql -- -c "…", or into eod query "…"',
-  ],
   [
     'operations market.prices_adjusted',
     'unknown operation "market.prices_adjusted"; docs/tables.md describes views, as does "\\d+ market.prices_adjusted" in psql ("eod operations" lists them)',
@@ -248,20 +242,6 @@ const COMMAND_LINES: readonly Mistake[] = [
     'export bhavcopy_cm --from 2025-02-30 --symbol TCS --decimals',
     '--from: "2025-02-30" is not a day; write it as 2025-02-27',
   ],
-  ['diff', 'name an operation with --operation'],
-  ['diff --operation GetBhavCopyCM', 'give either --between A B (runs, states or times) or --since TIME'],
-  [
-    'diff --operation GetBhavCopyCM --between 12',
-    '--between takes two runs, states or times, e.g. --between 12 15',
-  ],
-  [
-    'diff --operation GetBhavCopyCM --between state:x 13',
-    '--between: "state:x" is not a run (12), a state (state:812), nor a day or time with its zone',
-  ],
-  [
-    'diff --operation GetBhavCopyCM --since lately',
-    '--since: "lately" is not a time; write a day, 2025-02-27, or a time with its zone, 2025-02-27T21:00:00+05:30',
-  ],
   ['web --port 99999', '--port: "99999" is not a whole number from 0 to 65535'],
   [
     'up --roles wroker',
@@ -289,11 +269,6 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['probe', 'set EOD_BASE_URL (the address of the data service) and EOD_ACCESS_KEY…'],
   ['sandbox --responses /nowhere', 'the responses in /nowhere cannot be read: …'],
   ['sandbox --fault staus=503', '--fault: unknown kind "staus"; did you mean status?'],
-  ['complete --words', `unknown option '--words' ("eod help complete" explains it)`],
-  [
-    'completion tcsh',
-    "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish",
-  ],
   ['help statsu', "unknown command 'statsu'; did you mean status?"],
   ['help rejects rety', "unknown command 'rety' of rejects; did you mean retry?"],
   [
@@ -324,8 +299,6 @@ const COMMAND_LINES: readonly Mistake[] = [
     'export bhavcopy_cm --to 2025-02-30 --partition year --format csv',
     '--to: "2025-02-30" is not a day; write it as 2025-02-27',
   ],
-  ['dbt --out', `option '--out <file>' argument missing ("eod help dbt" explains it)`],
-  ['diff --operation GetBhavCopyCM --limit 0 --json', '--limit: "0" is not a whole number from 1 to 9999999'],
   [
     'state --at 2025-02-30 --json',
     '--at: "2025-02-30" is not a time; write a day, 2025-02-27, or a time with its zone, 2025-02-27T21:00:00+05:30',
@@ -431,11 +404,10 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['verify --state x', '--state…'],
   ['verify --digest abc --json', '--digest takes the 64 digits that "eod state --digest" prints'],
   ['state --digest --content --at never', '--at…'],
-  ['wait', 'give --night or --state'],
+  ['wait', 'give the day of the night: --night 2025-02-27, today or yesterday'],
   ['wait --night 2025-13-01', '--night…'],
-  ['wait --state x', '--state…'],
-  ['wait --state 1 --timeout soon', '--timeout: "soon" is not a time such as 90s, 30m or 2h'],
-  ['wait --json', 'give --night or --state'],
+  ['wait --night today --timeout soon', '--timeout: "soon" is not a time such as 90s, 30m or 2h'],
+  ['wait --json', 'give the day of the night…'],
   ['sandbox --disable-exchanges XYZW', '--disable-exchanges: unknown value "XYZW"…'],
   ['sandbox --key-dies-after x', '--key-dies-after: "x" is not a whole number from 0'],
   ['sandbox --trial-day x', '--trial-day: "x" is not a day such as 2025-02-27'],
@@ -613,16 +585,7 @@ const UNKNOWN_IDS: readonly Mistake[] = [
     'there is no event "NSE:NOPE:2025-01-06:split" ("eod events" lists them)',
   ],
   ['export bhavcopy', 'there is no table or view market.bhavcopy; did you mean bhavcopy_cm?'],
-  ['diff --operation GetBhavCopyCM --between 998 999', 'there is no run 998 ("eod runs" lists them)'],
-  [
-    'diff --operation GetBhavCopyCM --between state:999999 999',
-    'there is no state 999999 ("eod state" shows the current one)',
-  ],
   ['replay GetBhavCopyCM', 'nothing to replay: no kept response matches'],
-  [
-    'dbt --out /nowhere/sources.yml',
-    '--out: /nowhere/sources.yml cannot be written: there is no such file or folder',
-  ],
   ['migrate --no-reader nobody', 'the role "nobody" is not a reader; there is none'],
 ];
 

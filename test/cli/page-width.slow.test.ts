@@ -67,7 +67,6 @@ test('what commands print for people fits a terminal of 80 columns', async () =>
     ['operations'],
     ...operations.map(({ name }) => ['operations', name]),
     ['state'],
-    ['diff', '--operation', 'GetBhavCopyCM', '--since', '2025-08-01'],
     ['gaps', 'GetBhavCopyCM', ...range, '--all'],
     ['gaps', 'fill', 'GetBhavCopyCM', ...range, '--dry-run'],
     ['backfill', '--all', ...range, '--dry-run'],

@@ -1,5 +1,4 @@
-import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
@@ -123,29 +122,9 @@ test('what is wrong with a statement is shown where it is', async () => {
       'eod: Postgres: column "close_prices" does not exist (42703)',
       '  line 2: \tclose_prices',
       '          \t^',
-      '  did you mean close_price?\n',
+      '  Perhaps you meant to reference the column "bhavcopy_cm.close_price".\n',
     ].join('\n'),
   });
-  for (const name of ['bhavcopy_cm', 'prices_adjusted']) {
-    const { stderr } = await run(`select count(*) from ${name}`);
-    expect(stderr).toContain(`relation "${name}" does not exist`);
-    expect(stderr).toContain(`\n  did you mean market.${name}?\n`);
-  }
-  for (const [sql, guess] of [
-    ['select close from market.bhavcopy_cm', 'close_price'],
-    ['select b.turnovr from market_history.bhavcopy_cm_at(0) b', 'turnover'],
-    ['select close from market."bhavcopy_cm", market.corporate_events', 'close_price'],
-    ['select count(*) from market.bhavcopy', 'market.bhavcopy_cm'],
-    ['select count(*) from etl.reponses', 'etl.responses'],
-  ]) {
-    expect((await run(sql ?? '')).stderr, sql).toContain(`\n  did you mean ${guess}?\n`);
-  }
-  for (const sql of ['select from nowhere_near', 'select qqqq from market.bhavcopy_cm', 'select close_price'])
-    expect((await run(sql)).stderr, sql).not.toContain('did you mean');
-  for (const name of ['market.bhavcopy_cm_as_of', 'bhavcopy_cm_as_of'])
-    expect((await run(`select ${name}('2024-06-30')`)).stderr).toContain(
-      'did you mean market_history.bhavcopy_cm_as_of?',
-    );
   const { code, stdout } = await run('--json', 'select from nowhere');
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ error: { kind: 'database', exitCode: 1 } });
@@ -373,27 +352,4 @@ test('the time of a statement is shown on a terminal or with -v, not with the ro
     [3_725_001.4, 'Time: 3725001.400 ms (01:02:05.001)'],
   ] as const)
     expect(timeText(ms)).toBe(text);
-});
-
-test('psql shows the time of statements on a terminal, unless the user has a file of settings for it', async () => {
-  const home = temporaryFolder();
-  const found = join(home, 'found');
-  writeFileSync(join(home, 'psql'), `#!/bin/sh\necho "$PSQLRC" > ${found}\n`);
-  chmodSync(join(home, 'psql'), 0o755);
-  const start = async (isTTY: boolean, env: Record<string, string> = {}) => {
-    const PATH = `${home}:${process.env.PATH}`;
-    const { code } = await runCli(['psql'], {
-      cwd,
-      isTTY,
-      env: { DATABASE_URL: url, HOME: home, PATH, ...env },
-    });
-    expect(code).toBe(0);
-    return readFileSync(found, 'utf8').trim();
-  };
-  const own = await start(true);
-  expect(readFileSync(own, 'utf8')).toContain('\\timing on');
-  expect(await start(false)).toBe('');
-  expect(await start(true, { PSQLRC: '/mine' })).toBe('/mine');
-  writeFileSync(join(home, '.psqlrc'), '');
-  expect(await start(true)).toBe('');
 });

@@ -3,12 +3,11 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { type EodOptions, runEod } from '../support/eod.ts';
+import type { EodOptions } from '../support/eod.ts';
 import { query as ask } from '../support/query.ts';
-import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -61,16 +60,6 @@ test('a large result takes little memory, and ends with its reader', async () =>
   expect(await working()).toEqual([]);
 });
 
-const psqlVersion = await promisify(execFile)('psql', ['--version']).then(
-  ({ stdout }) => stdout,
-  () => null,
-);
-
-if (psqlVersion === null) console.warn('there is no psql here: what needs it is not tested');
-
-/** psql writes to the stdout of the process. */
-const psql = (args: readonly string[], options: EodOptions) => runEod(['psql', '--', ...args], options);
-
 test('the private Postgres, also while "eod up" runs, and SQL from stdin', async () => {
   const home = temporaryFolder();
   const env = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'a key', EOD_HTTP_PORT: '0' };
@@ -111,42 +100,6 @@ test('the private Postgres, also while "eod up" runs, and SQL from stdin', async
   const up = startCli(['up'], { cwd: home, env });
   await up.output(/eod is up/, 40_000);
   expect((await shell(`echo '${sql}' | eod query --csv -`, { cwd: home })).stdout).toBe('count\n0\n');
-  if (psqlVersion !== null) {
-    expect(await psql(['-Atc', sql], { cwd: home })).toMatchObject({ code: 0, stdout: '0\n' });
-    expect(await psql(['-c', 'select from nowhere'], { cwd: home })).toMatchObject({ code: 1 });
-  }
-  const without = startCli(['psql'], { cwd: home, env: { PATH: home } });
-  await without.output(/^postgres:\/\/eod:\w+@127/);
-  expect(without.stderr()).toContain('psql was not found in the PATH');
-  without.signal('SIGINT');
-  expect(await without.ended).toMatchObject({ code: 0 });
   up.signal('SIGTERM');
   expect(await up.ended).toMatchObject({ code: 0 });
-});
-
-test('psql gets the password by its environment, and is named where it is missing', async () => {
-  const login = new URL(url);
-  const role = `psql_${login.pathname.slice(-8)}`;
-  await execute(inject('databaseAdminUrl'), `create role ${role} login password 'kiwi-7'`);
-  login.username = role;
-  login.password = 'kiwi-7';
-  login.searchParams.set('statement_timeout', '0');
-  const env = { DATABASE_URL: login.href };
-  const missing = await runCli(['psql'], { cwd, env: { ...env, PATH: cwd } });
-  expect(missing).toMatchObject({
-    code: 2,
-    stdout: '',
-    stderr: expect.stringContaining(`postgres://${role}@`),
-  });
-  expect(missing.stderr).not.toContain('kiwi-7');
-  if (psqlVersion !== null) {
-    const requested = ['-Atc', 'select current_user', '-c', '\\! ps -o args= -C psql'];
-    // These would lead psql alone to other servers.
-    const elsewhere = { PGHOSTADDR: '192.0.2.1', PGSERVICE: 'elsewhere' };
-    const { stdout } = await psql(requested, { cwd, env: { ...env, ...elsewhere } });
-    expect(stdout).toContain(`${role}\n`);
-    expect(stdout).toMatch(/psql postgres:/);
-    expect(stdout).not.toContain('kiwi-7');
-  }
-  await execute(inject('databaseAdminUrl'), `drop role ${role}`);
 });

@@ -65,7 +65,7 @@ test('only migrate, or what loads, creates tables in a database of one’s own; 
   const env = { DATABASE_URL: (await emptyDatabase()).url };
   // What only looks or decides creates nothing: the address may be a wrong one.
   const commands = ['status', 'gaps', 'runs', 'runs 1', 'rejects', 'withdrawals', 'findings', 'state'];
-  for (const command of [...commands, 'events', 'export prices', 'dbt']) {
+  for (const command of [...commands, 'events', 'export prices']) {
     const { code, stdout, stderr } = await runCli(command.split(' '), { cwd, env });
     expect({ command, code, stdout, stderr }).toEqual({
       command,

@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import { compareVersions } from '../../src/load/market/differences.ts';
 import { versionAt } from '../../src/load/state/loads/versions.ts';
-import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore, type Response } from '../load/support.ts';
 
@@ -77,25 +75,26 @@ test('a day, its correction, a late stale response, one with three rows less and
   );
   expect(broken).toEqual({ broken: 0 });
 
-  const operation = operationNamed('GetBhavCopyCM');
-  const versionOf = async (at: string) => ({ at, version: (await versionAt(store.drizzle, at)).version });
-  const between = async (from: number, to: number) => {
-    const versions = {
-      from: await versionOf(moments[from] as string),
-      to: await versionOf(moments[to] as string),
-    };
-    return compareVersions(store.pool, operation, versions, 100);
+  const changesBetween = async (from: number, to: number) => {
+    const [before, after] = await Promise.all(
+      [from, to].map(async (at) => (await versionAt(store.drizzle, moments[at] as string)).version),
+    );
+    const { rows } = await store.pool.query<{
+      change: string;
+      symbol: string;
+      close_price: string;
+      old: object;
+    }>(
+      'select change, symbol, close_price, old from market_history.bhavcopy_cm_changes($1, $2) order by symbol',
+      [before, after],
+    );
+    return rows;
   };
-  const corrected = await between(0, 1);
-  expect(corrected).toMatchObject({ inserted: 0, updated: 20, withdrawn: 0, relisted: 0 });
-  expect(corrected.rows[0]).toMatchObject({
-    key: { symbol: 'S00' },
-    columns: { close_price: { old: '100', new: '200' } },
-  });
-  expect(await between(2, 3)).toMatchObject({ updated: 0, withdrawn: 3 });
-  expect(await between(3, 5)).toMatchObject({ updated: 0, relisted: 3 });
-  // Withdrawn and listed again in between: at the end they are what they were at the start.
-  expect(await between(1, 5)).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, relisted: 0, rows: [] });
+  const corrected = await changesBetween(0, 1);
+  expect(corrected.map(({ change }) => change)).toEqual(Array(20).fill('update'));
+  expect(corrected[0]).toMatchObject({ symbol: 'S00', close_price: '200', old: { close_price: 100 } });
+  expect((await changesBetween(2, 3)).map(({ change }) => change)).toEqual(Array(3).fill('withdraw'));
+  expect((await changesBetween(3, 5)).map(({ change }) => change)).toEqual(Array(3).fill('relist'));
 });
 
 test('more missing rows than allowed are not withdrawn, and the window says so', async () => {

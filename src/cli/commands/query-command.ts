@@ -1,7 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import { escapeControls } from '../../core/wording.ts';
 import { type ResultColumn, type ResultRow, type RowSink, readQuery } from '../../load/database/read-only.ts';
-import { slowStatementHelp } from '../../load/database/slow-statement.ts';
 import { type Cli, type JsonFlag, logNote, logStderr, print, writeOut } from '../cli.ts';
 import { openForUser } from '../open-context.ts';
 import { LISTED } from '../options.ts';
@@ -49,12 +48,8 @@ export async function query(cli: Cli, argument: string, flags: Flags): Promise<v
     const how = flags.limit === undefined ? '; --limit shows more, --csv and --json show all' : '';
     logStderr(cli, `eod: only the first ${count} rows are shown${how}`);
   }
-  // A pipe whose reader is slow does not make a statement slow.
-  const ms = whole - written;
-  // On a terminal only, as stderr in a file or a pipe shows what went wrong.
-  if (cli.stderr.isTTY === true || cli.verbosity === 'everything') logNote(cli, timeText(ms));
-  const help = await slowStatementHelp(db, text, ms, cli.life.signal);
-  if (help !== null) logNote(cli, `eod: ${help}`);
+  // On a terminal only, as stderr in a file or a pipe shows what went wrong. Printing is no time of the statement.
+  if (cli.stderr.isTTY === true || cli.verbosity === 'everything') logNote(cli, timeText(whole - written));
 }
 
 /** How long a statement took, as psql writes it. */

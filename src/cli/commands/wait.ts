@@ -14,7 +14,6 @@ import { firstLines, plural } from '../output.ts';
 
 interface Flags extends JsonFlag {
   readonly night?: string;
-  readonly state?: number;
   readonly timeout?: number;
 }
 
@@ -23,31 +22,28 @@ const EVERY_MS = 2_000;
 
 const DEFAULT_TIMEOUT_MS = 2 * 3_600_000;
 
-export async function wait(cli: Cli, flags: Flags): Promise<void> {
-  if (flags.night === undefined && flags.state === undefined) throw usageError('give --night or --state');
-  if (flags.night !== undefined && flags.state !== undefined)
-    throw usageError('give --night or --state, but not both; wait for one after the other');
+export async function wait(cli: Cli, { night, timeout = DEFAULT_TIMEOUT_MS, json }: Flags): Promise<void> {
+  if (night === undefined)
+    throw usageError('give the day of the night: --night 2025-02-27, today or yesterday');
   const config = await loadSettings(cli);
-  const night =
-    flags.night === undefined ? null : parseDay('--night', flags.night, { config, clock: clockOf(config) });
+  const day = parseDay('--night', night, { config, clock: clockOf(config) });
   const context = await openContext(cli, { config });
-  const until = performance.now() + (flags.timeout ?? DEFAULT_TIMEOUT_MS);
-  let found = await look(context, night, flags.state ?? 0);
-  while (!found.isThere && performance.now() < until && !cli.life.signal.aborted) {
-    await sleep(Math.min(EVERY_MS, until - performance.now()), undefined, { signal: cli.life.signal }).catch(
-      () => undefined,
-    );
-    found = await look(context, night, flags.state ?? 0);
+  const { signal } = cli.life;
+  const until = performance.now() + timeout;
+  let state = await readState(context, day);
+  while (!state.isThere && performance.now() < until && !signal.aborted) {
+    const pauseMs = Math.min(EVERY_MS, until - performance.now());
+    await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+    state = await readState(context, day);
   }
-  if (flags.json === true) printJson(cli, found);
-  else print(cli, foundText(found, night, flags.state ?? 0));
-  cli.exitCode = found.isThere ? EXIT.done : (cli.life.cutShort() ?? EXIT.failed);
+  if (json === true) printJson(cli, state);
+  else print(cli, stateText(state, day));
+  cli.exitCode = state.isThere ? EXIT.done : (cli.life.cutShort() ?? EXIT.failed);
 }
 
-/** Whether it is there now, and the newest state of the tables; of a night also what became due, and is missing. */
-async function look(context: Context, night: Day | null, wanted: number) {
+/** Whether the night is complete, what became due and is missing, and the newest state of the tables. */
+async function readState(context: Context, night: Day) {
   const { version: state } = await versionAt(context.db.drizzle, null);
-  if (night === null) return { isThere: state >= wanted, state };
   const { isComplete, due, missing } = await stateOfDay(context, night);
   return {
     isThere: isComplete,
@@ -57,13 +53,11 @@ async function look(context: Context, night: Day | null, wanted: number) {
   };
 }
 
-function foundText(
-  { isThere, state, dueSessions, missing = [] }: Awaited<ReturnType<typeof look>>,
-  night: Day | null,
-  wanted: number,
+function stateText(
+  { isThere, state, dueSessions, missing }: Awaited<ReturnType<typeof readState>>,
+  night: Day,
 ): string {
   const now = `the tables have state ${state}`;
-  if (night === null) return isThere ? now : `${now}, not ${wanted} yet`;
   if (isThere && dueSessions === 0) return `nothing was due on ${night}; ${now}`;
   if (isThere) return `the night of ${night} is complete; ${now}`;
   if (missing.length === 0) return `the night of ${night} has not ended, or has not begun; ${now}`;

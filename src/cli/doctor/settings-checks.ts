@@ -105,7 +105,7 @@ export function postgresVariablesCheck(
   return [
     warning(
       `${found}; ${others.join(', ')} ${others.length === 1 ? 'differs' : 'differ'} from it`,
-      'correct DATABASE_URL if it names the wrong server; "eod psql" uses it too, and psql alone does not',
+      'correct DATABASE_URL if it names the wrong server; psql does not use it unless it is its argument',
     ),
   ];
 }

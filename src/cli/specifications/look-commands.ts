@@ -1,5 +1,4 @@
 import { Argument, Option } from 'commander';
-import { usageError } from '../../core/errors.ts';
 import { nearest } from '../../core/input.ts';
 import { SHORT_EXAMPLES } from '../../load/market/examples.ts';
 import {
@@ -37,15 +36,6 @@ const runId = idArgument('run', 'the number of the run');
 
 /** SQL that begins with a comment (`-- why`) must not be taken for an option, which has no white space in its name. */
 const asOperand = (arg: string) => (/^--[^\s=]*\s/.test(arg) ? ` ${arg}` : arg);
-
-/** Options of psql stand after `--`, where they are arguments. @throws PipelineError `usage` */
-function refuseOptionsOfPsql(args: string[]): string[] {
-  const [flag = ''] = args;
-  if (/^-/.test(flag) && !/^(-h|--help)$/.test(flag)) {
-    throw usageError(`write options of psql after --: eod psql -- ${flag} …`);
-  }
-  return args;
-}
 
 /** Commands that show what is there. */
 export const lookCommands: readonly Specification[] = [
@@ -216,15 +206,6 @@ export const lookCommands: readonly Specification[] = [
     run: async () => (await import('../commands/query-command.ts')).query,
   },
   {
-    name: 'psql',
-    summary: 'Open psql on the database, also on the private Postgres.',
-    args: [new Argument('[args...]', 'arguments for psql, after --')],
-    examples: ['eod psql', "eod psql -- -c '\\d+ market.bhavcopy_cm'", 'eod --demo psql'],
-    rewrite: refuseOptionsOfPsql,
-    json: false,
-    run: async () => (await import('../commands/psql.ts')).psql,
-  },
-  {
     name: 'export',
     summary:
       'Write a table or view to a file of Parquet, CSV or JSON lines, for pandas, DuckDB and the like.',
@@ -268,42 +249,6 @@ export const lookCommands: readonly Specification[] = [
     run: async () => (await import('../commands/export.ts')).exportTables,
   },
   {
-    name: 'dbt',
-    summary: 'Write the tables and views as sources of dbt: descriptions, keys, tests, freshness.',
-    options: [new Option('--out <file>', 'the file to write, replaced if it exists (default: print it)')],
-    examples: ['eod dbt --out models/sources.yml', 'eod dbt > models/sources.yml'],
-    json: false,
-    run: async () => (await import('../commands/dbt.ts')).dbt,
-  },
-  {
-    name: 'diff',
-    summary:
-      'Show what changed in the tables of an operation: rows inserted, updated, withdrawn and listed again.',
-    options: [
-      new Option(
-        '--operation <name>',
-        'the operation, or data set of imported files, whose tables are compared',
-      ),
-      new Option(
-        '--between <moments...>',
-        'two of these, the older first: a run (12, as it ended), a state (state:812), a time',
-      ),
-      new Option('--since <time>', 'compare the tables then and now; a day, or a time with its zone'),
-      limitOption(
-        undefined,
-        `rows to list at most (default: ${LISTED.differences}; with --json ${LISTED.differencesAsJson}); the counts include all`,
-      ),
-    ],
-    examples: [
-      'eod diff --operation GetBhavCopyCM --between 12 15',
-      'eod diff --operation GetBhavCopyCM --between state:812 state:840',
-      'eod diff --operation CorporateEvents --between 12 15',
-      `eod diff --operation GetBhavCopyCM --since ${to}`,
-      `eod diff --operation GetBhavCopyCM --since ${to}T21:00:00+05:30 --json`,
-    ],
-    run: async () => (await import('../commands/diff.ts')).diff,
-  },
-  {
     name: 'state',
     summary:
       'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
@@ -320,19 +265,16 @@ export const lookCommands: readonly Specification[] = [
   },
   {
     name: 'wait',
-    summary: 'Wait until a night is complete, or the tables have a state. Exit code 1 if it is late.',
+    summary:
+      'Wait until a night is complete: until everything that became due on its day is loaded. Exit code 1 if it is late.',
     options: [
-      new Option(
-        '--night <day>',
-        'until the night of this day (YYYY-MM-DD, today, yesterday) is complete: everything that became due is loaded',
-      ),
-      integerOption('--state <n>', 'until the tables have this state, or a later one', { least: 0 }),
+      new Option('--night <day>', 'the day of the night (YYYY-MM-DD, today, yesterday)'),
       new Option(
         '--timeout <time>',
         'give up after this long, e.g. 90s, 30m; 0: look once (default: 2h)',
       ).argParser((text) => parseDuration('--timeout', text)),
     ],
-    examples: [`eod wait --night ${to} --timeout 3h`, 'eod wait --state 840 --timeout 0'],
+    examples: [`eod wait --night ${to} --timeout 3h`, 'eod wait --night today --timeout 0'],
     run: async () => (await import('../commands/wait.ts')).wait,
   },
   {

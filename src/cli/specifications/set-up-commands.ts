@@ -1,14 +1,14 @@
 import { Argument, Option } from 'commander';
 import type { sandboxFlags } from '../../sandbox/flags.ts';
-import { integerOption, repeatableOption, SHELLS } from '../options.ts';
+import { integerOption, repeatableOption } from '../options.ts';
 import type { Specification } from '../specification.ts';
 
 /** A fixed port, so that EOD_BASE_URL can stay the same. */
 const SANDBOX_PORT = '8090';
 
 function sandboxOption(point: (typeof sandboxFlags)[number]): Option {
-  const { flag, description, fallback, repeatable, words } = point;
-  const option = Object.assign(new Option(flag, description), { words });
+  const { flag, description, fallback, repeatable } = point;
+  const option = new Option(flag, description);
   if (repeatable === true) option.argParser((value, before: string[] = []) => [...before, value]);
   const shown = option.long === '--port' ? SANDBOX_PORT : fallback;
   return typeof shown === 'string' || typeof shown === 'number' ? option.default(`${shown}`) : option;
@@ -109,17 +109,5 @@ export const setUpCommands: readonly Specification[] = [
     ],
     json: false,
     run: async () => (await import('../commands/sandbox.ts')).serveSandbox,
-  },
-  {
-    name: 'completion',
-    summary: 'Print a script that completes commands, options and their values in bash, zsh or fish.',
-    args: [new Argument('<shell>', 'the shell to complete commands in').choices(SHELLS)],
-    examples: [
-      'eod completion bash > ~/.local/share/bash-completion/completions/eod',
-      'eod completion zsh > $fpath[1]/_eod',
-      'eod completion fish > ~/.config/fish/completions/eod.fish',
-    ],
-    json: false,
-    run: async () => (await import('../commands/completion.ts')).printScript,
   },
 ];

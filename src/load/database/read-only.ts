@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import pg, { type ClientBase, type DatabaseError, type PoolClient } from 'pg';
 import { messageOf, PipelineError, throwIfStopped } from '../../core/errors.ts';
-import { nearest } from '../../core/input.ts';
 import { type Database, endIfSilent } from './database.ts';
 import { CANCELED, databaseError, isCanceled, READ_ONLY } from './database-errors.ts';
 
@@ -33,11 +32,8 @@ export interface ReadLimits {
   readonly signal: AbortSignal;
 }
 
-/** SQLSTATEs. */
+/** SQLSTATE. */
 const SYNTAX_ERROR = '42601';
-const UNDEFINED_TABLE = '42P01';
-const UNDEFINED_COLUMN = '42703';
-const UNDEFINED_FUNCTION = '42883';
 
 /**
  * Runs `work` on a connection in a read-only transaction, which sees one snapshot throughout. The connection is closed
@@ -112,7 +108,7 @@ export function readQuery(db: Database, text: string, limits: ReadLimits, sink: 
       await streamRows(client, isPrepared ? 'execute eod_query' : text, sink);
       return performance.now() - began;
     } catch (error) {
-      throw explained(await withNameHint(db, error, text), text, prefix);
+      throw explained(error, text, prefix);
     }
   });
 }
@@ -137,64 +133,6 @@ async function prepare(client: ClientBase, text: string): Promise<boolean> {
     await client.query('rollback to savepoint eod_query');
     return false;
   }
-}
-
-/** Adds a hint to an error about an unknown table, column or function: the known name that is most like it. */
-async function withNameHint(db: Database, error: unknown, text: string): Promise<unknown> {
-  const { code } = error as Partial<DatabaseError>;
-  if (code === UNDEFINED_FUNCTION) return withFunctionHint(db, error);
-  const [, name] = /"?([^\s".]+)"? does not exist/.exec(messageOf(error)) ?? [];
-  if (name === undefined || (code !== UNDEFINED_TABLE && code !== UNDEFINED_COLUMN)) return error;
-  // On another connection, because the transaction has failed. A role that may not use a schema gets no hint.
-  const { rows } = await db.pool
-    .query<{ relation: string; columns: string[] }>(
-      `select n.nspname || '.' || c.relname as relation, array_agg(a.attname::text order by a.attnum) as columns
-         from pg_class c join pg_namespace n on n.oid = c.relnamespace
-         join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-        where n.nspname in ('market', 'market_history', 'etl') and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
-          and has_schema_privilege(n.oid, 'usage') group by 1 order by 1`,
-    )
-    .catch(() => ({ rows: [] }));
-  const known =
-    code === UNDEFINED_TABLE
-      ? rows.map(({ relation }) => relation)
-      : rows.filter(({ relation }) => namesRelation(text, relation)).flatMap(({ columns }) => columns);
-  const guess = guessOf(name, known);
-  return guess === null ? error : Object.assign(error as object, { hint: `did you mean ${guess}?` });
-}
-
-/** The same for a function. One of this name and schema has other parameters: of that Postgres' own hint is the best. */
-async function withFunctionHint(db: Database, error: unknown): Promise<unknown> {
-  const [, typed = ''] = /function ([\w.]+)\(/.exec(messageOf(error)) ?? [];
-  const { rows } = await db.pool
-    .query<{ name: string }>(
-      `select distinct n.nspname || '.' || p.proname as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-        where n.nspname in ('market', 'market_history') and has_schema_privilege(n.oid, 'usage') order by 1`,
-    )
-    .catch(() => ({ rows: [] }));
-  const guess = guessOf(
-    typed.slice(typed.indexOf('.') + 1),
-    rows.map(({ name }) => name),
-  );
-  const isHelp = guess !== null && guess !== typed;
-  return isHelp ? Object.assign(error as object, { hint: `did you mean ${guess}?` }) : error;
-}
-
-/** True if a statement names a table or view of ours, or one of its functions of past states. */
-function namesRelation(text: string, relation: string): boolean {
-  const [schema, name] = relation.split('.');
-  const schemas = schema === 'market' ? 'market(_history)?' : schema;
-  return new RegExp(`\\b${schemas}"?\\."?${name}(_at|_as_of|_changes)?\\b`, 'i').test(text);
-}
-
-/** The known name, with or without its schema, that begins with a word or else is most like it. */
-function guessOf(word: string, known: readonly string[]): string | null {
-  const bare = (name: string) => name.slice(name.indexOf('.') + 1);
-  const found =
-    known.find((name) => bare(name) === word) ??
-    known.find((name) => bare(name).startsWith(`${word}_`)) ??
-    nearest(word, known.map(bare));
-  return known.find((name) => name === found || bare(name) === found) ?? null;
 }
 
 /** A Postgres error with the line of the statement that it points at. */

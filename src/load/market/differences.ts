@@ -1,7 +1,6 @@
 import type { ClientBase } from 'pg';
 import type { DayRange } from '../../core/days.ts';
 import type { Field } from '../../operations/fields.ts';
-import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Change, RowDifference } from '../state/runs/reports.ts';
 import { list, quote } from './merge/merge-sql.ts';
@@ -70,10 +69,6 @@ function writtenSql(table: TableDefinition, where: string): string {
       from ${history} a where a.replaced_by_load_id = $1 and a.withdrawn ${where}`;
 }
 
-/** The order in which changes are listed: corrections first. */
-const inOrder = (change: string) =>
-  `array_position(array['updated', 'withdrawn', 'relisted', 'inserted'], ${change})`;
-
 /**
  * Where the records of a load differ from the rows stored before it: rows that it changed, withdrew or listed again,
  * and rows that it inserted into a day that had rows already. At most `limit` rows: first those where both have
@@ -113,75 +108,4 @@ function contradiction(column: string, step: number | undefined): string {
   const differs = `a.${column} <> b.${column}`;
   if (step === undefined) return differs;
   return `(${differs} and not (b.${column} % ${step} = 0 and abs(a.${column} - b.${column}) < ${step}))`;
-}
-
-/** A moment, ISO 8601 with all digits, and the last version committed by then. */
-export interface VersionAndTime {
-  readonly at: string;
-  readonly version: number;
-}
-
-/** The two versions that are compared. */
-export interface Versions {
-  readonly from: VersionAndTime;
-  readonly to: VersionAndTime;
-}
-
-/**
- * What differs in the tables of a data set between two versions. Lists at most `limit` rows, updated ones first and new
- * ones last, and says how many more there are.
- */
-export async function compareVersions(
-  client: Queryable,
-  dataSet: DataSet,
-  { from, to }: Versions,
-  limit: number,
-) {
-  const counts = { inserted: 0, updated: 0, withdrawn: 0, relisted: 0 };
-  const rows: RowDifference[] = [];
-  for (const table of tablesFilledBy(dataSet)) {
-    const values = [from.version, to.version, limit - rows.length, valuesOf(table)];
-    const found = await client.query<Changed & { total: number | null }>(changedSql(table), values);
-    for (const { total, ...row } of found.rows) {
-      if (total === null) rows.push(describeDifference(table, row));
-      else counts[row.change] += total;
-    }
-  }
-  const all = counts.inserted + counts.updated + counts.withdrawn + counts.relisted;
-  return {
-    operation: dataSet.name,
-    from: from.at,
-    to: to.at,
-    states: { from: from.version, to: to.version },
-    ...counts,
-    rows,
-    notListed: all - rows.length,
-  };
-}
-
-/** The data columns that are not in the key. */
-const valuesOf = ({ fields, key }: TableDefinition): string[] =>
-  fields.map(({ column }) => column).filter((column) => !key.includes(column));
-
-/**
- * SQL for the rows in which versions $1 and $2 differ, by `market_history.<table>_changes`: how many there are of each kind of
- * change, then the first $3 of them. $4: the data columns; a row in which none of them differs (a correction that was
- * taken back) is left out.
- */
-function changedSql(table: TableDefinition): string {
-  const name = quote(table.name);
-  return `
-    with changed as materialized (
-      select case c.change when 'insert' then 'inserted' when 'update' then 'updated' when 'relist' then 'relisted' else 'withdrawn' end as _change, c.*
-        from market_history.${quote(`${table.name}_changes`)}($1::bigint, $2::bigint) c where c.change <> 'update' or c.old ?| $4::text[]
-    ), listed as (
-      select *, row_number() over (order by ${inOrder('_change')}, ${list(table.key)}) as _position from changed
-       order by _position limit $3
-    )
-    select _change as change, count(*)::int as total, null::jsonb as before, null::jsonb as after, 0 as _position from changed group by 1
-    union all
-    select _change, null, case when c.old is not null then ${textsSql(table, 'c')} || (
-        select coalesce(jsonb_object_agg(b.key, b.value), '{}') from jsonb_each(${textsSql(table, 'was')}) b where c.old ? b.key) end,
-      ${textsSql(table, 'c')}, _position
-      from listed c cross join lateral jsonb_populate_record(null::market.${name}, c.old) was order by _position`;
 }

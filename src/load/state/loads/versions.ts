@@ -20,13 +20,6 @@ const BEFORE_ALL: StoredVersion = { version: 0, committedAt: null };
 
 const storedVersion = { version: loads.state, committedAt: isoText(sql`${loads.committed_at}`) };
 
-/** A version by its number; 0 is the one before the first load. Null if there is none with this number. */
-export async function readVersion(db: NodePgDatabase, version: number): Promise<StoredVersion | null> {
-  if (version === 0) return BEFORE_ALL;
-  const [found] = await db.select(storedVersion).from(loads).where(eq(loads.state, version));
-  return found ?? null;
-}
-
 /** The last version that was committed by a moment; the current one if that is null. */
 export async function versionAt(db: NodePgDatabase, moment: string | null): Promise<StoredVersion> {
   const [found] = await db

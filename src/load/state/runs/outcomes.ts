@@ -6,25 +6,12 @@ import { groupBy } from '../../../core/iterables.ts';
 import { CANNOT_BE_PLANNED } from '../../../core/wording.ts';
 import { type CompletenessContext, sessionStatesIn } from '../coverage/completeness.ts';
 import type { RunState } from '../request.ts';
-import { isoText } from '../schema/columns.ts';
 import { expectations } from '../schema/knowledge.ts';
 import { accessKeys } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 
 // What the status, alerts, forecasts, comparisons and imports query about runs and windows.
-
-/** When a run ended, or the time now if it has not. Null if there is no such run. */
-export async function readRunEnd(db: NodePgDatabase, runId: number) {
-  const [end] = await db
-    .select({
-      at: isoText(sql`coalesce(${runs.finished_at}, clock_timestamp())`),
-      isOpen: sql<boolean>`${runs.finished_at} is null`,
-    })
-    .from(runs)
-    .where(eq(runs.id, runId));
-  return end ?? null;
-}
 
 /** What the source said, or else the failure of a window. */
 const said = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
