@@ -63,7 +63,6 @@ function doneText({ ended, total, isDeferred, state }: Progress, noun: string): 
 
 function lineView(cli: Cli, runId: number, noun: string): ProgressView {
   const pace = paceMeter();
-  let next = Date.now() + PLAIN_LINE_EVERY_MS;
   let line = '';
   let printed = '';
   let paused: string | null = null;
@@ -71,25 +70,28 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
     if (line !== printed) logNote(cli, line);
     printed = line;
   };
+  const timer = setInterval(printLine, PLAIN_LINE_EVERY_MS).unref();
   return {
     update(progress, pause = null, retries = null) {
       const facts = [doneText(progress, noun), pace(progress, pause, retries !== null), retries];
       line = `run ${runId}: ${facts.filter((text) => text !== null).join(' · ')}`;
       // A pause can last most of an hour, so it is shown at once.
-      if (Date.now() < next && pause === paused) return;
+      if (pause === paused) return;
       paused = pause;
-      next = Date.now() + PLAIN_LINE_EVERY_MS;
       printLine();
     },
-    end: printLine,
+    end() {
+      clearInterval(timer);
+      printLine();
+    },
   };
 }
 
 /**
  * Returns a function that says how many records came, how fast, and how long the rest will take, where that is known:
  * once a window has ended, all of them are planned, and none waits to be tried again. The speed is measured from the
- * first call, or the last pause, because windows skipped or done before took no time. At the end, it says how long it
- * took.
+ * first call, or the last pause, because windows skipped or done before took no time. Once all have ended, it says what
+ * else is done before the run ends, and then how long it took.
  */
 function paceMeter(): (progress: Progress, pause: string | null, isRetrying: boolean) => string {
   const began = Date.now();
@@ -102,6 +104,8 @@ function paceMeter(): (progress: Progress, pause: string | null, isRetrying: boo
     }
     const isPlanned = progress.total > 0 || progress.state !== 'running';
     if (isPlanned && progress.ended === progress.total && !progress.isDeferred) {
+      if (progress.state === 'running')
+        return `${count(progress.fetched)} records · bringing instruments and corporate events up to date`;
       return `${count(progress.fetched)} records · took ${duration((Date.now() - began) / 1000)}`;
     }
     first ??= { at: Date.now(), progress };

@@ -191,10 +191,11 @@ test('a cell cannot steer the terminal, nor begin a line', () => {
 });
 
 describe('progress without a terminal', () => {
+  const FAKE: Parameters<typeof vi.useFakeTimers>[0] = { toFake: ['Date', 'setInterval', 'clearInterval'] };
   afterEach(() => void vi.useRealTimers());
 
   test('says once that the run waits, however long it waits', () => {
-    vi.useFakeTimers({ toFake: ['Date'] });
+    vi.useFakeTimers(FAKE);
     const { cli, stderr } = captureCli();
     const view = progressView(cli, 7);
     const progress = {
@@ -209,7 +210,7 @@ describe('progress without a terminal', () => {
     view.update(progress);
     for (let minute = 0; minute < 60; minute++) {
       view.update(progress, 'waiting until 04:00 IST');
-      vi.setSystemTime(Date.now() + 60_000);
+      vi.advanceTimersByTime(60_000);
     }
     view.update({ ...progress, ended: 5 }, 'waiting until 05:00 IST');
     view.end();
@@ -229,15 +230,26 @@ describe('progress without a terminal', () => {
     expect(stderr()).toMatch(/^run 7: 140 of at least 161 windows · .*\nrun 7: 140\/207 windows · /);
   });
 
-  test('says at the end how long it took', () => {
-    vi.useFakeTimers({ toFake: ['Date'] });
+  test('says what is done after the last window, and at the end how long all took', () => {
+    vi.useFakeTimers(FAKE);
     const { cli, stderr } = captureCli();
     const view = progressView(cli, 7);
-    vi.setSystemTime(Date.now() + 65_000);
-    const facts = { kind: 'backfill', state: 'completed', requests: 2, isDeferred: false } as const;
-    view.update({ ...facts, ended: 2, total: 2, fetched: 0 });
+    const facts = {
+      kind: 'backfill',
+      requests: 2,
+      isDeferred: false,
+      ended: 2,
+      total: 2,
+      fetched: 0,
+    } as const;
+    view.update({ ...facts, state: 'running' });
+    vi.advanceTimersByTime(65_000);
+    view.update({ ...facts, state: 'completed' });
     view.end();
-    expect(stderr()).toBe('run 7: 2/2 windows · 0 records · took 1m 05s\n');
+    expect(stderr()).toBe(
+      'run 7: 2/2 windows · 0 records · bringing instruments and corporate events up to date\n' +
+        'run 7: 2/2 windows · 0 records · took 1m 05s\n',
+    );
   });
 
   test('a run with nothing to request says so once it has ended, not while it is planned', () => {
@@ -259,7 +271,7 @@ describe('progress without a terminal', () => {
   });
 
   test('names a speed and a time left only once they are known, and a speed only above zero', () => {
-    vi.useFakeTimers({ toFake: ['Date'] });
+    vi.useFakeTimers(FAKE);
     const step = fc.record({
       seconds: fc.integer({ min: 0, max: 40 }),
       ended: fc.nat(2),
@@ -276,7 +288,7 @@ describe('progress without a terminal', () => {
       const now = { kind: 'backfill', state: 'running', total: 40, requests: 0, isDeferred } as const;
       const counts = { ended: 0, fetched: 0 };
       for (const { seconds, ended, records } of steps) {
-        vi.setSystemTime(Date.now() + 1_000 * seconds);
+        vi.advanceTimersByTime(1_000 * seconds);
         counts.ended += ended;
         if (ended > 0) counts.fetched += records;
         view.update({ ...now, ...counts }, null, retries);
@@ -298,15 +310,15 @@ describe('progress without a terminal', () => {
   });
 
   test('measures the speed anew after a pause', () => {
-    vi.useFakeTimers({ toFake: ['Date'] });
+    vi.useFakeTimers(FAKE);
     const { cli, stderr } = captureCli();
     const view = progressView(cli, 7);
     const facts = { kind: 'backfill', state: 'running', total: 30, requests: 4, isDeferred: false } as const;
     view.update({ ...facts, ended: 10, fetched: 100 });
     view.update({ ...facts, ended: 10, fetched: 100 }, 'waiting until 04:00 IST');
-    vi.setSystemTime(Date.now() + 1_800_000);
+    vi.advanceTimersByTime(1_800_000);
     view.update({ ...facts, ended: 10, fetched: 100 });
-    vi.setSystemTime(Date.now() + 10_000);
+    vi.advanceTimersByTime(10_000);
     view.update({ ...facts, ended: 20, fetched: 200 });
     view.end();
     expect(stderr().split('\n').at(-2)).toBe('run 7: 20/30 windows · 200 records · 10/s · 10s left');

@@ -573,6 +573,34 @@ describe('market.instruments', () => {
     expect(await known()).toEqual(['A', 'B', 'BAD', 'C', 'D']);
   });
 
+  test('of loads a month apart are written once, not once for each load', async () => {
+    const store = await openStore();
+    await loadBhav(store, [nse('A', '2023-01-02'), nse('B', '2023-01-02')]);
+    await updateObservedAliases(store);
+    await store.pool.query(`
+      create table written (symbol text);
+      create function count_writes() returns trigger language plpgsql as $$ begin insert into written values (new.symbol); return new; end $$;
+      create trigger count_writes before insert on etl.observed_aliases for each row execute function count_writes()`);
+    const days = Array.from(
+      { length: 24 },
+      (_, at) => `${2023 + Math.floor(at / 12)}-${`${(at % 12) + 1}`.padStart(2, '0')}-15`,
+    );
+    for (const [at, day] of days.entries()) {
+      await loadBhav(store, [
+        nse('A', day),
+        ...(at % 5 === 0 ? [nse('B', day)] : []),
+        nse(`C${at % 7}`, day),
+      ]);
+    }
+    await updateObservedAliases(store);
+    const { rows } = await store.pool.query(
+      'select symbol, count(*)::int as times from written group by symbol',
+    );
+    expect(rows.map(({ times }) => times)).toEqual(rows.map(() => 1));
+    expect(rows).toHaveLength(9);
+    await expectTrue(store);
+  });
+
   test('is filled by a migration where rows were loaded before it', async () => {
     const store = await openStore();
     await loadBhav(store, [nse('A', '2025-08-28', { isin: 'INE000A01010' })]);

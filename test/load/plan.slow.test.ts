@@ -76,7 +76,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
       new Date().toISOString(),
     ]),
     observe: await looked(
-      (observedAliasSql(bhavcopy)[0] as ReturnType<typeof observedAliasSql>[number]).observe,
+      (observedAliasSql(bhavcopy)[0] as ReturnType<typeof observedAliasSql>[number]).observe(1),
       ['NSE', Array.from({ length: 50 }, (_, at) => at + 1), day, day],
     ),
   };

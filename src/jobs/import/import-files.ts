@@ -109,6 +109,7 @@ export async function importFiles(context: Context, options: ImportOptions): Pro
   await useStoredOperations(context.db.drizzle, context.config.EOD_OPERATIONS_DIR);
   await syncSessions(context);
   const report = await reportRun(context, runId);
+  tally.end(report.state);
   const unread = tally.bad().filter(({ sessions }) => sessions.length === 0);
   return {
     ...report,
@@ -144,17 +145,20 @@ interface Tally {
   bad(): FileReport[];
   left(): number;
   differences(): FileDifference[];
+  /** Reports the progress a last time: the run is in this state. */
+  end(state: Progress['state']): void;
 }
 
 function createTally(runId: number, total: number, { onProgress, strict }: ImportOptions): Tally {
   const files: FileReport[] = [];
   const differences: FileDifference[] = [];
   let fetched = 0;
+  let state: Progress['state'] = 'running';
   const inOrder = () => files.sort((a, b) => (a.file < b.file ? -1 : 1));
   const notify = () =>
     onProgress?.(runId, {
       kind: 'import',
-      state: 'running',
+      state,
       total,
       ended: files.length,
       requests: 0,
@@ -182,6 +186,10 @@ function createTally(runId: number, total: number, { onProgress, strict }: Impor
       });
     },
     left: () => total - files.length,
+    end(ended) {
+      state = ended;
+      notify();
+    },
     differences: () => differences.sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0)),
   };
 }

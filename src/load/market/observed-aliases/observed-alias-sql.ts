@@ -9,14 +9,18 @@ const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
 interface ObservedAliasSql {
   /**
    * Whether the first or last day of an observed alias may be wrong, because one of these loads withdrew or renamed a row of
-   * that day. $1: exchange, $2: loads, $3, $4: first and last day that they changed, if the table has days.
+   * that day. $1: exchange, $2: loads, $3 to the last: first and last day of each range of days that they changed, if the
+   * table has days.
+   *
+   * @param ranges how many ranges.
    */
-  readonly areOutdated: string;
+  readonly areOutdated: (ranges: number) => string;
   /**
    * Inserts the aliases of the rows of these loads, and extends the days of known ones. Returns whether instruments may
-   * have to be identified anew. Parameters as for `areOutdated`.
+   * have to be identified anew. Parameters as for `areOutdated`. All loads of a transaction in one statement: Postgres keeps
+   * every version of an alias until the transaction ends, and looks at each of them in the next statement.
    */
-  readonly observe: string;
+  readonly observe: (ranges: number) => string;
   /** Inserts the aliases of all rows of an exchange, or extends the days of known ones. $1: exchange. */
   readonly observeAll: string;
 }
@@ -41,11 +45,18 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   const source = `'${table.name}'`;
   // Loads are compared with a list, not joined, because the planner takes days that it has no statistics of to be empty,
   // and would compare each row with each load.
-  const writtenBy = (row: string, column: string) =>
-    `${row}.exchange = $1 and ${row}.${column} = any($2::bigint[])${ofDays(row)}`;
+  const writtenBy = (row: string, column: string, ranges: number) =>
+    `${row}.exchange = $1 and ${row}.${column} = any($2::bigint[])${ofDays(row, ranges)}`;
   // Said of each side of a join: the planner locks the partitions that may have rows of these days, and no others.
-  const ofDays = (row: string) =>
-    table.dateColumn === null ? '' : ` and ${row}.${quote(table.dateColumn)} between $3::date and $4::date`;
+  const ofDays = (row: string, ranges: number) => {
+    const { dateColumn } = table;
+    if (dateColumn === null) return '';
+    const days = Array.from(
+      { length: ranges },
+      (_, at) => `${row}.${quote(dateColumn)} between $${3 + 2 * at}::date and $${4 + 2 * at}::date`,
+    );
+    return ` and (${days.join(' or ')})`;
+  };
   const day = (row: string) => dayOf(table, naming, row);
   const keyExpressions = (row: string) => keyOf(table, naming, row);
   const keyColumns = (row: string) =>
@@ -78,23 +89,23 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
      where (symbol <> '' or isin <> '' or scrip_code > 0) and first_day is not null
      group by exchange, ${KEY.join(', ')}`;
   return {
-    areOutdated: `
+    areOutdated: (ranges) => `
       with gone as (
         select distinct ${key('was')}, was.day
           from (select h.withdrawn, ${alias('h')}, row(${named('h')}) is distinct from row(${named('t')}) as differs
                   from market_history.${quote(table.name)} h
                   -- Looked up one by one as well: the planner takes days to be empty, and would read the whole day for each.
-                  left join lateral (select * from ${target} t where ${sameRow}${ofDays('t')} limit 1) t on true
-                 where ${writtenBy('h', 'replaced_by_load_id')}) as was
+                  left join lateral (select * from ${target} t where ${sameRow}${ofDays('t', ranges)} limit 1) t on true
+                 where ${writtenBy('h', 'replaced_by_load_id', ranges)}) as was
          where was.withdrawn or was.differs
       )
       select exists (
         select from (select g.*, $1 as exchange, ${source} as source from gone g) as g cross join ${stored('g')} as s
          where g.day in (s.first_seen, s.last_seen)) as outdated`,
-    observe: `
+    observe: (ranges) => `
       with observed as materialized (
         select n.*, s.id, s.instrument_id, s.precedence, s.first_seen as since
-          from (${aliases(`${target} t where ${writtenBy('t', 'load_id')}`)}) as n left join ${stored('n')} as s on true
+          from (${aliases(`${target} t where ${writtenBy('t', 'load_id', ranges)}`)}) as n left join ${stored('n')} as s on true
          where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
       ), written as (
         ${insert(`select exchange, source, ${KEY.join(', ')}, first_seen, last_seen from observed`)}

@@ -3,7 +3,6 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { addDays, isDay } from '../../../core/days.ts';
 import { EXCHANGES } from '../../../core/exchanges.ts';
 import { dataSetsFilling, fromOperations, namesFilling, tables } from '../../../operations/registry.ts';
-import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../../database/transaction.ts';
 import { loadsAfter } from '../../state/loads/loads.ts';
@@ -82,14 +81,14 @@ async function addLoads(tx: Transaction, exchange: string, limit: number): Promi
     const filling = dataSetsFilling([table]);
     const own = loads.filter(({ operation }) => filling.some(({ name }) => name === operation));
     if (own.length === 0) continue;
-    for (const requested of nearbyDays(table, own)) {
-      for (const statements of observedAliasSql(table)) {
-        if (await isTrue(tx, statements.areOutdated, [exchange, ...requested])) {
-          await readAllNames(tx, exchange);
-          return false;
-        }
-        changed = (await isTrue(tx, statements.observe, [exchange, ...requested])) || changed;
+    const days = table.dateColumn === null ? [] : nearbyDays(own);
+    const values = [exchange, own.map(({ id }) => id), ...days.flat()];
+    for (const statements of observedAliasSql(table)) {
+      if (await isTrue(tx, statements.areOutdated(days.length), values)) {
+        await readAllNames(tx, exchange);
+        return false;
       }
+      changed = (await isTrue(tx, statements.observe(days.length), values)) || changed;
     }
   }
   if (changed) await identifyAll(tx, exchange);
@@ -116,32 +115,22 @@ function ofFewYears<Load extends { readonly from: string; readonly to: string }>
   return beyond === -1 ? loads : loads.slice(0, Math.max(beyond, 1));
 }
 
-/** Loads whose days are at most so many days apart are read together. */
+/** Days that are at most so many days apart are read together. */
 const NEARBY_DAYS = 14;
 
-/**
- * Groups loads by the days they changed, so that no years are read that lie between two of them.
- *
- * @returns the parameters of the statements after the exchange: loads, and first and last day if the table has days.
- */
+/** The first and last days of the ranges that loads changed, so that no years are read that lie between two of them. */
 function nearbyDays(
-  { dateColumn }: TableDefinition,
-  changes: readonly { readonly id: number; readonly from: string; readonly to: string }[],
-): (readonly [ids: number[], from?: string, to?: string])[] {
-  if (dateColumn === null) return [[changes.map(({ id }) => id)]];
-  const groups: [ids: number[], from: string, to: string][] = [];
-  for (const { id, from, to } of changes.toSorted((a, b) => (a.from < b.from ? -1 : 1))) {
-    const last = groups.at(-1);
+  loads: readonly { readonly from: string; readonly to: string }[],
+): [from: string, to: string][] {
+  const ranges: [from: string, to: string][] = [];
+  for (const { from, to } of loads.toSorted((a, b) => (a.from < b.from ? -1 : 1))) {
+    const last = ranges.at(-1);
     // A load that also fills a table without days has changed all days, `-infinity` to `infinity`.
-    const reach = last && (isDay(last[2]) ? addDays(last[2], NEARBY_DAYS) : last[2]);
-    if (last === undefined || reach === undefined || from > reach) {
-      groups.push([[id], from, to]);
-    } else {
-      last[0].push(id);
-      if (to > last[2]) last[2] = to;
-    }
+    const reach = last && (isDay(last[1]) ? addDays(last[1], NEARBY_DAYS) : last[1]);
+    if (last === undefined || reach === undefined || from > reach) ranges.push([from, to]);
+    else if (to > last[1]) last[1] = to;
   }
-  return groups;
+  return ranges;
 }
 
 async function readProgress(db: NodePgDatabase, exchange: string): Promise<number | null> {
