@@ -146,7 +146,7 @@ async function takePicture(context: WorkContext, symbol: string, cleanups: Clean
   const page = await browser.newPage({ colorScheme: 'light', viewport: VIEWPORT, reducedMotion: 'reduce' });
   await page.goto(`${server.url}/coverage`);
   const coverage = await page.screenshot();
-  await page.goto(`${server.url}/data/GetBhavCopyCM?symbol=${symbol}`);
+  await page.goto(`${server.url}/coverage/GetBhavCopyCM/NSE?symbol=${symbol}`);
   const prices = await page.locator('section[aria-labelledby="prices"]').screenshot();
   const pictures = [coverage, prices].map(
     (one) => `<img src="data:image/png;base64,${one.toString('base64')}">`,

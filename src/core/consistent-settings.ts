@@ -21,15 +21,10 @@ export const isOpenToNetwork = (config: Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_
  * @param found what is said if it does not hold, with values of settings in place of `{NAME}`.
  * @param remedy what to do then.
  */
-const consistent = (
-  holds: (config: Config) => boolean,
-  found: string,
-  remedy: string,
-  state: Contradiction['state'] = 'warning',
-) =>
+const consistent = (holds: (config: Config) => boolean, found: string, remedy: string) =>
   z.refine<Config>(holds, {
     error: ({ input }) => found.replace(/\{(\w+)\}/g, (_, name) => String(Object(input)[name])),
-    params: { remedy, state },
+    params: { remedy },
   });
 
 /** The host that an address with http:// names; null for any other address. */
@@ -66,13 +61,7 @@ const schema = z.custom<Config>().check(
     VERIFY_TLS,
   ),
   consistent(
-    (config) => !(config.EOD_WEB_ACTIONS && isOpenToNetwork(config)),
-    'EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD while EOD_HTTP_HOST is {EOD_HTTP_HOST}: set a password, or EOD_HTTP_HOST=127.0.0.1',
-    'set EOD_WEB_PASSWORD, or EOD_HTTP_HOST to 127.0.0.1',
-    'failed',
-  ),
-  consistent(
-    (config) => config.EOD_WEB_ACTIONS || !isOpenToNetwork(config),
+    (config) => !isOpenToNetwork(config),
     'EOD_HTTP_HOST={EOD_HTTP_HOST} and no EOD_WEB_PASSWORD: anyone who can reach the dashboard served from here can read it',
     'set EOD_WEB_PASSWORD where the role web runs',
   ),
@@ -134,8 +123,6 @@ const schema = z.custom<Config>().check(
 
 /** A contradiction between settings, and what to do about it. */
 interface Contradiction {
-  /** `failed`: nothing is served with such settings. */
-  readonly state: 'warning' | 'failed';
   readonly found: string;
   readonly remedy: string;
 }
@@ -143,8 +130,8 @@ interface Contradiction {
 /** The contradictions between settings that are valid one by one. */
 export function contradictions(config: Config): Contradiction[] {
   const issues = (schema.safeParse(config).error?.issues ?? []) as z.core.$ZodIssueCustom[];
-  return issues.map(({ message: found, params }) => {
-    const { state, remedy } = params as Contradiction;
-    return { state, found, remedy };
-  });
+  return issues.map(({ message: found, params }) => ({
+    found,
+    remedy: (params as Pick<Contradiction, 'remedy'>).remedy,
+  }));
 }

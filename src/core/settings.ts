@@ -311,17 +311,13 @@ export const settingGroups = {
     ),
     EOD_WEB_PASSWORD: setting(
       z.string().min(8, 'must have at least 8 characters').optional(),
-      'Password of the dashboard, at least 8 characters. Any user name is accepted, and is logged with the actions of that user. Unset: no password is needed. `/healthz`, `/readyz` and `/metrics` never need one.',
+      'Password of the dashboard, at least 8 characters. Any user name is accepted. Unset: no password is needed. `/healthz`, `/readyz` and `/metrics` never need one.',
       'a-long-password',
     ),
     EOD_TRUSTED_PROXIES: setting(
       proxies.optional(),
       'Addresses of proxies in front of the dashboard, or ranges such as `10.0.0.0/24`. Of requests from there, `X-Forwarded-For` says who sent them. Unset: no such header is believed.',
       '127.0.0.1',
-    ),
-    EOD_WEB_ACTIONS: setting(
-      flag.default(false),
-      'Show buttons on the dashboard that resume and cancel runs, fill gaps, retry rejects and decide events. If other machines reach the dashboard (`EOD_HTTP_HOST`), `EOD_WEB_PASSWORD` must be set too, or nothing starts.',
     ),
   },
 };

@@ -5,12 +5,6 @@ import type { QueueContext } from '../jobs/context.ts';
 import { COMMANDS } from './commands.ts';
 import { Command } from './components/basics.tsx';
 
-/** What a page is made from. */
-export interface PageContext extends QueueContext {
-  /** The token for the forms of this visitor; null if there are no buttons. */
-  readonly token: string | null;
-}
-
 /** The parameters in the address of a page. */
 export interface Requested {
   readonly params: Readonly<Record<string, string>>;
@@ -49,7 +43,7 @@ export function Heading({
 }
 
 /** A page that would list rows, while there are none. */
-export function pageWithoutRows(title: string, { config }: Pick<PageContext, 'config'>): Page {
+export function pageWithoutRows(title: string, { config }: Pick<QueueContext, 'config'>): Page {
   return {
     title,
     main: (

@@ -2,13 +2,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Config } from '../core/config.ts';
-import { contradictions } from '../core/consistent-settings.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { responsesWaiting } from '../core/events.ts';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { isReadOnly } from '../load/database/inspect.ts';
-import { refuseForeignHosts, refuseNul } from './access.ts';
+import { refuseForeignHosts, refuseNul, refuseWrites } from './access.ts';
 import { createMetrics } from './metrics.ts';
 
 /** Limits for clients: a request that is not complete in this time is refused. */
@@ -19,13 +18,11 @@ const BODY_BYTES = 64 * 1024;
 /**
  * Serves health and metrics, and with the role `web` the dashboard, on EOD_HTTP_HOST:EOD_HTTP_PORT.
  *
- * @throws PipelineError `usage` if the port is in use, or if the dashboard must not be served with these settings.
+ * @throws PipelineError `usage` if the port is in use.
  */
 export async function startHttpServer(context: QueueContext, options: HttpOptions) {
   const { EOD_HTTP_HOST: host, EOD_HTTP_PORT: port } = context.config;
   const isDashboard = options.roles.includes('web');
-  const problem = contradictions(context.config).find(({ state }) => state === 'failed');
-  if (isDashboard && problem !== undefined) throw usageError(problem.found);
   const app = createApp(context.config);
   serveHealth(app, context, options);
   if (isDashboard) {
@@ -70,20 +67,17 @@ function createApp({ EOD_TRUSTED_PROXIES: trusted }: Config): FastifyInstance {
       void reply.code(error.statusCode ?? 400).send({ error: error.message });
     },
   });
-  // Only forms are parsed, and only if there are buttons.
   app.removeAllContentTypeParsers();
+  app.addHook('onRequest', refuseWrites);
   app.addHook('onRequest', refuseNul);
   return app;
 }
 
 /** Responds to all other requests where there is no dashboard. */
 function respondToOthers(app: FastifyInstance): void {
-  app.setNotFoundHandler((request, reply) => {
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return reply.code(405).header('allow', 'GET, HEAD').send({ error: 'GET only' });
-    }
-    return reply.code(404).send({ error: 'there are /healthz, /readyz and /metrics' });
-  });
+  app.setNotFoundHandler((_, reply) =>
+    reply.code(404).send({ error: 'there are /healthz, /readyz and /metrics' }),
+  );
 }
 
 interface HttpOptions {

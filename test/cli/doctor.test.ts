@@ -28,7 +28,6 @@ describe('settings', () => {
     [{ EOD_BASE_URL: 'https://data.example.com', EOD_TLS_VERIFY: 'false' }, /impersonate it/],
     [{ EOD_BASE_URL: 'http://127.0.0.1:8090', EOD_TLS_VERIFY: 'false' }, /no effect/],
     [{ EOD_HTTP_HOST: '0.0.0.0' }, /anyone who can reach the dashboard/],
-    [{ EOD_HTTP_HOST: '0.0.0.0', EOD_WEB_ACTIONS: '1' }, /EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD/],
     [{ EOD_ALERT_SECRET: 'sixteen-letters-or-more' }, /which is not set/],
     [{ EOD_ALERT_WEBHOOK: 'http://hooks.example.com/x' }, /clear text/],
     [{ EOD_HEARTBEAT_URL: 'http://hc.example.com/x' }, /clear text/],

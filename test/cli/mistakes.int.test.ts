@@ -484,7 +484,6 @@ const SETTINGS: readonly Mistake[] = [
     'a setting is wrong: EOD_LOG_FORMAT must be auto, json or text (it is "yaml")',
   ],
   ['EOD_TLS_VERIFY=yes status', 'a setting is wrong: EOD_TLS_VERIFY must be true or false (it is "yes")'],
-  ['EOD_WEB_ACTIONS=on status', 'a setting is wrong: EOD_WEB_ACTIONS must be true or false (it is "on")'],
   [
     'EOD_TIMEZONE=Asia/Bombay status',
     'a setting is wrong: EOD_TIMEZONE is not a time zone, e.g. Asia/Kolkata (it is "Asia/Bombay")',

@@ -12,7 +12,7 @@ afterEach(() => {
 
 async function dashboard() {
   const app = fastify();
-  const settings = { EOD_HTTP_HOST: '0.0.0.0', EOD_WEB_ACTIONS: false, EOD_WEB_PASSWORD: 'correct horse' };
+  const settings = { EOD_HTTP_HOST: '0.0.0.0', EOD_WEB_PASSWORD: 'correct horse' };
   await guard(app, settings, pino({ level: 'silent' }));
   app.get('/', async () => 'the page');
   return async (password: string, remoteAddress = '10.0.0.1') => {

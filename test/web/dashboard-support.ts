@@ -64,9 +64,25 @@ async function fill(): Promise<Pipeline> {
   return pipeline;
 }
 
-/** Pages of the filled database: without buttons, and with them. */
+/** The pages of the filled database. */
 export async function openDashboard() {
   const pipeline = await fill();
-  const [url, actionsUrl] = await Promise.all([serve(pipeline), serve(pipeline, { EOD_WEB_ACTIONS: true })]);
-  return { pipeline, url, actionsUrl };
+  return { pipeline, url: await serve(pipeline) };
 }
+
+/** Every kind of page, of the filled database. */
+export const PATHS = [
+  '/',
+  '/coverage',
+  '/coverage/GetBhavCopyCM/NSE',
+  '/coverage/GetBhavCopyCM/NSE?symbol=nosuch',
+  '/coverage/GetCorporateActionsCategories/BSE',
+  `/coverage/GetBhavCopyCM/NSE/${DAY}`,
+  '/runs',
+  '/runs/1',
+  '/runs/2',
+  '/issues',
+  '/issues?kind=reject',
+  '/issues?kind=finding',
+  '/no-such-page',
+];

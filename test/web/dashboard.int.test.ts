@@ -1,16 +1,16 @@
 import { request as httpRequest } from 'node:http';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { importFiles } from '../../src/jobs/import/import-files.ts';
 import { startHttpServer } from '../../src/web/server.ts';
 import { newFile } from '../jobs/import-support.ts';
 import { clockFrom } from '../reliability/support.ts';
-import { runCli, startCli } from '../support/cli.ts';
+import { startCli } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { openPipeline } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { clock, DAY, logged, openDashboard, serve } from './dashboard-support.ts';
+import { clock, DAY, logged, openDashboard, PATHS, serve } from './dashboard-support.ts';
 
-const { pipeline, url, actionsUrl } = await openDashboard();
+const { pipeline, url } = await openDashboard();
 
 /** A page without its markup. */
 const textOf = async (path: string, at = url) =>
@@ -19,7 +19,7 @@ const textOf = async (path: string, at = url) =>
     .replace(/<[^>]*>/g, ' ')
     .replace(/\s+/g, ' ');
 
-test('there are five pages in the navigation, and none at another address', async () => {
+test('there are four pages in the navigation, and none at another address', async () => {
   const html = await (await fetch(url)).text();
   const links = [...html.matchAll(/<li><a href="([^"]*)"[^>]*>(\w+)<\/a><\/li>/g)];
   expect(links.map(([, path, name]) => `${name} ${path}`)).toEqual([
@@ -27,13 +27,31 @@ test('there are five pages in the navigation, and none at another address', asyn
     'Coverage /coverage',
     'Runs /runs',
     'Issues /issues',
-    'Data /data',
   ]);
-  for (const path of ['/quality', '/freshness', '/rows', '/dictionary', '/queues'])
+  for (const path of ['/quality', '/freshness', '/rows', '/dictionary', '/data', '/queues'])
     expect((await fetch(`${url}${path}`)).status, path).toBe(404);
   // A data set is found by its table as well.
-  for (const path of ['/data/bhavcopy_cm', '/coverage/bhavcopy_cm/NSE'])
-    expect((await fetch(`${url}${path}`)).status, path).toBe(200);
+  expect((await fetch(`${url}/coverage/bhavcopy_cm/NSE`)).status).toBe(200);
+});
+
+test('nothing can be changed: no page has a form that posts, and no address takes anything but GET and HEAD', async () => {
+  const others = ['/actions/fill-gaps', '/healthz', '/readyz', '/metrics'];
+  for (const path of [...PATHS, ...others]) {
+    const html = await (await fetch(`${url}${path}`)).text();
+    expect(html, path).not.toMatch(/\b(form)?method\s*=\s*["']?post/i);
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      for (const body of [undefined, new URLSearchParams({ decision: 'ignore' }), '{}']) {
+        const response = await fetch(`${url}${path}`, { method, body: body ?? null });
+        await response.text();
+        expect([path, method, response.status]).toEqual([path, method, 405]);
+        expect(response.headers.get('allow')).toBe('GET, HEAD');
+      }
+    }
+    const head = await fetch(`${url}${path}`, { method: 'HEAD' });
+    expect([path, head.status]).not.toEqual([path, 405]);
+    // Who only reads needs no cookie.
+    expect(head.headers.get('set-cookie')).toBeNull();
+  }
 });
 
 test('Status says what is missing and why: data sets by title, in groups', async () => {
@@ -76,9 +94,9 @@ test('the coverage of a data set names "eod gaps fill" only if the source can st
   expect(keyless).not.toContain('eod gaps fill');
 });
 
-test('Data has the rows of each session, and the prices of a share, by the name of the data set', async () => {
-  const text = await textOf('/data/GetBhavCopyCM');
-  expect(text).toMatch(/Prices, bhavcopy_cm .* Records of each session, NSE 4 sessions, /);
+test('the coverage of a data set has the rows of each session and, of prices, those of a share', async () => {
+  const text = await textOf('/coverage/GetBhavCopyCM/NSE');
+  expect(text).toMatch(/Prices, bhavcopy_cm .* Records of each session 4 sessions, /);
   expect(text).toMatch(/, NSE: closing prices 2025-09-08 to 2025-09-11: /);
   const { rows } = await pipeline.db.pool.query<{ symbol: string; close: string }>(
     `select symbol, min(to_char(close_price, 'FM99999990.00')) as close from market.bhavcopy_cm
@@ -88,15 +106,12 @@ test('Data has the rows of each session, and the prices of a share, by the name 
   );
   const [{ symbol = '', close = '' } = {}] = rows;
   const chosen = await textOf(
-    `/data/GetBhavCopyCM?year=2025&symbol=${encodeURIComponent(symbol.toLowerCase())}`,
+    `/coverage/GetBhavCopyCM/BSE?year=2025&symbol=${encodeURIComponent(symbol.toLowerCase())}`,
   );
   expect(chosen).toContain(`${symbol}, BSE: closing prices`);
   expect(chosen).toContain(` to ${close} rupees`);
-  expect(await textOf('/data/GetBhavCopyCM?symbol=NOSUCH')).toContain(
-    'NOSUCH, BSE: closing prices no session of 2025',
-  );
-  expect(await textOf('/data/GetBhavCopyCM?symbol=NOSUCH')).toContain(
-    'No prices of NOSUCH are stored in 2025.',
+  expect(await textOf('/coverage/GetBhavCopyCM/BSE?symbol=NOSUCH')).toMatch(
+    /NOSUCH, BSE: closing prices no session of 2025 .*No prices of NOSUCH are stored in 2025\./,
   );
   // A scrip code is no symbol.
   const [known] = (
@@ -104,14 +119,16 @@ test('Data has the rows of each session, and the prices of a share, by the name 
       "select scrip_code::text as code, symbol from market.instruments where exchange = 'BSE' and symbol ~ '[A-Z]' and scrip_code is not null limit 1",
     )
   ).rows;
-  expect(await textOf(`/data/GetBhavCopyCM?symbol=${known?.code}`)).toContain(
+  expect(await textOf(`/coverage/GetBhavCopyCM/BSE?symbol=${known?.code}`)).toContain(
     `${known?.code} is digits only, which is a scrip code of BSE and not a symbol; its symbol is ${known?.symbol}.`,
   );
-  expect(await textOf('/data/GetBhavCopyCM?symbol=999999')).toContain(
+  expect(await textOf('/coverage/GetBhavCopyCM/BSE?symbol=999999')).toContain(
     'not a symbol; market.instruments has the symbols of scrip codes.',
   );
-  expect(await textOf('/data/GetFinancialRatios')).toContain('Quarterly ratios, GetFinancialRatios');
-  expect((await fetch(`${url}/data/nowhere`)).status).toBe(404);
+  // A data set without data for each session has no such charts.
+  const quarterly = await textOf('/coverage/GetFinancialRatios/NSE');
+  expect(quarterly).toContain('Quarterly ratios, GetFinancialRatios');
+  expect(quarterly).not.toContain('Records of each session');
 });
 
 test('Issues lists what needs a person, each with the command that settles it; of one kind every detail', async () => {
@@ -147,59 +164,16 @@ test('commands of a dashboard of the demo have --demo', async () => {
   expect(commands.filter((one) => one?.startsWith('eod --demo ') !== true)).toEqual([]);
 });
 
-test('Coverage and Data open at the latest year with data', async () => {
+test('Coverage opens at the latest year with data', async () => {
   const later = await serve({ ...pipeline, clock: clockFrom('2027-03-01T12:00:00+05:30') });
-  for (const path of ['/coverage', '/coverage/GetBhavCopyCM/NSE', '/data/GetBhavCopyCM']) {
+  for (const path of ['/coverage', '/coverage/GetBhavCopyCM/NSE']) {
     const html = await (await fetch(`${later}${path}`)).text();
     expect(html, path).toMatch(/\?year=2027"[\s\S]*<a href="[^"]*\?year=2025" aria-current="true">2025/);
   }
 });
 
-describe('buttons', () => {
-  test('are not there unless they are switched on', async () => {
-    for (const path of ['/', '/issues', '/runs/1']) {
-      expect(await (await fetch(`${url}${path}`)).text()).not.toContain('<form');
-    }
-    const posted = await fetch(`${url}/actions/fill-gaps`, { method: 'POST' });
-    expect(posted.status).toBe(405);
-  });
-
-  test('refuse forms of others: without a token, with one of another visitor, from another page', async () => {
-    const page = await fetch(`${actionsUrl}/runs/2`);
-    const cookie = page.headers.get('set-cookie') ?? '';
-    expect(cookie).toMatch(/^eod_session=[\w-]{24}; Path=\/; HttpOnly; SameSite=Strict$/);
-    const quality = await (await fetch(`${actionsUrl}/issues`, { headers: { cookie } })).text();
-    const token = /name="token" value="([\w-]+)"/.exec(quality)?.[1] ?? '';
-    const post = async (fields: Record<string, string>, headers: Record<string, string>) => {
-      const response = await fetch(`${actionsUrl}/actions/events`, {
-        method: 'POST',
-        redirect: 'manual',
-        headers: { origin: actionsUrl, cookie, ...headers },
-        body: new URLSearchParams({ event: 'NSE:NONE:2024-02-05:split', decision: 'ignore', ...fields }),
-      });
-      return { status: response.status, text: await response.text() };
-    };
-    expect(await post({}, {})).toMatchObject({ status: 403, text: expect.stringContaining('out of date') });
-    expect(await post({ token: `${token}x` }, {})).toMatchObject({ status: 403 });
-    const other = 'eod_session=AAAAAAAAAAAAAAAAAAAAAAAA';
-    expect(await post({ token }, { cookie: other })).toMatchObject({ status: 403 });
-    expect(await post({ token }, { origin: 'http://evil.example' })).toMatchObject({
-      status: 403,
-      text: expect.stringContaining('did not come from this dashboard'),
-    });
-    expect(await post({ token }, { origin: 'null' })).toMatchObject({ status: 403 });
-    // What passes is done, or says why it cannot be.
-    expect(await post({ token }, {})).toMatchObject({
-      status: 409,
-      text: expect.stringContaining('There is no event NSE:NONE'),
-    });
-    expect(await post({ token, decision: 'factor', factor: '1:0' }, {})).toMatchObject({ status: 409 });
-    expect(await post({ token, event: 'NSE:\0' }, {})).toMatchObject({ status: 409 });
-  });
-});
-
 test('a password is requested where it is set, and guessing is of no use', async () => {
-  const closed = await serve(pipeline, { EOD_WEB_PASSWORD: 'correct horse', EOD_WEB_ACTIONS: true });
+  const closed = await serve(pipeline, { EOD_WEB_PASSWORD: 'correct horse' });
   const status = async (path: string, password?: string) => {
     const authorization = `Basic ${Buffer.from(`ravi:${password}`).toString('base64')}`;
     const response = await fetch(
@@ -237,14 +211,7 @@ test('behind a proxy, anyone who guesses keeps out only themselves', async () =>
   expect(await status(unknown, '10.0.0.99', 'correct horse')).toBe(429);
 });
 
-test('nothing is served where anybody on the network could press a button', async () => {
-  await expect(serve(pipeline, { EOD_WEB_ACTIONS: true, EOD_HTTP_HOST: '0.0.0.0' })).rejects.toMatchObject({
-    kind: 'usage',
-    message: expect.stringContaining('EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD while EOD_HTTP_HOST is 0.0.0.0'),
-  });
-});
-
-test('eod web serves it beside a running one, and refuses settings that are not safe', async () => {
+test('eod web serves it beside a running one', async () => {
   const { DATABASE_URL = '' } = pipeline.environment;
   const env = { DATABASE_URL, EOD_HTTP_PORT: '1', EOD_QUEUE_PREFIX: pipeline.config.EOD_QUEUE_PREFIX };
   const cwd = temporaryFolder();
@@ -254,15 +221,6 @@ test('eod web serves it beside a running one, and refuses settings that are not 
   expect((await fetch(`${address}healthz`)).status).toBe(200);
   web.signal('SIGTERM');
   expect((await web.ended).code).toBe(0);
-
-  const refused = await runCli(['web'], {
-    cwd,
-    env: { ...env, EOD_HTTP_HOST: '0.0.0.0', EOD_WEB_ACTIONS: '1' },
-  });
-  expect(refused).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD'),
-  });
 });
 
 test('another name for this machine is refused, and every response carries the policy', async () => {

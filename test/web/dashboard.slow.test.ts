@@ -2,33 +2,15 @@ import type { BrowserContext, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
-import { reportRun } from '../../src/load/state/runs/reports.ts';
-import { pauseRun } from '../../src/load/state/runs/runs.ts';
 import { accessibilityProblems, launchBrowser } from '../support/browser.ts';
 import { testDatabase } from '../support/database.ts';
-import { backfill, ended, openPipeline, start } from '../support/pipeline.ts';
-import { clock, DAY, logged, openDashboard, serve } from './dashboard-support.ts';
+import { backfill, openPipeline, start } from '../support/pipeline.ts';
+import { clock, DAY, openDashboard, PATHS, serve } from './dashboard-support.ts';
 
 const EVENT = 'NSE:ABC:2024-02-05:demerger';
 
-const PATHS = [
-  '/',
-  '/coverage',
-  '/coverage/GetBhavCopyCM/NSE',
-  `/coverage/GetBhavCopyCM/NSE/${DAY}`,
-  '/runs',
-  '/runs/1',
-  '/runs/2',
-  '/issues',
-  '/data',
-  '/data/GetBhavCopyCM?symbol=nosuch',
-  '/data/GetCorporateActionsCategories',
-  '/data/prices',
-  '/no-such-page',
-];
-
 const browser = await launchBrowser();
-const { pipeline, url, actionsUrl } = await openDashboard();
+const { pipeline, url } = await openDashboard();
 
 /** A page that keeps what must not happen: requests to others, violations of the policy, dialogs, errors. */
 async function watch(context: BrowserContext): Promise<{ page: Page; wrong: string[] }> {
@@ -64,7 +46,7 @@ describe('every page', () => {
       const { page, wrong } = await watch(context);
       for (const path of PATHS) {
         await page.setViewportSize({ width, height: 900 });
-        const response = await page.goto(`${actionsUrl}${path}`);
+        const response = await page.goto(`${url}${path}`);
         expect([path, response?.status()]).toEqual([path, path === '/no-such-page' ? 404 : 200]);
         expect(await page.locator('h1').count()).toBe(1);
         expect([path, await isWide(page)]).toEqual([path, false]);
@@ -157,48 +139,17 @@ test('a page shows itself anew, unless somebody is at work on it', async () => {
   await cancelRun(pipeline, runId);
 });
 
-describe('buttons', () => {
-  const press = async (path: string, name: string | RegExp) => {
-    const context = await browser.newContext();
-    const page = await context.newPage();
-    await page.goto(`${actionsUrl}${path}`);
-    await page.getByRole('button', { name }).first().click();
-    const [said = '', notice = said] = await page.locator('main, .notice').allInnerTexts();
-    await context.close();
-    return notice;
-  };
-
-  test('resume and cancel a run, fill gaps, retry rejects, decide an event; who did is logged', async () => {
-    const { drizzle, pool } = pipeline.db;
-    expect(await press('/runs/1', 'Resume')).toBe('Run 1 is resumed.');
-    expect((await reportRun(pipeline, 1)).state).toBe('running');
-    await pauseRun(drizzle, 1);
-    expect(await press('/runs/1', 'Cancel')).toBe('Run 1 is cancelled; what it has loaded stays.');
-    expect((await reportRun(pipeline, 1)).state).toBe('cancelled');
-
-    expect(await press('/', 'Fill gaps')).toMatch(/^Run \d+ requests what is missing\.$/);
-    const { rows } = await pool.query("select id, requested_by from etl.runs where kind = 'gap_fill'");
-    expect(rows).toEqual([{ id: expect.any(String), requested_by: 'anybody@127.0.0.1 (dashboard)' }]);
-    await press(`/runs/${rows[0].id}`, 'Cancel');
-
-    // Those that the page shows have no response that is kept.
-    expect(await press('/issues', 'Retry rejects')).toMatch('There is no reject that can be read again');
-    await pool.query(
-      `update etl.rejected_records r set first_seen_at = a.position, last_seen_at = a.position
-         from etl.responses a where a.window_id = r.window_id and a.hash is not null`,
-    );
-    const retry = await press('/issues', 'Retry rejects');
-    expect(retry).toMatch(/^Run \d+ is reading the rejected records again\.$/);
-    expect(await ended(pipeline, Number(retry.split(' ')[1]))).toMatchObject({
-      kind: 'replay',
-      state: 'completed',
-    });
-    expect(await press('/issues', 'Ignore')).toBe('The decision is stored, and adjusted prices use it.');
-    const decided = await pool.query('select event_id, decided_by from etl.event_decisions');
-    expect(decided.rows).toEqual([{ event_id: EVENT, decided_by: 'anybody@127.0.0.1 (dashboard)' }]);
-    expect(logged.filter((line) => line.includes('"notice"')).length).toBe(7);
-    expect(logged.join('\n')).toContain('"address":"127.0.0.1","action":"/actions/runs/1/resume"');
-  });
+test('a command in a table can be copied', async () => {
+  const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
+  const { page, wrong } = await watch(context);
+  await page.goto(`${url}/issues`);
+  const command = `eod events set ${EVENT} --factor A:B`;
+  await page.getByRole('button', { name: `Copy ${command}` }).click();
+  await page.getByRole('button', { name: `Copied ${command}` }).waitFor();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(command);
+  expect(await accessibilityProblems(page)).toEqual([]);
+  expect(wrong).toEqual([]);
+  await context.close();
 });
 
 test('somebody who has just begun sees what to do, and an unreachable database is reported without its name', async () => {
@@ -213,7 +164,6 @@ test('somebody who has just begun sees what to do, and an unreachable database i
   expect(await (await fetch(served)).text()).toMatch(/Nothing is loaded yet[\s\S]*eod backfill --all --from/);
   const empty = {
     '/issues': 'eod reconcile',
-    '/data': 'eod operations',
     '/coverage': 'eod backfill',
   };
   for (const [path, command] of Object.entries(empty)) {

@@ -20,7 +20,10 @@ import { failed, type Outcome, ok, warning } from './check.ts';
 
 /** Returns a check for each contradiction between settings, or one that says there is none. */
 export function settingsChecks(config: Config): readonly Outcome[] {
-  const problems = [...contradictions(config), ...unknownNames(config)];
+  const problems = [
+    ...contradictions(config).map(({ found, remedy }) => warning(found, remedy)),
+    ...unknownNames(config),
+  ];
   return problems.length === 0 ? [ok('no two of them contradict each other')] : problems;
 }
 

@@ -27,7 +27,6 @@ type DecidedEvent = StoredEvent & { readonly others: readonly StoredEvent[] };
  * on both exchanges together: it is one event of one share.
  *
  * @param decision the share ratio to apply; null: the event is ignored; `reset`: the decision is removed.
- * @param by who decides.
  * @returns the event as it is afterwards; null if there is no event with this id.
  * @throws PipelineError `usage` if there is no decision to remove.
  */
@@ -35,7 +34,6 @@ export async function decideEvent(
   context: Context,
   eventId: string,
   decision: ShareRatio | null | 'reset',
-  by = requesterName(),
 ): Promise<DecidedEvent | null> {
   const { db } = context;
   const ids = await idsOfEvent(db.pool, eventId);
@@ -44,7 +42,7 @@ export async function decideEvent(
     if (!(await removeDecisions(db.drizzle, ids))) throw usageError(`nothing was decided about ${eventId}`);
   } else {
     const ratio = decision === null ? null : ratioOf(decision.new, decision.old);
-    await writeDecision(db.drizzle, ids, { ratio, decidedBy: by });
+    await writeDecision(db.drizzle, ids, { ratio, decidedBy: requesterName() });
   }
   await updateCorporateEvents(context);
   const { events } = await listEvents(db.pool, { ids }, ids.length);

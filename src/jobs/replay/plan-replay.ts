@@ -205,7 +205,6 @@ interface ReplayOptions {
   readonly rejectsOnly?: boolean;
   /** Replace the history as well. */
   readonly rebuild?: boolean;
-  readonly requestedBy?: string;
 }
 
 /**
@@ -217,7 +216,7 @@ interface ReplayOptions {
 export async function planReplay(
   context: Context,
   filter: ResponseFilter,
-  { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
+  { rejectsOnly = false, rebuild = false }: ReplayOptions = {},
 ): Promise<number | null> {
   const replayed = await tablesToReplay(context, filter);
   const parts = await planParts(context, replayed, filter, { rejectsOnly, rebuild });
@@ -227,7 +226,14 @@ export async function planReplay(
     const day = today(context.clock, context.config.EOD_TIMEZONE);
     const request: ReplayRequest = { kind: 'replay', ...filter, rejectsOnly, rebuild };
     // Its range is replaced below, when its windows are known.
-    const run = { id: runId, kind: 'replay' as const, requestedBy, request, from: day, to: day };
+    const run = {
+      id: runId,
+      kind: 'replay' as const,
+      requestedBy: requesterName(),
+      request,
+      from: day,
+      to: day,
+    };
     // An earlier try has written it, but the connection was lost before it was confirmed.
     if ((await insertRun(tx, run)) === null) return runId;
     await insertWindows(tx, runId, parts);

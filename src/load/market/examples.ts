@@ -1,6 +1,5 @@
 import type { Pool } from 'pg';
 import type { DayRange } from '../../core/days.ts';
-import type { TableDefinition } from '../../operations/table.ts';
 
 type Cell = string | number | null;
 type Row = Readonly<Record<string, Cell>>;
@@ -46,22 +45,6 @@ export const SHORT_EXAMPLES = {
   few: 'select * from market.instruments limit 5',
   many: 'select * from market.prices_adjusted',
 };
-
-/** A first query of a table: the key and some values of its newest rows. */
-export function newestRowsQuery({ name, key, fields, dateColumn }: TableDefinition): string {
-  const shown = fields.slice(0, key.length + VALUES).map(({ column }) => column);
-  const newest =
-    dateColumn === null ? '' : `\n where ${dateColumn} = (select max(${dateColumn}) from market.${name})`;
-  return `select ${shown.join(', ')}\n  from market.${name}${newest}\n limit 20;`;
-}
-
-/** How many columns are shown after the key. */
-const VALUES = 6;
-
-/** A query for some rows of a view. */
-export function viewQuery(name: string): string {
-  return `select *\n  from market.${name}\n limit 20;`;
-}
 
 /** An example with its result. */
 export interface ExampleResult extends Example {

@@ -1,4 +1,4 @@
-// Refreshes a page, and adds buttons that copy SQL. Every page works without it.
+// Refreshes a page, and adds buttons that copy the commands in tables. Every page works without it.
 const seconds = Number(document.documentElement.dataset.refresh);
 
 /** Whether somebody is using the page, so that it must not change. */
@@ -19,9 +19,6 @@ async function refresh() {
   const next = new DOMParser().parseFromString(await response.text(), 'text/html');
   const main = next.querySelector('main');
   if (main === null) return;
-  // The notice of an action stays until the next page.
-  const notice = document.querySelector('main > .notice');
-  if (notice !== null) main.prepend(notice);
   document.querySelector('main').replaceWith(document.adoptNode(main));
   document.title = next.title;
   addCopyButtons();
@@ -29,16 +26,18 @@ async function refresh() {
 
 function addCopyButtons() {
   if (navigator.clipboard === undefined) return;
-  for (const block of document.querySelectorAll('pre[data-copy]')) {
+  for (const command of document.querySelectorAll('td .command')) {
     const button = document.createElement('button');
     button.type = 'button';
-    button.className = 'copy';
+    button.className = 'button copy';
     button.textContent = 'Copy';
+    button.ariaLabel = `Copy ${command.textContent}`;
     button.addEventListener('click', async () => {
-      await navigator.clipboard.writeText(block.textContent);
+      await navigator.clipboard.writeText(command.textContent);
       button.textContent = 'Copied';
+      button.ariaLabel = `Copied ${command.textContent}`;
     });
-    block.parentElement.before(button);
+    command.after(button);
   }
 }
 

@@ -3,6 +3,7 @@ import { type Day, daysBetween, weekday } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { count, plural } from '../../core/wording.ts';
+import type { QueueContext } from '../../jobs/context.ts';
 import {
   type CoverageDay,
   type DataSetDays,
@@ -13,21 +14,15 @@ import {
 } from '../../jobs/runs/read-coverage.ts';
 import { readFreshness } from '../../load/state/coverage/freshness.ts';
 import { GAP_REASONS, gapText } from '../../load/state/coverage/gap-reasons.ts';
+import { BHAV_COPY } from '../../operations/operation.ts';
 import { isRequested, pairTitle } from '../../operations/registry.ts';
 import { COMMANDS } from '../commands.ts';
-import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Section, Years } from '../components/basics.tsx';
 import { type Mark, MarkIcon } from '../components/marks.tsx';
 import { byTitle, DataSet, monthName } from '../components/names.tsx';
-import {
-  coveragePath,
-  Heading,
-  type Page,
-  type PageContext,
-  pageWithoutRows,
-  type Requested,
-} from '../page.tsx';
+import { coveragePath, Heading, type Page, pageWithoutRows, type Requested } from '../page.tsx';
 import { pairOf, rangeOfYear, yearOf } from './path-values.ts';
+import { readPrices, readTrends } from './trends.tsx';
 
 const MARKS: Readonly<Record<DayKind, Mark>> = {
   complete: 'complete',
@@ -66,7 +61,7 @@ const SMALL: Readonly<Record<Exclude<DayKind, 'nothing'>, string>> = {
 const WEEKDAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
 
 /** A year of every data set at a glance. */
-export async function coveragePage(context: PageContext, requested: Requested): Promise<Page> {
+export async function coveragePage(context: QueueContext, requested: Requested): Promise<Page> {
   const pairs = byTitle(await listDataSets(context));
   const known = await knownYears(context, pairs);
   const year = yearOf(requested, known);
@@ -113,12 +108,16 @@ export async function coveragePage(context: PageContext, requested: Requested): 
   };
 }
 
-/** The calendar of one data set, a year at a time. */
-export async function dataSetPage(context: PageContext, requested: Requested): Promise<Page> {
+/** The calendar of one data set, a year at a time, with charts of its records and, where it has them, its prices. */
+export async function dataSetPage(context: QueueContext, requested: Requested): Promise<Page> {
   const pair = pairOf(requested);
   const known = await knownYears(context, [pair]);
   const year = yearOf(requested, known);
-  const [set] = await readDays(context, [pair], rangeOfYear(year));
+  const [[set], prices, trends] = await Promise.all([
+    readDays(context, [pair], rangeOfYear(year)),
+    pair.operation === BHAV_COPY ? readPrices(context, requested, pair.exchange, year) : null,
+    readTrends(context, pair, rangeOfYear(year)),
+  ]);
   const now = today(context.clock, context.config.EOD_TIMEZONE);
   const days = set?.days ?? [];
   // Future months are left out.
@@ -128,8 +127,8 @@ export async function dataSetPage(context: PageContext, requested: Requested): P
     main: (
       <>
         <Heading title={pairTitle(pair)}>
-          {year}: {totalsText(days)}.{' '}
-          <a href={`/data/${pair.operation}?year=${year}`}>Its columns, and how many rows came when</a>
+          {year}: {totalsText(days)}. <Command>{`${COMMANDS.operations} ${pair.operation}`}</Command>{' '}
+          describes its columns.
         </Heading>
         <Years path={coveragePath(pair)} years={known.years} chosen={year} />
         <Legend />
@@ -141,13 +140,15 @@ export async function dataSetPage(context: PageContext, requested: Requested): P
           </div>
         </section>
         {set === undefined ? null : missingOf(set, context)}
+        {prices}
+        {trends}
       </>
     ),
   };
 }
 
 /** The missing sessions by reason, and what to do about them. */
-function missingOf(set: DataSetDays, { token, config }: PageContext) {
+function missingOf(set: DataSetDays, { config }: QueueContext) {
   const hasKey = config.EOD_ACCESS_KEY !== undefined && isRequested(set.operation);
   const missing = set.days.flatMap(({ day, kind, reason, detail }) =>
     kind === 'missing' && reason !== null ? [{ day, reason, detail }] : [],
@@ -165,19 +166,9 @@ function missingOf(set: DataSetDays, { token, config }: PageContext) {
         ))}
       </ul>
       {hasKey && missing.some(({ reason }) => reason !== 'beyond_history') ? (
-        <div class="actions">
-          <ActionButton
-            token={token}
-            action="/actions/fill-gaps"
-            label="Fill gaps of this data set"
-            fields={{ operation: set.operation, exchange: set.exchange }}
-          />
-          {token === null ? (
-            <span>
-              <Command>{`${COMMANDS.fillGaps} ${set.operation}`}</Command> requests what the source still has.
-            </span>
-          ) : null}
-        </div>
+        <p>
+          <Command>{`${COMMANDS.fillGaps} ${set.operation}`}</Command> requests what the source still has.
+        </p>
       ) : (
         <p>
           {hasKey

@@ -1,4 +1,5 @@
 import { count, plural } from '../../core/wording.ts';
+import type { QueueContext } from '../../jobs/context.ts';
 import { type DataSetDays, readDays } from '../../jobs/runs/read-coverage.ts';
 import {
   readDayCoverage,
@@ -16,7 +17,7 @@ import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx
 import { DAYS, RUN, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, markOfState } from '../components/marks.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
-import { coveragePath, Heading, type Page, type PageContext, type Requested } from '../page.tsx';
+import { coveragePath, Heading, type Page, type Requested } from '../page.tsx';
 import { dayText } from './coverage-page.tsx';
 import { dayOf, pairOf } from './path-values.ts';
 
@@ -24,7 +25,7 @@ import { dayOf, pairOf } from './path-values.ts';
 const LISTED = 50;
 
 /** Everything that is known about a day of a data set. */
-export async function dayPage(context: PageContext, requested: Requested): Promise<Page> {
+export async function dayPage(context: QueueContext, requested: Requested): Promise<Page> {
   const day = dayOf(requested);
   const pair = { ...pairOf(requested), day };
   const { db, config } = context;

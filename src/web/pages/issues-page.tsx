@@ -1,22 +1,22 @@
 import { count, plural, priceEffectText, sentenceCase } from '../../core/wording.ts';
+import type { QueueContext } from '../../jobs/context.ts';
 import { type CheckedDays, listFindings, readCheckedDays } from '../../load/state/findings.ts';
 import { ISSUE_KINDS, ISSUE_NOUNS, issueCountsText } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, listIssues } from '../../load/state/issues.ts';
 import { openRejects } from '../../load/state/rejects.ts';
 import { COMMANDS, factorNotes, issueCommand, reconcileCommand } from '../commands.ts';
-import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Moment, Section } from '../components/basics.tsx';
 import { DAYS, Table } from '../components/data-table.tsx';
 import { Badge } from '../components/marks.tsx';
 import { DataSet, DataSetLink } from '../components/names.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
-import { Heading, type Page, type PageContext, type Requested } from '../page.tsx';
+import { Heading, type Page, type Requested } from '../page.tsx';
 
 const LISTED = 100;
 
 /** What needs a person, in one list; of one kind of it, every detail. */
-export async function issuesPage(context: PageContext, { query }: Requested): Promise<Page> {
-  const { db, config, token } = context;
+export async function issuesPage(context: QueueContext, { query }: Requested): Promise<Page> {
+  const { db, config } = context;
   const zone = config.EOD_TIMEZONE;
   const kind = ISSUE_KINDS.find((one) => one === query.get('kind'));
   const [counts, issues, rejects, { findings }, checked] = await Promise.all([
@@ -79,24 +79,19 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
                 <FindingsTable findings={findings} />
               ) : (
                 <>
-                  {issuesTable(issues, token)}
-                  {token !== null
-                    ? null
-                    : factorNotes(issues).map((note) => (
-                        <p key={note} class="muted">
-                          {sentenceCase(note)}.
-                        </p>
-                      ))}
+                  {issuesTable(issues)}
+                  {factorNotes(issues).map((note) => (
+                    <p key={note} class="muted">
+                      {sentenceCase(note)}.
+                    </p>
+                  ))}
                 </>
               )}
               {issues.some((one) => one.kind === 'reject') ? (
-                <div class="actions">
-                  <ActionButton token={token} action="/actions/retry-rejects" label="Retry rejects" />
-                  <span>
-                    <Command>{COMMANDS.retryRejects}</Command> reads rejected records again with the current
-                    code.
-                  </span>
-                </div>
+                <p>
+                  <Command>{COMMANDS.retryRejects}</Command> reads rejected records again with the current
+                  code.
+                </p>
               ) : null}
             </Section>
           </>
@@ -114,7 +109,7 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
 /** How urgent an issue is, by its priority. */
 const PRIORITIES = { 1: 'missing', 2: 'suspicious' } as const;
 
-function issuesTable(issues: readonly Issue[], token: string | null) {
+function issuesTable(issues: readonly Issue[]) {
   return (
     <Table
       caption="What needs a person"
@@ -133,15 +128,7 @@ function issuesTable(issues: readonly Issue[], token: string | null) {
         DAYS,
         { head: 'Why', wide: true, cell: (one) => (one.items > 1 ? `for example: ${one.text}` : one.text) },
         { head: 'Effect', cell: effectText },
-        {
-          head: 'To settle it',
-          cell: (one) =>
-            one.kind === 'corporate_action' && one.id !== null && token !== null ? (
-              decideForm(one.id, token)
-            ) : (
-              <Command>{issueCommand(one)}</Command>
-            ),
-        },
+        { head: 'To settle it', cell: (one) => <Command>{issueCommand(one)}</Command> },
       ]}
     />
   );
@@ -172,32 +159,6 @@ function effectText({ kind, subject, effect }: Issue): string | null {
   if (effect === null) return null;
   if (kind === 'corporate_action') return priceEffectText(subject?.split(' ').at(-1) ?? '', effect);
   return kind === 'withdrawal' ? plural(effect, 'row') : null;
-}
-
-function decideForm(id: string, token: string) {
-  return (
-    <form method="post" action="/actions/events" class="action decide">
-      <input type="hidden" name="token" value={token} />
-      <input type="hidden" name="event" value={id} />
-      <label>
-        Prices ×{' '}
-        <input
-          name="factor"
-          size={5}
-          placeholder="1:2"
-          pattern="\s*\d+\s*:\s*\d+\s*"
-          title="two whole numbers, such as 1:2, which halves prices before the event"
-          aria-label={`Factor of ${id}: two whole numbers such as 1:2, which halves prices`}
-        />
-      </label>
-      <button type="submit" name="decision" value="factor" class="button button-plain">
-        Apply
-      </button>
-      <button type="submit" name="decision" value="ignore" class="button button-plain">
-        Ignore
-      </button>
-    </form>
-  );
 }
 
 /** What is known of contradictions between data sets: only of days on which they were looked for. */

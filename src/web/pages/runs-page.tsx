@@ -9,6 +9,7 @@ import {
   runDaysText,
   runStateText,
 } from '../../core/wording.ts';
+import type { QueueContext } from '../../jobs/context.ts';
 import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
 import {
   listRunSummaries,
@@ -20,12 +21,11 @@ import {
   suspiciousWindowsOfRuns,
 } from '../../load/state/runs/reports.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
-import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
 import { type Column, DAYS, RUN, Table } from '../components/data-table.tsx';
 import { Badge, markOfState } from '../components/marks.tsx';
 import { DataSet, DataSetLink } from '../components/names.tsx';
-import { Heading, type Page, type PageContext, type Requested } from '../page.tsx';
+import { Heading, type Page, type Requested } from '../page.tsx';
 import { runIdOf } from './path-values.ts';
 
 const A_PAGE = 25;
@@ -35,7 +35,7 @@ const REFRESH_S = 15;
 const kindText = (kind: string) => kind.replace('_', ' ');
 
 /** The runs, the newest first. */
-export async function runsPage(context: PageContext, { query }: Requested): Promise<Page> {
+export async function runsPage(context: QueueContext, { query }: Requested): Promise<Page> {
   const requested = Number(query.get('before'));
   const before = Number.isSafeInteger(requested) && requested > 0 ? requested : null;
   const runs = await listRunSummaries(context.db.drizzle, { before, limit: A_PAGE });
@@ -90,7 +90,7 @@ const columns = (zone: string): readonly Column<RunSummary>[] => [
 const failed = (value: number) => (value === 0 ? null : <strong class="bad">{count(value)}</strong>);
 
 /** A run with its counts, what failed, and what can be done. */
-export async function runPage(context: PageContext, requested: Requested): Promise<Page> {
+export async function runPage(context: QueueContext, requested: Requested): Promise<Page> {
   const runId = runIdOf(requested);
   const { drizzle } = context.db;
   const run = await readRunSummary(drizzle, runId);
@@ -148,7 +148,7 @@ export async function runPage(context: PageContext, requested: Requested): Promi
               ['Requested by', run.requestedBy],
             ]}
           />
-          {actionsOf(run, context.token, mayHelp)}
+          {commandsOf(run, mayHelp)}
         </section>
         <Section id="operations" title="By data set">
           <Table
@@ -219,7 +219,7 @@ export async function runPage(context: PageContext, requested: Requested): Promi
 }
 
 /** @param mayHelp whether requesting again what failed can help. */
-function actionsOf({ runId, state, kind }: RunSummary, token: string | null, mayHelp: boolean) {
+function commandsOf({ runId, state, kind }: RunSummary, mayHelp: boolean) {
   // Imports and replays are continued by the command that started them.
   const isOfWorkers = kind !== 'import' && kind !== 'replay' && kind !== 'events';
   const mayResume = isOfWorkers && (state === 'paused' || (state === 'failed' && mayHelp));
@@ -227,14 +227,8 @@ function actionsOf({ runId, state, kind }: RunSummary, token: string | null, may
   if (!mayResume && !mayCancel) return null;
   return (
     <div class="actions">
-      {token === null && mayResume ? <Command>{runCommand('resume', runId)}</Command> : null}
-      {token === null && mayCancel ? <Command>{runCommand('cancel', runId)}</Command> : null}
-      {mayResume ? (
-        <ActionButton token={token} action={`/actions/runs/${runId}/resume`} label="Resume" />
-      ) : null}
-      {mayCancel ? (
-        <ActionButton token={token} action={`/actions/runs/${runId}/cancel`} label="Cancel" kind="danger" />
-      ) : null}
+      {mayResume ? <Command>{runCommand('resume', runId)}</Command> : null}
+      {mayCancel ? <Command>{runCommand('cancel', runId)}</Command> : null}
     </div>
   );
 }

@@ -4,6 +4,7 @@ import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { within } from '../../core/waits.ts';
 import { clockTime, count, duration, isUnusual, plural, retryText } from '../../core/wording.ts';
+import type { QueueContext } from '../../jobs/context.ts';
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/queue/queue.ts';
 import type { NextTick } from '../../jobs/runs/night-schedules.ts';
 import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
@@ -11,20 +12,19 @@ import { readTonight, type Tonight } from '../../jobs/runs/read-tonight.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { isRequested } from '../../operations/registry.ts';
-import { COMMANDS } from '../commands.ts';
-import { ActionButton } from '../components/action-forms.tsx';
+import { COMMANDS, runCommand } from '../commands.ts';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { type Column, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
 import { byTitle, DataSet, DataSetLink, groupTitle } from '../components/names.tsx';
-import { Heading, type Page, type PageContext } from '../page.tsx';
+import { Heading, type Page } from '../page.tsx';
 
 type OpenRun = Tonight['openRuns'][number];
 
 const REFRESH_S = 15;
 
 /** Whether the latest session is complete, what is in progress or waits, and what comes next. */
-export async function statusPage(context: PageContext): Promise<Page> {
+export async function statusPage(context: QueueContext): Promise<Page> {
   const [tonight, paused] = await Promise.all([readTonight(context), pausedQueues(context)]);
   const zone = context.config.EOD_TIMEZONE;
   const summary = summarizeNight(tonight);
@@ -35,7 +35,7 @@ export async function statusPage(context: PageContext): Promise<Page> {
     main: (
       <>
         <Heading title="Status" />
-        {nightBox(summary, tonight, context)}
+        {nightBox(summary, tonight)}
         {tonight.isUnused && tonight.openRuns.length === 0 ? null : (
           <div class="columns">
             <div class="side-column">
@@ -147,11 +147,7 @@ function summarizeNight({ isUnused, operations, lists, openRuns }: Tonight): Nig
 const missingBefore = ({ missingSessions, isLate }: Tonight['operations'][number]) =>
   missingSessions - (isLate ? 1 : 0);
 
-function nightBox(
-  { mark, title, text, isFilledByFiles }: NightSummary,
-  { workers }: Tonight,
-  { token }: PageContext,
-) {
+function nightBox({ mark, title, text, isFilledByFiles }: NightSummary, { workers }: Tonight) {
   const isNothing = mark === 'none';
   return (
     <section class={`night night-${mark}`} aria-labelledby="night">
@@ -161,14 +157,9 @@ function nightBox(
         {text === null ? null : <p>{text}</p>}
         {isNothing ? <FirstSteps /> : null}
         {(mark === 'missing' || mark === 'suspicious') && isFilledByFiles !== true ? (
-          <div class="actions">
-            <ActionButton token={token} action="/actions/fill-gaps" label="Fill gaps" />
-            {token === null ? (
-              <span>
-                <Command>{COMMANDS.fillGaps}</Command> requests what is missing.
-              </span>
-            ) : null}
-          </div>
+          <p>
+            <Command>{COMMANDS.fillGaps}</Command> requests what is missing.
+          </p>
         ) : null}
         {workers.seen === 0 && !isNothing && isFilledByFiles !== true ? (
           <p>
@@ -201,7 +192,7 @@ function FirstSteps() {
 }
 
 /** The queues that are paused; null if the queue does not respond. */
-async function pausedQueues({ queues, log }: PageContext): Promise<readonly WindowQueue[] | null> {
+async function pausedQueues({ queues, log }: QueueContext): Promise<readonly WindowQueue[] | null> {
   const isStopped = Promise.all(WINDOW_QUEUES.map((name) => queues.windows[name].isPaused()));
   return within(isStopped).then(
     (paused) => WINDOW_QUEUES.filter((_, at) => paused[at]),
@@ -342,7 +333,7 @@ const COLUMNS: readonly Column<Line>[] = [
 ];
 
 /** Runs with their progress, and everything that waits. */
-function inProgress(tonight: Tonight, paused: readonly WindowQueue[] | null, context: PageContext) {
+function inProgress(tonight: Tonight, paused: readonly WindowQueue[] | null, context: QueueContext) {
   const { openRuns } = tonight;
   const waits = waitsOfAll(tonight, paused, context.config.EOD_TIMEZONE);
   return (
@@ -376,7 +367,7 @@ function Waits({ waits }: { readonly waits: readonly ComponentChildren[] }) {
   );
 }
 
-function progressOf(run: OpenRun, { config, clock, token }: PageContext) {
+function progressOf(run: OpenRun, { config, clock }: QueueContext) {
   const { runId, kind, state, total, ended, fetched, finishAt, retries, waitReasons } = run;
   const zone = config.EOD_TIMEZONE;
   const left = finishAt === null ? null : Math.max(0, (Date.parse(finishAt) - clock.now()) / 1000);
@@ -405,21 +396,11 @@ function progressOf(run: OpenRun, { config, clock, token }: PageContext) {
           ...waitReasons.map((reason) => `It ${waitReasonText(reason, zone)}.`),
         ]}
       />
-      <div class="actions">
-        {state === 'paused' ? (
-          <ActionButton
-            token={token}
-            action={`/actions/runs/${runId}/resume`}
-            label={`Resume run ${runId}`}
-          />
-        ) : null}
-        <ActionButton
-          token={token}
-          action={`/actions/runs/${runId}/cancel`}
-          label={`Cancel run ${runId}`}
-          kind="danger"
-        />
-      </div>
+      {state === 'paused' ? (
+        <p>
+          <Command>{runCommand('resume', runId)}</Command> continues it.
+        </p>
+      ) : null}
     </>
   );
 }

@@ -1,7 +1,6 @@
 import type { VNode } from 'preact';
 import type { Day, DayRange } from '../../core/days.ts';
-import { type Pair, pairName } from '../../core/exchanges.ts';
-import { groupBy } from '../../core/iterables.ts';
+import type { Pair } from '../../core/exchanges.ts';
 import { count, plural } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
 import { readCodesAsSymbols } from '../../load/market/corporate-events.ts';
@@ -11,14 +10,14 @@ import { expectedVariants, isQuarterly } from '../../operations/operation.ts';
 import { operationNamed, pairTitle } from '../../operations/registry.ts';
 import { Section } from '../components/basics.tsx';
 import { TimeChart } from '../components/time-chart.tsx';
-import type { PageContext, Requested } from '../page.tsx';
+import type { Requested } from '../page.tsx';
 import { rangeOfYear } from './path-values.ts';
 
 /** Data that is loaded later than this is not late: it was loaded for a past range. */
 const AWAITED_HOURS = 48;
 
 /** How late the sessions of a data set were stored. */
-interface Lateness extends Pair {
+interface Lateness {
   /** Sessions that were stored within AWAITED_HOURS. */
   readonly arrivals: Awaited<ReturnType<typeof readArrivals>>;
   /** Number of sessions that were stored after that. */
@@ -28,41 +27,37 @@ interface Lateness extends Pair {
   readonly worst: number | null;
 }
 
-/** How many records each session of these pairs had, and how late they were stored. */
-export async function readTrends(context: Context, pairs: readonly Pair[], range: DayRange): Promise<VNode> {
-  const dated = withSessions(pairs);
-  const scope = { expected: dated, others: false, areNamed: true, ...range };
+/**
+ * How many records each session of a data set had, and how late they were stored. Null if it has no data for each
+ * session, because then there is no time at which data is due.
+ */
+export async function readTrends(context: Context, pair: Pair, range: DayRange): Promise<VNode | null> {
+  const operation = operationNamed(pair.operation);
+  if (expectedVariants(operation) === null || isQuarterly(operation)) return null;
+  const scope = { expected: [pair], others: false, areNamed: true, ...range };
   const [sessions, lateness] = await Promise.all([
     readSessionRecords(context, scope),
-    readLateness(context, dated, range),
+    readLateness(context, pair, range),
   ]);
-  const complete = groupBy(
-    sessions.filter(({ state }) => state === 'complete'),
-    pairName,
-  );
+  const complete = sessions.filter(({ state }) => state === 'complete');
   return (
     <div class="charts">
-      {dated.map((pair) => rowsChart(pair, complete.get(pairName(pair)) ?? []))}
-      {lateness.map(latenessChart)}
+      {rowsChart(pair, complete)}
+      {latenessChart(pair, lateness)}
     </div>
   );
 }
 
 /** The number of records of each complete session of a data set. */
-function rowsChart(one: Pair, sessions: readonly { readonly day: Day; readonly records: number }[]) {
+function rowsChart(pair: Pair, sessions: readonly { readonly day: Day; readonly records: number }[]) {
   const values = sessions.map(({ records }) => records).sort((a, b) => a - b);
   const median = values[Math.floor((values.length - 1) / 2)];
   if (median === undefined) return null;
   const summary = `${plural(values.length, 'session')}, ${count(values[0] ?? 0)} to ${count(values.at(-1) ?? 0)}; the dashed line is the median, ${count(median)}`;
   return (
-    <Section
-      key={pairName(one)}
-      id={`rows-${one.exchange}`}
-      title={`Records of each session, ${one.exchange}`}
-      note={summary}
-    >
+    <Section id="rows" title="Records of each session" note={summary}>
       <TimeChart
-        label={`Records of ${pairTitle(one)}: ${summary}`}
+        label={`Records of ${pairTitle(pair)}: ${summary}`}
         points={sessions.map(({ day, records }) => ({ day, value: records }))}
         kind="line"
         format={count}
@@ -72,20 +67,14 @@ function rowsChart(one: Pair, sessions: readonly { readonly day: Day; readonly r
   );
 }
 
-function latenessChart(one: Lateness) {
-  const { arrivals, afterwards, median, worst } = one;
+function latenessChart(pair: Pair, { arrivals, afterwards, median, worst }: Lateness) {
   if (median === null || worst === null) return null;
   const later = afterwards === 0 ? '' : `; ${plural(afterwards, 'session')} loaded afterwards`;
   const summary = `${plural(arrivals.length, 'session')}: half within ${hoursText(median)}, the latest after ${hoursText(worst)}${later}`;
   return (
-    <Section
-      key={pairName(one)}
-      id={`late-${one.exchange}`}
-      title={`Hours from due to stored, ${one.exchange}`}
-      note={summary}
-    >
+    <Section id="late" title="Hours from due to stored" note={summary}>
       <TimeChart
-        label={`Hours after ${pairTitle(one)} was due: ${summary}`}
+        label={`Hours after ${pairTitle(pair)} was due: ${summary}`}
         points={arrivals.map(({ day, hours }) => ({ day, value: hours }))}
         kind="dots"
         format={(value) => `${value} h`}
@@ -95,28 +84,24 @@ function latenessChart(one: Lateness) {
 }
 
 /** `25 min`, `3.4 h`. */
-export const hoursText = (hours: number): string =>
+const hoursText = (hours: number): string =>
   hours < 1 ? `${Math.round(hours * 60)} min` : `${Number(hours.toFixed(1))} h`;
 
 /** The closes of a share as printed and as adjusted, with a form that chooses the share; of the most traded by default. */
 export async function readPrices(
-  { db }: PageContext,
+  { db }: Context,
   { query }: Requested,
-  exchanges: readonly string[],
+  exchange: string,
   year: number,
 ): Promise<VNode | null> {
   const range = rangeOfYear(year);
   const wanted = query.get('symbol')?.trim().toUpperCase() ?? '';
   const [code] = await readCodesAsSymbols(db.pool, [wanted]);
-  for (const exchange of exchanges) {
-    const symbols = await mostTraded(db.pool, exchange, range.to, 8);
-    const symbol = wanted === '' ? symbols[0] : wanted;
-    if (symbol === undefined) continue;
-    const closes = await adjustedCloses(db.pool, { exchange, symbol, ...range });
-    if (closes.length === 0 && exchange !== exchanges.at(-1)) continue;
-    return pricesOf({ symbol, exchange, closes, symbols, year, code });
-  }
-  return null;
+  const symbols = await mostTraded(db.pool, exchange, range.to, 8);
+  const symbol = wanted === '' ? symbols[0] : wanted;
+  if (symbol === undefined) return null;
+  const closes = await adjustedCloses(db.pool, { exchange, symbol, ...range });
+  return pricesOf({ symbol, exchange, closes, symbols, year, code });
 }
 
 interface Prices {
@@ -137,7 +122,7 @@ function pricesOf({ symbol, exchange, closes, symbols, year, code }: Prices) {
       : `${first.day} to ${last.day}: ${first.adjusted.toFixed(2)} to ${last.adjusted.toFixed(2)} rupees`;
   return (
     <Section id="prices" title={`${symbol}, ${exchange}: closing prices`} note={summary}>
-      <form method="get" class="decide">
+      <form method="get" class="choose">
         <input type="hidden" name="year" value={year} />
         <label>
           Symbol <input name="symbol" size={14} value={symbol} list="symbols" autocomplete="off" />
@@ -147,7 +132,7 @@ function pricesOf({ symbol, exchange, closes, symbols, year, code }: Prices) {
             <option key={one} value={one} />
           ))}
         </datalist>
-        <button type="submit" class="button button-plain">
+        <button type="submit" class="button">
           Show
         </button>
       </form>
@@ -176,31 +161,14 @@ function pricesOf({ symbol, exchange, closes, symbols, year, code }: Prices) {
   );
 }
 
-/** The data sets with data for each session; for the others there is no time at which data is due. */
-export function withSessions(pairs: readonly Pair[]): Pair[] {
-  return pairs.filter(({ operation }) => {
-    const declared = operationNamed(operation);
-    return expectedVariants(declared) !== null && !isQuarterly(declared);
-  });
-}
-
-/** Reads how late the sessions of a range were loaded, for each of these data sets. */
-export async function readLateness(
-  context: Context,
-  pairs: readonly Pair[],
-  range: DayRange,
-): Promise<Lateness[]> {
-  const sessions = await readArrivals(context, pairs, range);
-  return pairs.map((pair) => {
-    const all = sessions.filter((one) => pairName(one) === pairName(pair));
-    const arrivals = all.filter(({ hours }) => hours <= AWAITED_HOURS);
-    const sorted = arrivals.map(({ hours }) => hours).sort((a, b) => a - b);
-    return {
-      ...pair,
-      arrivals,
-      afterwards: all.length - arrivals.length,
-      median: sorted[Math.floor((sorted.length - 1) / 2)] ?? null,
-      worst: sorted.at(-1) ?? null,
-    };
-  });
+async function readLateness(context: Context, pair: Pair, range: DayRange): Promise<Lateness> {
+  const sessions = await readArrivals(context, [pair], range);
+  const arrivals = sessions.filter(({ hours }) => hours <= AWAITED_HOURS);
+  const sorted = arrivals.map(({ hours }) => hours).sort((a, b) => a - b);
+  return {
+    arrivals,
+    afterwards: sessions.length - arrivals.length,
+    median: sorted[Math.floor((sorted.length - 1) / 2)] ?? null,
+    worst: sorted.at(-1) ?? null,
+  };
 }
