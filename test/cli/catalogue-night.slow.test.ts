@@ -4,7 +4,6 @@ import type { Check } from '../../src/cli/doctor/check.ts';
 import { systemClock, today } from '../../src/core/clock.ts';
 import { addDays } from '../../src/core/days.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
-import { tablesFilledBy } from '../../src/operations/operation.ts';
 import { catalogue } from '../support/catalogue.ts';
 import { runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
@@ -71,7 +70,6 @@ test('a night with every operation of the catalogue loads all of them, and the n
   expect(await query(url, unread)).toEqual([]);
 
   // What shows, checks and reveals what is stored knows all of it.
-  const tables = [...new Set(catalogue.flatMap(tablesFilledBy))].map((table) => table.name);
   const { json: doctor } = await runJson<{ readonly checks: readonly Check[] }>(['doctor'], { cwd, env });
   expect(doctor.checks.filter((check) => check.name === 'operations')).toMatchObject([{ state: 'ok' }]);
   const [deals] = await query<{ rows: number }>(url, 'select count(*)::int as rows from market.bulk_deals');
