@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { Database } from '../load/database/database.ts';
-import { databaseError, isSocketError } from '../load/database/database-errors.ts';
+import { databaseError, isSocketError, SHARED_SESSIONS } from '../load/database/database-errors.ts';
 import { sharesSessions } from '../load/database/pooler.ts';
 import { inSeconds, pauseBeforeRetry, type RetryOptions } from '../load/database/retry.ts';
 
@@ -12,13 +12,6 @@ interface ConnectFailure {
   readonly reason: string;
   readonly retryable: boolean;
 }
-
-/** Why a pooler that pools transactions cannot be used, and what to do about it. */
-export const SHARED_SESSIONS = {
-  reason:
-    'a pooler there gives each transaction another session; locks, temporary tables and prepared statements are lost between them',
-  remedy: 'set pool_mode = session in it, or connect to Postgres itself',
-} as const;
 
 /**
  * Opens a first connection, so that a wrong address is reported at once. Waits for a server that cannot be reached yet,

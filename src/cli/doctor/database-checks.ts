@@ -5,7 +5,7 @@ import { messageOf, PipelineError } from '../../core/errors.ts';
 import { within } from '../../core/waits.ts';
 import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/queue/queue.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
-import { databaseError } from '../../load/database/database-errors.ts';
+import { databaseError, SHARED_SESSIONS } from '../../load/database/database-errors.ts';
 import { clusterLocation } from '../../load/database/embedded/account.ts';
 import {
   type QuerySettings,
@@ -24,7 +24,7 @@ import { allOperations } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
 import { firstFew } from '../output.ts';
-import { locationOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
+import { locationOf, reasonOf } from '../reachable.ts';
 import {
   certainLead,
   type Examination,

@@ -63,7 +63,7 @@ export async function claimCall(
 ): Promise<ClaimResult> {
   const { config, clock, sourceClock, db, breaker, storage, signal } = context;
   for (;;) {
-    if (storage.isRefusing()) {
+    if (await storage.isRefusing()) {
       await pause(PROBE_RECHECK_MS, signal);
       continue;
     }

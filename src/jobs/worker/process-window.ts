@@ -7,6 +7,7 @@ import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { RawResponse } from '../../extract/types.ts';
+import { isSharedSession } from '../../load/database/database-errors.ts';
 import { afterCommit } from '../../load/database/transaction.ts';
 import { keepFailedResponse, packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
 import { newestResponses } from '../../load/state/responses/to-replay.ts';
@@ -83,6 +84,7 @@ export async function processWindow(context: WorkerContext, job: WindowJob): Pro
       return { runs: [job.runId], isLoaded };
     } catch (error) {
       const { config, clock, storage } = context;
+      if (isSharedSession(error)) await storage.sessionShared(failureOf(error));
       const window: ClaimedWindow | null = call?.window ?? null;
       const callLimit = call?.callLimit ?? callLimitOf(config, clock, context.sourceClock);
       storeFailures = response === null ? 0 : storeFailures + 1;

@@ -1,5 +1,6 @@
 import type { PipelineError } from '../../core/errors.ts';
 import { responsesWaiting } from '../../core/events.ts';
+import { sharesSessions } from '../../load/database/pooler.ts';
 import { noteStorageProblem, workerName } from '../../load/state/workers.ts';
 import type { Alert } from '../alerts/alert.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
@@ -10,19 +11,26 @@ import type { Context } from '../context.ts';
  * While one of them waits, no call is made, because each costs a part of the quota and could not be stored either.
  */
 export interface Storage {
-  /** True if a response waits until Postgres can store it. */
-  isRefusing(): boolean;
+  /** True if a response waits until Postgres can store it, or while a pooler shares sessions. */
+  isRefusing(): Promise<boolean>;
+  /** A statement has met a session that is not its own. Raises an alert; never throws. */
+  sessionShared(problem: PipelineError): Promise<void>;
   /** The response of this window could not be stored, and will be tried again. Raises an alert; never throws. */
   refused(windowId: number, problem: PipelineError): Promise<void>;
   /** The response of this window is stored, or given up. Never throws. */
   settled(windowId: number): Promise<void>;
 }
 
+/** How often it is looked whether a pooler still shares sessions; that takes a few connections. */
+const LOOK_EVERY_MS = 2_000;
+
 /** Creates a breaker whose circuit is closed: Postgres stores what it is given. */
 export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' | 'log'>): Storage {
   const { db, log } = context;
   const waiting = new Set<number>();
   let alerted = false;
+  let isShared = false;
+  let nextLook = 0;
 
   async function report(problem: string | null): Promise<void> {
     responsesWaiting.publish({ responses: waiting.size });
@@ -32,29 +40,45 @@ export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' |
   }
 
   return {
-    isRefusing: () => waiting.size > 0,
+    async isRefusing() {
+      // That a load succeeds meanwhile shows nothing: it may have met the session that it had before.
+      if (isShared && performance.now() >= nextLook) {
+        nextLook = performance.now() + LOOK_EVERY_MS;
+        isShared = await sharesSessions(db.pool).catch(() => true);
+        if (isShared) return true;
+        log.info('each connection to Postgres has a session of its own again');
+        if (waiting.size === 0) await report(null);
+      }
+      return isShared || waiting.size > 0;
+    },
+    async sessionShared(problem) {
+      const isKnown = isShared;
+      isShared = true;
+      if (isKnown) return;
+      nextLook = performance.now() + LOOK_EVERY_MS;
+      await report(problem.message);
+      await raiseAlerts(context, [cannotStore(`no call is made: ${problem.message}`, problem)]);
+    },
     async refused(windowId, problem) {
       const isLasting = waiting.has(windowId) && !alerted;
       alerted ||= isLasting;
       waiting.add(windowId);
       await report(problem.message);
-      if (isLasting) await raiseAlerts(context, [storageAlert(problem.message)]);
+      if (!isLasting) return;
+      const message = `Postgres cannot store responses (${problem.message}); no call is made until it can: see its disk and its log`;
+      await raiseAlerts(context, [cannotStore(message, problem)]);
     },
     async settled(windowId) {
       if (!waiting.delete(windowId)) return;
       if (waiting.size > 0) return responsesWaiting.publish({ responses: waiting.size });
       alerted = false;
+      if (isShared) return responsesWaiting.publish({ responses: 0 });
       log.info('Postgres stores responses again');
       await report(null);
     },
   };
 }
 
-function storageAlert(problem: string): Alert {
-  return {
-    kind: 'cannot_store',
-    subject: workerName(),
-    message: `Postgres cannot store responses (${problem}); no call is made until it can: see its disk and its log`,
-    facts: { problem },
-  };
+function cannotStore(message: string, problem: PipelineError): Alert {
+  return { kind: 'cannot_store', subject: workerName(), message, facts: { problem: problem.message } };
 }

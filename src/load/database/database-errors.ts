@@ -9,6 +9,19 @@ const TRANSIENT_CODES = ['25P02', '25P03', '53300'];
 /** Classes of SQLSTATE of a server that has run out of something (disk, memory, locks), or whose files fail. */
 const CANNOT_STORE_CLASSES = ['53', '58'];
 
+/**
+ * A prepared statement exists already, or does not: each connection knows which it has prepared, so its session is not
+ * its own any more. A pooler that begins to share sessions is recognized by this.
+ */
+const NOT_OUR_SESSION = ['42P05', '26000'];
+
+/** Why a pooler that shares sessions cannot be used, and what to do about it. */
+export const SHARED_SESSIONS = {
+  reason:
+    'a pooler there gives each transaction another session; locks, temporary tables and prepared statements are lost between them',
+  remedy: 'set pool_mode = session in it, or connect to Postgres itself',
+} as const;
+
 /** The server is read-only: a standby, or the primary before a failover. */
 export const READ_ONLY = '25006';
 
@@ -54,7 +67,9 @@ export function databaseError(error: unknown): PipelineError {
   const kind =
     typeof code === 'string' ? kindOfCode(code) : isLostConnection(cause) ? 'database_unreachable' : 'defect';
   const state = typeof code === 'string' ? ` (${code})` : '';
-  const message = messageOf(cause) || 'no connection';
+  const message = NOT_OUR_SESSION.includes(String(code))
+    ? `${SHARED_SESSIONS.reason}; ${SHARED_SESSIONS.remedy}`
+    : messageOf(cause) || 'no connection';
   return new PipelineError(kind === 'defect' ? message : `Postgres: ${message}${state}`, { kind, cause });
 }
 
@@ -64,9 +79,15 @@ function kindOfCode(code: string): ErrorKind {
   const sqlClass = code.slice(0, 2);
   if (isSocketError(code) || TRANSIENT_CODES.includes(code) || TRANSIENT_CLASSES.includes(sqlClass))
     return 'database_unreachable';
-  return code === READ_ONLY || CANNOT_STORE_CLASSES.includes(sqlClass) ? 'database_cannot_store' : 'database';
+  return code === READ_ONLY || NOT_OUR_SESSION.includes(code) || CANNOT_STORE_CLASSES.includes(sqlClass)
+    ? 'database_cannot_store'
+    : 'database';
 }
 
 /** True if a statement took longer than it may, or was cancelled. */
 export const isCanceled = (error: unknown): boolean =>
   (databaseError(error).cause as { code?: unknown } | undefined)?.code === CANCELED;
+
+/** True if a pooler has given our connection the session of another one. */
+export const isSharedSession = (error: unknown): boolean =>
+  NOT_OUR_SESSION.includes(String((databaseError(error).cause as { code?: unknown } | undefined)?.code));
