@@ -26,8 +26,9 @@ REVOKE EXECUTE ON FUNCTION etl.ensure_year_partition(text, integer) FROM PUBLIC;
 
 -- Queries need statistics at once: autovacuum comes up to a minute after a table was filled first, until when a join of
 -- views may take a thousand times as long, and never to partitioned tables, whose statistics joins over years need. This
--- analyzes one table that was never analyzed, or a partitioned one whose rows have become a tenth more or fewer since,
--- and returns its name; null if there is none, or if another session is at it. With the rights of its owner, as only
+-- analyzes one table that was never analyzed, or of whose rows more than a tenth have changed since, and returns its
+-- name; null if there is none, or if another session is at it. Of a table without partitions the server counts changes,
+-- which another session reports up to a second late: so its growth counts as well. With the rights of its owner, as only
 -- owners may. Tables that others have locked are left alone. Before Postgres 18, partitions are analyzed with theirs.
 CREATE OR REPLACE FUNCTION etl.analyze_tables(p_but_not text[] DEFAULT '{}') RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -47,11 +48,15 @@ BEGIN
             JOIN pg_class p ON p.oid = i.inhrelid
            WHERE c.relkind = 'p' GROUP BY 1, 2
           UNION ALL
-          SELECT format('%I.%I', n.nspname, c.relname), c.reltuples, 0, pg_relation_size(c.oid)
+          SELECT format('%I.%I', n.nspname, c.relname),
+                 CASE WHEN coalesce(pg_stat_get_last_analyze_time(c.oid), pg_stat_get_last_autoanalyze_time(c.oid)) IS NULL THEN -1
+                   ELSE c.reltuples END,
+                 c.reltuples + greatest(pg_stat_get_mod_since_analyze(c.oid),
+                   c.reltuples * (pg_relation_size(c.oid) / current_setting('block_size')::float8 / nullif(c.relpages, 0) - 1)),
+                 pg_relation_size(c.oid)
             FROM pg_class c
-            JOIN pg_namespace n ON n.oid = c.relnamespace
-           WHERE c.relkind = 'r' AND c.reltuples < 0
-             AND (n.nspname IN ('market', 'market_history', 'market_partitions') OR n.nspname = 'etl' AND c.relname = 'alias_owners')) AS t
+            JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname IN ('market', 'market_history', 'market_partitions', 'etl')
+           WHERE c.relkind = 'r') AS t
    WHERE t.bytes > 0 AND (t.known < 0 OR abs(t.live - t.known) > 50 + t.known / 10) AND t.name <> ALL (p_but_not)
    ORDER BY t.name LIMIT 1;
   IF due IS NOT NULL THEN

@@ -21,6 +21,7 @@ import {
   SAME_EVENT_DAYS,
   type SymbolOwner,
 } from '../../load/market/corporate-events.ts';
+import { analyzeTables } from '../../load/market/statistics.ts';
 import { type EventDecision, readDecisions } from '../../load/state/events/decisions.ts';
 import {
   areEventsOf,
@@ -75,6 +76,7 @@ export async function updateCorporateEvents(context: Context): Promise<void> {
       if (!(await areStored(context.db.pool, exchange, rows))) changed.push([exchange, rows]);
     }
     if (changed.length > 0 && !(await storeEvents(context, changed))) return;
+    await analyzeTables(context.db).catch((err) => context.log.warn({ err }, 'could not analyze tables'));
     for (const { exchange, inputs } of exchanges) {
       await writeEventProgress(context.db.drizzle, exchange, inputs);
     }

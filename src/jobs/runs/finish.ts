@@ -47,7 +47,6 @@ export async function closeRun(
   const ended = await finishRun(db.drizzle, runId, end ?? failure ?? (await unplanned(db.drizzle, runId)));
   if (ended === null) return null;
   log.info({ runId, state: ended.state }, 'run has ended');
-  // Without statistics, queries are slower; nothing else depends on them.
   await analyzeTables(db).catch((err) => log.warn({ runId, err }, 'could not analyze tables'));
   return ended;
 }

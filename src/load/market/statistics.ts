@@ -1,8 +1,9 @@
 import type { Database } from '../database/database.ts';
 
 /**
- * Analyzes the tables that have no statistics yet, and partitioned ones whose rows have become a tenth more or fewer
- * since. Each in a transaction of its own, because a load that adds a partition waits for it.
+ * Analyzes the tables that have no statistics yet, and those of whose rows more than a tenth have changed since. Each in a
+ * transaction of its own, because a load that adds a partition waits for it. Without statistics, queries are slower; nothing
+ * else depends on them.
  *
  * @returns their names, such as `market.bhavcopy_cm`; none if another session is analyzing.
  */
