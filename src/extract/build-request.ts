@@ -13,7 +13,7 @@ import {
 } from '../operations/operation.ts';
 import { dateParams, instrumentsParam } from '../operations/request-parameters.ts';
 import { spanLimits, spanOf } from '../operations/spans.ts';
-import type { SourceSettings, Variation } from './types.ts';
+import type { SourceSettings } from './types.ts';
 
 type RequestSettings = Pick<
   SourceSettings,
@@ -56,27 +56,6 @@ export function buildUrl(settings: RequestSettings, operation: Operation, reques
   if (dateFormat !== null) add(dateFormat, settings.dateFormat);
   add('format', settings.format);
   return `${settings.baseUrl}/${operation.name}?${query.join('&')}`;
-}
-
-/** The URL of a request that is varied. It contains the access key, like that of `buildUrl`. */
-export function varyUrl(
-  settings: RequestSettings,
-  operation: Operation,
-  requested: Requested,
-  { values = {}, spell = (name) => name, ...formats }: Variation,
-): string {
-  const [address, query = ''] = buildUrl({ ...settings, ...formats }, operation, requested).split('?');
-  const left = new Map(Object.entries(values).map(([name, value]) => [name, encode(value)]));
-  const pairs = query.split('&').map((pair): readonly [string, string] => {
-    const [name = '', value = ''] = pair.split('=');
-    const other = left.get(name);
-    left.delete(name);
-    return [name, other ?? value];
-  });
-  const spelled = [...pairs, ...left].map(
-    ([name, value]) => `${name === 'accessKey' ? name : spell(name)}=${value}`,
-  );
-  return `${address}?${spelled.join('&')}`;
 }
 
 type Add = (name: string, encoded: string) => void;

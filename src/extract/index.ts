@@ -5,7 +5,7 @@ import type { Logger } from '../core/log.ts';
 import { createDispatcher } from '../core/proxy.ts';
 import { LIMITATION, type Operation } from '../operations/operation.ts';
 import { decodeText, readBody, redactBody } from './body.ts';
-import { buildUrl, encode, keyRedactor, varyUrl } from './build-request.ts';
+import { buildUrl, encode, keyRedactor } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import { checkResponse } from './envelope.ts';
 import { parseLimitation } from './limitation.ts';
@@ -72,18 +72,13 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
     }
   }
 
-  /** What is wrong with a status other than 200. A known diagnostic line means the same with any status. */
-  const statusProblem = ({ status, body, headers }: Received): PipelineError | null =>
-    status === 200
-      ? null
-      : (diagnose(body.toString('utf8'), redact) ?? statusError(status, single(headers['retry-after'])));
-
   /** One GET. Throws PipelineError for anything but a 200 with a complete body. */
   async function get(url: string, signal?: AbortSignal): Promise<Received> {
     const response = await exchange(url, signal);
-    const problem = statusProblem(response);
-    if (problem !== null) throw problem;
-    return response;
+    const { status, body, headers } = response;
+    if (status === 200) return response;
+    // A known diagnostic line means the same with any status.
+    throw diagnose(body.toString('utf8'), redact) ?? statusError(status, single(headers['retry-after']));
   }
 
   function check(body: Buffer, operation: Operation): void {
@@ -117,25 +112,6 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
         );
         throw error;
       }
-    },
-    async vary(operation, requested, variation, signal) {
-      const url = varyUrl(settings, operation, requested, variation);
-      const response = await exchange(url, signal);
-      let problem = statusProblem(response);
-      try {
-        if (problem === null) checkResponse(response.body, { operation, redact });
-      } catch (error) {
-        if (!(error instanceof PipelineError)) throw error;
-        problem = error;
-      }
-      const { accessKey: _, ...params } = Object.fromEntries(new URL(url).searchParams);
-      const headers = Object.fromEntries(
-        Object.entries(response.headers).map(([name, value]) => [
-          name,
-          redact([value ?? ''].flat().join(', ')),
-        ]),
-      );
-      return { ...response, headers, problem, params };
     },
     async limitation(signal) {
       const { body } = await get(buildLimitationUrl(settings), signal);

@@ -1,4 +1,3 @@
-import type { PipelineError } from '../core/errors.ts';
 import type { ProxySettings } from '../core/proxy.ts';
 import type { Requested } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
@@ -91,28 +90,6 @@ export interface ObservedDate {
   readonly receivedAt: number;
 }
 
-/** A response to a request that was varied, with all that came with it. */
-export interface VariedExchange extends RawResponse {
-  readonly status: number;
-  /** Without the access key. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Why it is no data; null if it is. */
-  readonly problem: PipelineError | null;
-  /** The parameters of the request, without the access key. */
-  readonly params: Readonly<Record<string, string>>;
-}
-
-/** How a request differs from the one that is built for its operation, to find out what the source makes of it. */
-export interface Variation {
-  readonly format?: SourceSettings['format'];
-  readonly dateFormat?: SourceSettings['dateFormat'];
-  /** Other values of parameters, also of those that the request would not have. */
-  readonly values?: Readonly<Record<string, string>>;
-  /** Writes the names of parameters otherwise, except that of the access key. */
-  readonly spell?: (name: string) => string;
-}
-
-/** The source as the rest of the pipeline sees it. */
 export interface Source {
   /**
    * One GET. Throws PipelineError for anything but a data response, diagnostics included.
@@ -120,16 +97,6 @@ export interface Source {
    * @param signal aborts the call (kind `aborted`).
    */
   fetch(operation: Operation, requested: Requested, signal?: AbortSignal): Promise<RawResponse>;
-  /**
-   * One GET of a request that is varied. A diagnostic or another status is a response as well, with its problem; throws
-   * PipelineError if no complete response arrives.
-   */
-  vary(
-    operation: Operation,
-    requested: Requested,
-    variation: Variation,
-    signal?: AbortSignal,
-  ): Promise<VariedExchange>;
   /**
    * One GET for what the key may do; null if the response does not say. Throws PipelineError like `fetch`.
    *

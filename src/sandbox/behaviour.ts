@@ -327,10 +327,6 @@ export const SETTINGS = {
   port: number('--port <number>', 'port to listen on; 0 chooses a free one', 0, 65_535),
   host: point('--host <address>', 'address to listen on', '127.0.0.1', String),
   dataDir: given('--data <dir>', 'serve GetBhavCopyCM only from the UDiFF bhav copies (csv) in this folder'),
-  responsesDir: given(
-    '--responses <dir>',
-    'serve only the responses that were saved in this folder, each to the same request',
-  ),
   accessKey: given('--access-key <key>', 'accept only this key (default: any key)'),
   instrumentsPerExchange: point('--instruments <count>', 'instruments per exchange', 500, (text) =>
     parseInteger('--instruments', text, { least: 1, most: 20_000 }),

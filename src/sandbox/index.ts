@@ -14,7 +14,6 @@ import { ratioDataSets } from './datasets/ratios.ts';
 import { Responder } from './http/sandbox-server.ts';
 import { Market, ZONE } from './market/market.ts';
 import type { OperationDataSets } from './response/dataset.ts';
-import { readSavedResponses } from './saved-responses.ts';
 
 export type { Behaviour, OpenPointName, SandboxOptions } from './behaviour.ts';
 export type { Fault } from './faults.ts';
@@ -22,7 +21,6 @@ export { CONTRARY, OPEN_POINTS, sandboxFlags, sandboxOptionsFromFlags } from './
 export type { SandboxStats, SeenRequest } from './http/key-access.ts';
 export type { Split } from './market/splits.ts';
 export { parseFault } from './notations.ts';
-export type { SavedResponse } from './saved-responses.ts';
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
@@ -74,7 +72,6 @@ export async function startSandbox(options: SandboxOptions = {}) {
     behaviour,
     accessKey: options.accessKey,
     dataSets: dataSetsFor(options.dataDir),
-    saved: options.responsesDir === undefined ? null : readSavedResponses(options.responsesDir),
   });
   const server = createServer(responder.handle);
   server.listen(port, host);

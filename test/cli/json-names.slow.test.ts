@@ -34,7 +34,6 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   import: [join(folder, 'events.csv')],
   status: [],
   doctor: [],
-  probe: ['--calls', '3'],
   runs: [],
   'runs resume': ['1'],
   gaps: ['GetBhavCopyCM', '--all', ...RANGE],

@@ -1,7 +1,9 @@
+import { usageError } from '../../core/errors.ts';
 import { versionText } from '../../core/version.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import type { Check } from '../doctor/check.ts';
 import { examine } from '../doctor/index.ts';
+import { examineOperations } from '../doctor/source-operations.ts';
 import { type Column, plural, table } from '../output.ts';
 
 const COLUMNS: readonly Column<Check>[] = [
@@ -10,7 +12,15 @@ const COLUMNS: readonly Column<Check>[] = [
   { head: 'found', cell: ({ found }) => found },
 ];
 
-export async function doctor(cli: Cli, flags: JsonFlag & { readonly offline?: boolean }): Promise<void> {
+interface Flags extends JsonFlag {
+  readonly offline?: boolean;
+  readonly source?: boolean;
+  readonly save?: string;
+}
+
+export async function doctor(cli: Cli, flags: Flags): Promise<void> {
+  if (flags.source === true) return examineOperations(cli, flags);
+  if (flags.save !== undefined) throw usageError('--save keeps what --source requests: give both');
   const config = await loadSettings(cli);
   const { checks, key } = await examine(cli, config, flags.offline === true);
   cli.life.signal.throwIfAborted();

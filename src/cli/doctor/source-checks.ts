@@ -35,9 +35,9 @@ import { keyReport, limitationChecks } from './limitation-checks.ts';
 const CHEAPEST = 'GetTotalTradeHighlights';
 
 /** Time limit of the call: somebody is waiting for the result of the check. */
-const CALL_MS = 15_000;
+export const CALL_MS = 15_000;
 
-const USED_UP = 'the calls of this hour are used up, so none was made: try again in the next hour';
+export const USED_UP = 'the calls of this hour are used up, so none was made: try again in the next hour';
 
 /**
  * Makes one call to check whether the source can be reached, whether it accepts the access key, and what its clock
@@ -155,6 +155,18 @@ const FAILURES: Readonly<Record<string, readonly [state: typeof failed, remedy: 
   operation_blocked: [warning, NO_RIGHT],
   exchange_blocked: [warning, NO_RIGHT],
   instrument_blocked: [warning, NO_RIGHT],
+};
+
+/** What to do about a failure of a call, by its kind. */
+export const remedyFor = (kind: string): string => REMEDIES[kind] ?? FAILURES[kind]?.[1] ?? UNKNOWN_FORM;
+
+const REMEDIES: Readonly<Record<string, string>> = {
+  credential: 'correct EOD_ACCESS_KEY, or have the key renewed',
+  not_ready: 'the source is still preparing the response: try again in a minute',
+  operation_blocked: 'ask the service for access if you need it; nights load the others',
+  exchange_blocked: 'ask the service for access, or leave the exchange out of EOD_EXCHANGES',
+  instrument_blocked: 'set EOD_INSTRUMENTS to instruments that the key may request',
+  range_refused: 'the source does not serve this day any more, or not yet',
 };
 
 function checkKey(found: With<'call'>): Outcome {

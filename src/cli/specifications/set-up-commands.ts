@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander';
 import type { sandboxFlags } from '../../sandbox/flags.ts';
-import { integerOption, repeatableOption } from '../options.ts';
+import { repeatableOption } from '../options.ts';
 import type { Specification } from '../specification.ts';
 
 /** A fixed port, so that EOD_BASE_URL can stay the same. */
@@ -47,29 +47,17 @@ export const setUpCommands: readonly Specification[] = [
       'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
     options: [
       new Option('--offline', 'make no call to the source; without it, two calls are made and counted'),
-    ],
-    examples: ['eod doctor', 'eod doctor --json --offline'],
-    run: async () => (await import('../commands/doctor.ts')).doctor,
-  },
-  {
-    name: 'probe',
-    summary:
-      'Find out with a few calls how the source behaves where its documentation leaves it open. They are counted like those of a night.',
-    options: [
       new Option(
-        '--trial-day <day>',
-        'request this day instead of the last session (default: EOD_TRIAL_DAY)',
-      ),
-      integerOption('--calls <n>', 'calls at most', { least: 1, most: 100 }).default(25),
-      new Option('--dry-run', 'only show which calls would be made').conflicts(['write', 'save']),
-      new Option('--write', 'put the settings that fit what was seen into .env'),
+        '--source',
+        'instead, request each operation once about its last due day, and show what is read; each call is counted',
+      ).conflicts('offline'),
       new Option(
         '--save <dir>',
-        'save the responses, without the key, in a folder that "eod sandbox --responses" serves',
+        'with --source: keep the bodies of the responses, without the key, in this folder',
       ),
     ],
-    examples: ['eod probe --dry-run', 'eod probe --write', 'eod probe --calls 10 --save probe/'],
-    run: async () => (await import('../commands/probe.ts')).probe,
+    examples: ['eod doctor', 'eod doctor --json --offline', 'eod doctor --source --save responses/'],
+    run: async () => (await import('../commands/doctor.ts')).doctor,
   },
   {
     name: 'migrate',

@@ -11,7 +11,6 @@ import type { OperationDataSets } from '../response/dataset.ts';
 import { cased } from '../response/format.ts';
 import { pause, plain, type Reply, send, sendDamaged, sendFault, TEXT } from '../response/reply.ts';
 import { createResponse } from '../response/source-response.ts';
-import type { FindSaved } from '../saved-responses.ts';
 import { AccessControl, isAccessKey, RequestLog } from './key-access.ts';
 import { parameter, readQuery } from './parameters.ts';
 
@@ -22,8 +21,6 @@ interface ServerParts {
   readonly clock: Clock;
   readonly accessKey: string | undefined;
   readonly dataSets: ReadonlyMap<string, OperationDataSets>;
-  /** Finds a saved response; null if responses are simulated. */
-  readonly saved: FindSaved | null;
 }
 
 const LISTED_BY_DEFAULT = 100;
@@ -64,10 +61,6 @@ export class Responder {
       this.#own(url, response);
       return;
     }
-    if (this.#parts.saved !== null) {
-      this.#sendSaved(this.#parts.saved, url, response);
-      return;
-    }
     const operation = this.#byPath.get(url.pathname);
     if (operation === undefined && url.pathname !== `/${LIMITATION}`) {
       plain(response, 404, 'Function not found.');
@@ -81,19 +74,6 @@ export class Responder {
         : this.#respond(operation, url.searchParams, request, response);
     void responding.catch((error: unknown) => this.#fail(response, error));
   };
-
-  #sendSaved(find: FindSaved, { pathname, searchParams }: URL, response: ServerResponse): void {
-    const operation = pathname.slice(1);
-    this.requests.begin(operation, searchParams);
-    response.once('close', () => this.requests.end());
-    const saved = find(operation, searchParams);
-    if (saved === undefined) {
-      plain(response, 404, 'No response to this request was saved.');
-      return;
-    }
-    response.writeHead(saved.status, { ...saved.headers, 'content-length': saved.body.length });
-    response.end(saved.body);
-  }
 
   /** What the key may do, in JSON whatever format is requested: no other form is known. */
   async #sendLimitation(search: URLSearchParams, response: ServerResponse): Promise<void> {

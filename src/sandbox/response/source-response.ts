@@ -10,7 +10,7 @@ import { complete, inventRecords, responseFields, type SourceRecord, type Value 
 import type { Reply } from './reply.ts';
 
 /** By the specification these two operations respond with application/json, the others with text/plain. */
-export const DECLARED_JSON = ['GetCircuitBreakers', 'GetSeriesChange'];
+const DECLARED_JSON = ['GetCircuitBreakers', 'GetSeriesChange'];
 const JSON_TYPE = 'application/json; charset=utf-8';
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 
