@@ -23,7 +23,7 @@ export const either = (words: readonly string[]): string =>
 export const sentenceCase = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** `12.3 %`: three digits are enough to judge a size. */
-export const percentText = (value: number): string => `${Number(value.toPrecision(3))} %`;
+const percentText = (value: number): string => `${Number(value.toPrecision(3))} %`;
 
 /** Kinds of corporate events without terms from which an effect on the price follows. */
 const WITHOUT_TERMS: readonly string[] = ['buyback', 'meeting', 'other'];

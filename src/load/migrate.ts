@@ -21,7 +21,6 @@ import {
 } from './state/coverage/completeness.ts';
 import { databaseId } from './state/database-identity.ts';
 import { noteOperations, type OperationsChange, useStoredOperations } from './state/enabled-operations.ts';
-import { grantReadersAgain } from './state/readers.ts';
 import { repeatableMigrations } from './state/schema/knowledge.ts';
 
 const MIGRATIONS = {
@@ -166,7 +165,6 @@ export function migrateDatabase(
         await writeCommentsAndFunctions(client);
         await writeExpectations(tx, { removes: true });
         await writeCompletenessView(client, viewSettings);
-        await grantReadersAgain(client);
       });
       // In one transaction, because a half-filled table would look complete.
       await transactionOn(client, fillObservedAliases);

@@ -6,6 +6,7 @@ import { tablesFilledBy } from '../../src/operations/operation.ts';
 import { inCatalogue } from '../support/catalogue.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { readerSql } from '../support/documented-roles.ts';
 import { runEod, spawnEod } from '../support/eod.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
@@ -21,7 +22,8 @@ const options = () => ({ cwd, env: { DATABASE_URL: url, EOD_OPERATIONS_DIR: join
 beforeAll(async () => {
   url = (await testDatabase()).url;
   await execute(url, `create role ${reader} login password 'kiwi'`);
-  await runJson(['migrate', '--reader', reader], options());
+  await runJson(['migrate'], options());
+  await execute(url, readerSql(reader));
 });
 afterAll(async () => {
   await execute(url, `drop owned by ${reader}`);

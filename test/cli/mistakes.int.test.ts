@@ -254,7 +254,6 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['doctor --source', 'set EOD_BASE_URL (the address of the data service) and EOD_ACCESS_KEY…'],
   ['doctor --save folder', '--save keeps what --source requests: give both'],
   ['doctor --source --offline', "option '--source' cannot be used with option '--offline'"],
-  ['migrate --reader', `option '--reader <role>' argument missing ("eod help migrate" explains it)`],
   ['alert tset', "unknown command 'tset'; did you mean test?"],
   ['alert test', 'set EOD_ALERT_WEBHOOK to the address that alerts are posted to'],
   [
@@ -310,7 +309,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   ['config --json --all', `unknown option '--all' ("eod help config" explains it)`],
   ['doctor --offline --json now', `doctor takes no arguments; its options: …`],
-  ['migrate --no-reader --json now', `migrate takes no arguments; its options: …`],
+  ['migrate --json now', `migrate takes no arguments; its options: …`],
   [
     'alert test --json now',
     `alert test takes no arguments; its options: --json ("eod help alert test" explains it)`,
@@ -582,7 +581,6 @@ const UNKNOWN_IDS: readonly Mistake[] = [
   ],
   ['export bhavcopy', 'there is no table or view market.bhavcopy; did you mean bhavcopy_cm?'],
   ['replay GetBhavCopyCM', 'nothing to replay: no kept response matches'],
-  ['migrate --no-reader nobody', 'the role "nobody" is not a reader; there is none'],
 ];
 
 /** The words of a line, and the settings in front of them. */

@@ -1,6 +1,5 @@
 import { Argument, Option } from 'commander';
 import type { sandboxFlags } from '../../sandbox/flags.ts';
-import { repeatableOption } from '../options.ts';
 import type { Specification } from '../specification.ts';
 
 /** A fixed port, so that EOD_BASE_URL can stay the same. */
@@ -12,16 +11,6 @@ function sandboxOption(point: (typeof sandboxFlags)[number]): Option {
   if (repeatable === true) option.argParser((value, before: string[] = []) => [...before, value]);
   const shown = option.long === '--port' ? SANDBOX_PORT : fallback;
   return typeof shown === 'string' || typeof shown === 'number' ? option.default(`${shown}`) : option;
-}
-
-/** `--no-reader` is a flag of its own: Commander would take it for the negation of `--reader`. */
-function noReaderOption(): Option {
-  const option = new Option(
-    '--no-reader [role]',
-    'revoke the right of this role, or of all roles, to read the tables',
-  );
-  option.negate = false;
-  return option;
 }
 
 /** Commands that set up what eod needs. */
@@ -62,14 +51,7 @@ export const setUpCommands: readonly Specification[] = [
   {
     name: 'migrate',
     summary: 'Create the tables, or bring them up to this version. Safe to run again.',
-    options: [
-      repeatableOption(
-        '--reader <role>',
-        'let this Postgres role read all tables, including future ones; may be given several times',
-      ),
-      noReaderOption(),
-    ],
-    examples: ['eod migrate', 'eod migrate --reader analyst', 'eod migrate --no-reader analyst'],
+    examples: ['eod migrate', 'eod migrate --json'],
     run: async () => (await import('../commands/migrate-command.ts')).migrate,
   },
   {
