@@ -28,8 +28,6 @@ const AGAIN = readdirSync(join(import.meta.dirname, 'test'), { recursive: true, 
 const servers = { globalSetup: './test/support/global-setup.ts' };
 
 export default defineConfig({
-  // Operations of users import it from the package.
-  resolve: { alias: { 'eod-pipeline/operations': join(import.meta.dirname, 'src/operations/public.ts') } },
   test: {
     pool: 'forks',
     // A process serves many files: loading the modules anew for each took as long as a sixth of the tests.

@@ -123,6 +123,7 @@ CREATE TABLE "etl"."expectations" (
 	"is_of_each_instrument" boolean NOT NULL,
 	"is_empty_normal" boolean NOT NULL,
 	"weekday" integer,
+	"exchanges" text[] NOT NULL,
 	CONSTRAINT "expectations_days" CHECK ("etl"."expectations"."days" in ('sessions', 'quarters', 'none'))
 );
 --> statement-breakpoint
@@ -156,13 +157,6 @@ CREATE TABLE "etl"."sessions" (
 	"day" date NOT NULL,
 	"kind" text NOT NULL,
 	CONSTRAINT "sessions_pkey" PRIMARY KEY("exchange","day")
-);
---> statement-breakpoint
-CREATE TABLE "etl"."operations" (
-	"name" text PRIMARY KEY NOT NULL,
-	"is_enabled" boolean NOT NULL,
-	"changed_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"changed_by" text NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."coverage" (
@@ -537,6 +531,136 @@ CREATE TABLE "market_history"."bhavcopy_cm" (
 	CONSTRAINT "bhavcopy_cm_history_pkey" PRIMARY KEY("exchange","symbol","series","trade_date","revision")
 );
 --> statement-breakpoint
+CREATE TABLE "market"."deliveries" (
+	"exchange" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"symbol" text NOT NULL,
+	"series" text NOT NULL,
+	"traded_quantity" bigint,
+	"delivered_quantity" bigint,
+	"delivered_percent" numeric,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "deliveries_pkey" PRIMARY KEY("exchange","trade_date","symbol","series")
+);
+--> statement-breakpoint
+CREATE TABLE "market_history"."deliveries" (
+	"exchange" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"symbol" text NOT NULL,
+	"series" text NOT NULL,
+	"traded_quantity" bigint,
+	"delivered_quantity" bigint,
+	"delivered_percent" numeric,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "deliveries_history_pkey" PRIMARY KEY("exchange","trade_date","symbol","series","revision")
+);
+--> statement-breakpoint
+CREATE TABLE "market"."bhavcopy_fo" (
+	"exchange" text NOT NULL,
+	"symbol" text NOT NULL,
+	"expiry_date" date NOT NULL,
+	"strike_price" numeric NOT NULL,
+	"option_type" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"series" text,
+	"instrument_name" text,
+	"business_date" date,
+	"segment" text,
+	"source_exchange" text,
+	"instrument_type" text,
+	"exchange_instrument_id" bigint,
+	"isin" text,
+	"actual_expiry_date" date,
+	"instrument_full_name" text,
+	"open_price" numeric,
+	"high_price" numeric,
+	"low_price" numeric,
+	"close_price" numeric,
+	"last_price" numeric,
+	"previous_close_price" numeric,
+	"underlying_price" numeric,
+	"settlement_price" numeric,
+	"open_interest" bigint,
+	"open_interest_change" bigint,
+	"traded_quantity" bigint,
+	"turnover" numeric,
+	"trade_count" bigint,
+	"session_id" text,
+	"board_lot_quantity" bigint,
+	"identifier" text,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "bhavcopy_fo_pkey" PRIMARY KEY("exchange","trade_date","symbol","expiry_date","strike_price","option_type")
+) PARTITION BY RANGE ("trade_date"); -- Added.
+--> statement-breakpoint
+CREATE TABLE "market_history"."bhavcopy_fo" (
+	"exchange" text NOT NULL,
+	"symbol" text NOT NULL,
+	"expiry_date" date NOT NULL,
+	"strike_price" numeric NOT NULL,
+	"option_type" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"series" text,
+	"instrument_name" text,
+	"business_date" date,
+	"segment" text,
+	"source_exchange" text,
+	"instrument_type" text,
+	"exchange_instrument_id" bigint,
+	"isin" text,
+	"actual_expiry_date" date,
+	"instrument_full_name" text,
+	"open_price" numeric,
+	"high_price" numeric,
+	"low_price" numeric,
+	"close_price" numeric,
+	"last_price" numeric,
+	"previous_close_price" numeric,
+	"underlying_price" numeric,
+	"settlement_price" numeric,
+	"open_interest" bigint,
+	"open_interest_change" bigint,
+	"traded_quantity" bigint,
+	"turnover" numeric,
+	"trade_count" bigint,
+	"session_id" text,
+	"board_lot_quantity" bigint,
+	"identifier" text,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "bhavcopy_fo_history_pkey" PRIMARY KEY("exchange","symbol","expiry_date","strike_price","option_type","trade_date","revision")
+);
+--> statement-breakpoint
 CREATE TABLE "market"."circuit_breakers" (
 	"exchange" text NOT NULL,
 	"trade_date" date NOT NULL,
@@ -881,6 +1005,68 @@ CREATE TABLE "market_history"."financial_ratio_facts" (
 	"withdrawn" boolean NOT NULL,
 	"replaced_by_load_id" bigint NOT NULL,
 	CONSTRAINT "financial_ratio_facts_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","fact_key","unit_id","revision")
+);
+--> statement-breakpoint
+CREATE TABLE "market"."index_values" (
+	"exchange" text NOT NULL,
+	"index_code" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"index_name" text,
+	"open_value" numeric,
+	"high_value" numeric,
+	"low_value" numeric,
+	"close_value" numeric,
+	"value_change" numeric,
+	"change_percent" numeric,
+	"previous_session_value" numeric,
+	"previous_session_date" date,
+	"week_ago_value" numeric,
+	"week_ago_date" date,
+	"month_ago_value" numeric,
+	"month_ago_date" date,
+	"year_ago_value" numeric,
+	"year_ago_date" date,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "index_values_pkey" PRIMARY KEY("exchange","index_code","trade_date")
+);
+--> statement-breakpoint
+CREATE TABLE "market_history"."index_values" (
+	"exchange" text NOT NULL,
+	"index_code" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"index_name" text,
+	"open_value" numeric,
+	"high_value" numeric,
+	"low_value" numeric,
+	"close_value" numeric,
+	"value_change" numeric,
+	"change_percent" numeric,
+	"previous_session_value" numeric,
+	"previous_session_date" date,
+	"week_ago_value" numeric,
+	"week_ago_date" date,
+	"month_ago_value" numeric,
+	"month_ago_date" date,
+	"year_ago_value" numeric,
+	"year_ago_date" date,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "index_values_history_pkey" PRIMARY KEY("exchange","index_code","trade_date","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."sectoral_classification" (
@@ -1261,14 +1447,10 @@ CREATE TABLE "market_history"."corporate_events" (
 	CONSTRAINT "corporate_events_history_pkey" PRIMARY KEY("exchange","symbol","ex_date","kind","item","revision")
 );
 --> statement-breakpoint
-CREATE TABLE "market"."deliveries" (
+CREATE TABLE "market"."banned_securities" (
 	"exchange" text NOT NULL,
 	"trade_date" date NOT NULL,
 	"symbol" text NOT NULL,
-	"series" text NOT NULL,
-	"traded_quantity" bigint,
-	"delivered_quantity" bigint,
-	"delivered_percent" numeric,
 	"source_received_at" timestamp with time zone,
 	"source_saved_at" timestamp with time zone,
 	"first_loaded_at" timestamp with time zone NOT NULL,
@@ -1276,17 +1458,13 @@ CREATE TABLE "market"."deliveries" (
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
 	"load_id" bigint NOT NULL,
-	CONSTRAINT "deliveries_pkey" PRIMARY KEY("exchange","trade_date","symbol","series")
+	CONSTRAINT "banned_securities_pkey" PRIMARY KEY("exchange","trade_date","symbol")
 );
 --> statement-breakpoint
-CREATE TABLE "market_history"."deliveries" (
+CREATE TABLE "market_history"."banned_securities" (
 	"exchange" text NOT NULL,
 	"trade_date" date NOT NULL,
 	"symbol" text NOT NULL,
-	"series" text NOT NULL,
-	"traded_quantity" bigint,
-	"delivered_quantity" bigint,
-	"delivered_percent" numeric,
 	"source_received_at" timestamp with time zone,
 	"source_saved_at" timestamp with time zone,
 	"first_loaded_at" timestamp with time zone NOT NULL,
@@ -1298,7 +1476,201 @@ CREATE TABLE "market_history"."deliveries" (
 	"valid_to" timestamp with time zone NOT NULL,
 	"withdrawn" boolean NOT NULL,
 	"replaced_by_load_id" bigint NOT NULL,
-	CONSTRAINT "deliveries_history_pkey" PRIMARY KEY("exchange","trade_date","symbol","series","revision")
+	CONSTRAINT "banned_securities_history_pkey" PRIMARY KEY("exchange","trade_date","symbol","revision")
+);
+--> statement-breakpoint
+CREATE TABLE "market"."block_deals" (
+	"exchange" text NOT NULL,
+	"deal_date" date NOT NULL,
+	"scrip_code" integer NOT NULL,
+	"scrip_id" text NOT NULL,
+	"client_name" text NOT NULL,
+	"deal_type" text NOT NULL,
+	"traded_quantity" bigint NOT NULL,
+	"deal_price" numeric NOT NULL,
+	"ordinal" integer NOT NULL,
+	"symbol" text,
+	"scrip_name" text,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "block_deals_pkey" PRIMARY KEY("exchange","deal_date","scrip_code","scrip_id","client_name","deal_type","traded_quantity","deal_price","ordinal")
+);
+--> statement-breakpoint
+CREATE TABLE "market_history"."block_deals" (
+	"exchange" text NOT NULL,
+	"deal_date" date NOT NULL,
+	"scrip_code" integer NOT NULL,
+	"scrip_id" text NOT NULL,
+	"client_name" text NOT NULL,
+	"deal_type" text NOT NULL,
+	"traded_quantity" bigint NOT NULL,
+	"deal_price" numeric NOT NULL,
+	"ordinal" integer NOT NULL,
+	"symbol" text,
+	"scrip_name" text,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "block_deals_history_pkey" PRIMARY KEY("exchange","deal_date","scrip_code","scrip_id","client_name","deal_type","traded_quantity","deal_price","ordinal","revision")
+);
+--> statement-breakpoint
+CREATE TABLE "market"."bulk_deals" (
+	"exchange" text NOT NULL,
+	"deal_date" date NOT NULL,
+	"scrip_code" integer NOT NULL,
+	"scrip_id" text NOT NULL,
+	"client_name" text NOT NULL,
+	"deal_type" text NOT NULL,
+	"traded_quantity" bigint NOT NULL,
+	"deal_price" numeric NOT NULL,
+	"ordinal" integer NOT NULL,
+	"symbol" text,
+	"scrip_name" text,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "bulk_deals_pkey" PRIMARY KEY("exchange","deal_date","scrip_code","scrip_id","client_name","deal_type","traded_quantity","deal_price","ordinal")
+);
+--> statement-breakpoint
+CREATE TABLE "market_history"."bulk_deals" (
+	"exchange" text NOT NULL,
+	"deal_date" date NOT NULL,
+	"scrip_code" integer NOT NULL,
+	"scrip_id" text NOT NULL,
+	"client_name" text NOT NULL,
+	"deal_type" text NOT NULL,
+	"traded_quantity" bigint NOT NULL,
+	"deal_price" numeric NOT NULL,
+	"ordinal" integer NOT NULL,
+	"symbol" text,
+	"scrip_name" text,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "bulk_deals_history_pkey" PRIMARY KEY("exchange","deal_date","scrip_code","scrip_id","client_name","deal_type","traded_quantity","deal_price","ordinal","revision")
+);
+--> statement-breakpoint
+CREATE TABLE "market"."participant_positions" (
+	"exchange" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"client_type" text NOT NULL,
+	"future_index_long" bigint,
+	"future_index_short" bigint,
+	"future_stock_long" bigint,
+	"future_stock_short" bigint,
+	"option_index_call_long" bigint,
+	"option_index_put_long" bigint,
+	"option_index_call_short" bigint,
+	"option_index_put_short" bigint,
+	"option_stock_call_long" bigint,
+	"option_stock_put_long" bigint,
+	"option_stock_call_short" bigint,
+	"option_stock_put_short" bigint,
+	"total_long" bigint,
+	"total_short" bigint,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "participant_positions_pkey" PRIMARY KEY("exchange","trade_date","client_type")
+);
+--> statement-breakpoint
+CREATE TABLE "market_history"."participant_positions" (
+	"exchange" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"client_type" text NOT NULL,
+	"future_index_long" bigint,
+	"future_index_short" bigint,
+	"future_stock_long" bigint,
+	"future_stock_short" bigint,
+	"option_index_call_long" bigint,
+	"option_index_put_long" bigint,
+	"option_index_call_short" bigint,
+	"option_index_put_short" bigint,
+	"option_stock_call_long" bigint,
+	"option_stock_put_long" bigint,
+	"option_stock_call_short" bigint,
+	"option_stock_put_short" bigint,
+	"total_long" bigint,
+	"total_short" bigint,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "participant_positions_history_pkey" PRIMARY KEY("exchange","trade_date","client_type","revision")
+);
+--> statement-breakpoint
+CREATE TABLE "market"."new_highs_lows" (
+	"exchange" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"scrip_name" text NOT NULL,
+	"band" text NOT NULL,
+	"new_price" numeric,
+	"previous_price" numeric,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "new_highs_lows_pkey" PRIMARY KEY("exchange","trade_date","scrip_name","band")
+);
+--> statement-breakpoint
+CREATE TABLE "market_history"."new_highs_lows" (
+	"exchange" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"scrip_name" text NOT NULL,
+	"band" text NOT NULL,
+	"new_price" numeric,
+	"previous_price" numeric,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "new_highs_lows_history_pkey" PRIMARY KEY("exchange","trade_date","scrip_name","band","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."industry_classification" (
@@ -1417,6 +1789,10 @@ CREATE INDEX "windows_unsettled_idx" ON "etl"."windows" USING btree ("operation"
 CREATE INDEX "windows_open_idx" ON "etl"."windows" USING btree ("run_id","id") WHERE "etl"."windows"."state" in ('pending', 'running');--> statement-breakpoint
 CREATE INDEX "bhavcopy_cm_history_day_idx" ON "market_history"."bhavcopy_cm" USING btree ("exchange","trade_date");--> statement-breakpoint
 CREATE INDEX "bhavcopy_cm_history_withdrawn_idx" ON "market_history"."bhavcopy_cm" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "deliveries_history_day_idx" ON "market_history"."deliveries" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "deliveries_history_withdrawn_idx" ON "market_history"."deliveries" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "bhavcopy_fo_history_day_idx" ON "market_history"."bhavcopy_fo" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "bhavcopy_fo_history_withdrawn_idx" ON "market_history"."bhavcopy_fo" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "circuit_breakers_history_day_idx" ON "market_history"."circuit_breakers" USING btree ("exchange","trade_date");--> statement-breakpoint
 CREATE INDEX "circuit_breakers_history_withdrawn_idx" ON "market_history"."circuit_breakers" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "consolidated_pledge_history_day_idx" ON "market_history"."consolidated_pledge" USING btree ("exchange","trade_date");--> statement-breakpoint
@@ -1429,6 +1805,8 @@ CREATE INDEX "financial_ratios_history_day_idx" ON "market_history"."financial_r
 CREATE INDEX "financial_ratios_history_withdrawn_idx" ON "market_history"."financial_ratios" USING btree ("exchange","as_of_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "financial_ratio_facts_history_day_idx" ON "market_history"."financial_ratio_facts" USING btree ("exchange","as_of_date");--> statement-breakpoint
 CREATE INDEX "financial_ratio_facts_history_withdrawn_idx" ON "market_history"."financial_ratio_facts" USING btree ("exchange","as_of_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "index_values_history_day_idx" ON "market_history"."index_values" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "index_values_history_withdrawn_idx" ON "market_history"."index_values" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "sectoral_classification_history_day_idx" ON "market_history"."sectoral_classification" USING btree ("exchange","allotted_from");--> statement-breakpoint
 CREATE INDEX "sectoral_classification_history_withdrawn_idx" ON "market_history"."sectoral_classification" USING btree ("exchange","allotted_from") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "series_changes_history_day_idx" ON "market_history"."series_changes" USING btree ("exchange","change_date");--> statement-breakpoint
@@ -1443,8 +1821,16 @@ CREATE INDEX "corporate_action_notices_history_day_idx" ON "market_history"."cor
 CREATE INDEX "corporate_action_notices_history_withdrawn_idx" ON "market_history"."corporate_action_notices" USING btree ("exchange","ex_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "corporate_events_history_day_idx" ON "market_history"."corporate_events" USING btree ("exchange","ex_date");--> statement-breakpoint
 CREATE INDEX "corporate_events_history_withdrawn_idx" ON "market_history"."corporate_events" USING btree ("exchange","ex_date") WHERE withdrawn;--> statement-breakpoint
-CREATE INDEX "deliveries_history_day_idx" ON "market_history"."deliveries" USING btree ("exchange","trade_date");--> statement-breakpoint
-CREATE INDEX "deliveries_history_withdrawn_idx" ON "market_history"."deliveries" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "banned_securities_history_day_idx" ON "market_history"."banned_securities" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "banned_securities_history_withdrawn_idx" ON "market_history"."banned_securities" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "block_deals_history_day_idx" ON "market_history"."block_deals" USING btree ("exchange","deal_date");--> statement-breakpoint
+CREATE INDEX "block_deals_history_withdrawn_idx" ON "market_history"."block_deals" USING btree ("exchange","deal_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "bulk_deals_history_day_idx" ON "market_history"."bulk_deals" USING btree ("exchange","deal_date");--> statement-breakpoint
+CREATE INDEX "bulk_deals_history_withdrawn_idx" ON "market_history"."bulk_deals" USING btree ("exchange","deal_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "participant_positions_history_day_idx" ON "market_history"."participant_positions" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "participant_positions_history_withdrawn_idx" ON "market_history"."participant_positions" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "new_highs_lows_history_day_idx" ON "market_history"."new_highs_lows" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "new_highs_lows_history_withdrawn_idx" ON "market_history"."new_highs_lows" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "industry_classification_history_day_idx" ON "market_history"."industry_classification" USING btree ("exchange");--> statement-breakpoint
 CREATE INDEX "industry_classification_history_withdrawn_idx" ON "market_history"."industry_classification" USING btree ("exchange") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "symbol_changes_history_day_idx" ON "market_history"."symbol_changes" USING btree ("exchange","changed_on");--> statement-breakpoint

@@ -1,7 +1,7 @@
 // Builds dist/ from src/: the modules become one file for each way into them, with files that these share in dist/chunks/,
 // and other files (calendar data) are copied.
 //
-//   node scripts/build.mjs             checks types first, fails if they are wrong, and writes those of the exports
+//   node scripts/build.mjs             checks types first, and fails if they are wrong
 //   node scripts/build.mjs --if-stale  only if src/ has changed, and without the type check, which takes longest
 //
 // In a checkout, bin/eod.mjs calls `ensureBuilt`, so that a stale build is never run.
@@ -36,11 +36,11 @@ const BUNDLED = /^(csv-parse|drizzle-orm|zod)(\/|$)/;
 /** Files that are compiled. */
 const SOURCE = /\.tsx?$/;
 /**
- * The ways into the bundle, below src/: what the program, users and a test that starts a worker of its own import, and
- * the operations and file formats, which are imported by the names in their folders.
+ * The ways into the bundle, below src/: what the program and a test that starts a worker of its own import, and the file
+ * formats, which are imported by the names in their folder.
  */
 const ENTRIES =
-  /^(cli\/(main|cli|lifecycle|open-context)|jobs\/worker\/worker|(extract\/files\/formats|operations\/catalogue\/files)\/[\w-]+|operations\/(public|(catalogue\/|files\/)?[A-Z]\w*))\.ts$/;
+  /^(cli\/(main|cli|lifecycle|open-context)|jobs\/worker\/worker|extract\/files\/formats\/[\w-]+)\.ts$/;
 /** Written by npm when it has changed the packages. */
 const INSTALLED = at('node_modules', '.package-lock.json');
 /** Its time is that at which the build was begun: sources that are newer are not in it. */
@@ -80,11 +80,11 @@ export async function ensureBuilt() {
 }
 
 /** Compiles into a new folder that then replaces dist/, so that no process sees half a build. */
-async function build({ types = false } = {}) {
+async function build() {
   const started = new Date();
   const [fresh, old] = [at(`dist.new-${process.pid}`), at(`dist.old-${process.pid}`)];
   try {
-    if (!(await compile(fresh)) || (types && !writeTypes(fresh))) return false;
+    if (!(await compile(fresh))) return false;
     for (const name of filesIn('src').filter((name) => !SOURCE.test(name)))
       cpSync(at('src', name), join(fresh, name));
     writeFileSync(join(fresh, 'commit'), commit());
@@ -154,18 +154,6 @@ function resolveImports(esbuild) {
   );
 }
 
-/** Writes the types of what the package exports, `eod-pipeline/operations`. */
-function writeTypes(folder) {
-  const flags = ['-p', at('tsconfig.types.json'), '--outDir', folder];
-  const { status } = spawnSync(process.execPath, [TYPE_CHECKER, ...flags], { stdio: ['ignore', 2, 2] });
-  for (const name of readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.d.ts'))) {
-    const file = join(folder, name);
-    // The compiler leaves the extensions of imports as they are.
-    writeFileSync(file, readFileSync(file, 'utf8').replace(/(from '\.[^']*)\.ts'/g, "$1.js'"));
-  }
-  return status === 0;
-}
-
 function typesAreRight() {
   const flags = ['-p', at('tsconfig.build.json')];
   return spawnSync(process.execPath, [TYPE_CHECKER, ...flags], { stdio: ['ignore', 2, 2] }).status === 0;
@@ -214,6 +202,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     if (problem !== null) process.stderr.write(`${problem}\n`);
     process.exitCode = problem === null || !existsSync(COMPILER) ? 0 : 1;
   } else {
-    process.exitCode = typesAreRight() && (await locked(() => build({ types: true }))) ? 0 : 1;
+    process.exitCode = typesAreRight() && (await locked(build)) ? 0 : 1;
   }
 }

@@ -19,7 +19,7 @@ import type { Outage } from '../src/jobs/policy/outage-policy.ts';
 import { etlDescriptions } from '../src/load/market/schema/comments-and-functions.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
-import { dataSetsFilling, migratedTables } from '../src/operations/registry.ts';
+import { dataSetsFilling, tables } from '../src/operations/registry.ts';
 import { OPEN_POINTS } from '../src/sandbox/flags.ts';
 import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
 
@@ -254,7 +254,7 @@ function tableList(): string {
 
 /** The tables of data sets, with what a row is and what identifies it. */
 function dataTableList(): string {
-  return migratedTables
+  return tables
     .map((table) => {
       const filling = dataSetsFilling([table]);
       const main = filling.filter(({ shapes }) => shapes[0].table === table);

@@ -23,7 +23,7 @@ CREATE SCHEMA IF NOT EXISTS "market_partitions";
 `;
 
 /** Tables whose declaration has \`partitionBy\`; the function etl.ensure_year_partition makes the partitions. */
-const PARTITIONED = ['bhavcopy_cm'];
+const PARTITIONED = ['bhavcopy_cm', 'bhavcopy_fo'];
 
 const FOOTER = `--> statement-breakpoint
 -- Added: the single row that gives responses their positions.

@@ -29,15 +29,17 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.has_source(jsonb) IS 'True if there is a key, or if anything was ever requested with one.';
 
--- Which pairs to look at: those that schedules request, and also what else ever had a record. A pair that somebody once
--- requested by mistake is forgotten thereby. Without a key, and if nothing was ever requested with one, nobody expects
--- what is scheduled: then only what was imported is looked at.
-CREATE OR REPLACE FUNCTION etl.expected_pairs(scheduled jsonb, has_others boolean, settings jsonb)
+-- Which pairs to look at: those that somebody names, or else those that the schedules request (etl.expectations), and also
+-- what else ever had a record. A pair that somebody once requested by mistake is forgotten thereby. Without a key, and if
+-- nothing was ever requested with one, nobody expects what is scheduled: then only what was imported is looked at.
+CREATE OR REPLACE FUNCTION etl.expected_pairs(named jsonb, has_others boolean, settings jsonb)
 RETURNS TABLE (operation text, exchange text, is_scheduled boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH wanted AS (
-    SELECT w.operation, w.exchange FROM jsonb_to_recordset(scheduled) AS w(operation text, exchange text)
-     WHERE (settings ->> 'areNamed')::boolean OR etl.has_source(settings)
+    SELECT n.operation, n.exchange FROM jsonb_to_recordset(named) AS n(operation text, exchange text)
+    UNION ALL
+    SELECT e.operation, x.exchange FROM etl.expectations e CROSS JOIN LATERAL unnest(e.exchanges) AS x(exchange)
+     WHERE named IS NULL AND etl.has_source(settings)
   )
   SELECT w.operation, w.exchange, true FROM wanted w
   UNION ALL
@@ -103,19 +105,20 @@ $$;
 COMMENT ON FUNCTION etl.failing_requests() IS 'The days that runs request, whose last response was an error and which are tried again.';
 
 -- The sessions of some operations and exchanges with their states.
---   scheduled, has_others, settings: as in etl.expected_pairs. What is scheduled is expected from its first stored session on,
---     or as far back as the source reaches; what else was requested or imported from its first to its last stored session.
+--   named, has_others, settings: as in etl.expected_pairs. What is named or scheduled is expected from its first stored session
+--     on, or as far back as the source reaches; what else was requested or imported from its first to its last stored session.
 --   first_day, last_day: these days, instead of the range of each pair.
 --   since: coverage of older days is not read, as if there were none; by default that before first_day.
 --   instruments: those that the settings name; null: the first ones of the newest bhav copy, up to the limit.
---   settings: {"zone", "dueMinutes", "lookbackSessions", "historyDays", "instrumentLimit", "hasKey", "areNamed"}; dueMinutes says of each
---     operation how long after the midnight that a day begins with its data is due, whatever the weekday.
+--   settings: {"zone", "dueMinutes", "lookbackSessions", "historyDays", "instrumentLimit", "hasKey"}; dueMinutes says of each
+--     operation how long after the midnight that a day begins with its data is due, whatever the weekday. What only files
+--     fill is due when the day is over.
 -- known_on is the day of the coverage that says so, which differs from the session where a response is about no day; found is
 -- the best response to it, whatever its share.
 -- Postgres inlines it: with constants as arguments, and without the columns that are not selected. Only the selected
 -- ones read more of the coverage than two small indexes.
 CREATE OR REPLACE FUNCTION etl.session_states(
-  scheduled jsonb, has_others boolean, first_day date, last_day date, since date, as_of timestamptz, instruments text[],
+  named jsonb, has_others boolean, first_day date, last_day date, since date, as_of timestamptz, instruments text[],
   settings jsonb)
 RETURNS TABLE (
   exchange text, operation text, day date, state text, reason text, detail text, due timestamptz, arrived timestamptz,
@@ -128,8 +131,10 @@ WITH RECURSIVE clock AS (
          etl.has_source(settings) AS has_source
 ), expected AS MATERIALIZED (
   SELECT p.operation, p.exchange, p.is_scheduled,
-         EXISTS (SELECT FROM etl.operations o WHERE o.name = p.operation AND NOT o.is_enabled) AS is_never_requested, e.days, e.variants, e.parts, e.is_by_instrument, e.is_of_each_instrument, e.is_empty_normal, e.weekday,
-         coalesce((settings -> 'dueMinutes' ->> e.operation)::int, 1440) * interval '1 minute' AS due_at,
+         e.exchanges = '{}' AS is_from_files, e.days, e.variants, e.parts, e.is_by_instrument, e.is_of_each_instrument,
+         e.is_empty_normal, e.weekday,
+         coalesce(CASE WHEN e.exchanges <> '{}' THEN (settings -> 'dueMinutes' ->> e.operation)::int END, 1440)
+           * interval '1 minute' AS due_at,
          -- For so many days after a session, nightly runs request it again; those of weekly operations once more.
          CASE WHEN e.days = 'quarters' THEN 92
            ELSE greatest(7, 2 * (settings ->> 'lookbackSessions')::int) + CASE WHEN e.weekday IS NULL THEN 0 ELSE 7 END
@@ -141,7 +146,7 @@ WITH RECURSIVE clock AS (
                   WHERE b.exchange = p.exchange
                     AND b.trade_date = (SELECT max(n.trade_date) FROM market.bhavcopy_cm n WHERE n.exchange = p.exchange))
          END AS requested
-    FROM etl.expected_pairs(scheduled, has_others, settings) p JOIN etl.expectations e ON e.operation = p.operation
+    FROM etl.expected_pairs(named, has_others, settings) p JOIN etl.expectations e ON e.operation = p.operation
 ), kind AS (
   -- Of which days, variants and states there are responses about single instruments: one index entry is read for each.
   (SELECT x.operation, x.exchange, f.day, f.variant, f.state
@@ -309,7 +314,7 @@ SELECT j.exchange, j.operation, j.day,
          WHEN j.found = 'failed' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on) ~ 'count_mismatch: ' THEN 'count_mismatch'
          WHEN j.found = 'blocked' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on)
            ~* '(dates?|from\W+to)\W.*out of .*allowed range' THEN 'beyond_history'
-         WHEN j.found = 'not_requested' AND (j.is_never_requested OR NOT clock.has_source) THEN 'not_imported'
+         WHEN j.found = 'not_requested' AND (j.is_from_files OR NOT clock.has_source) THEN 'not_imported'
          WHEN j.found = 'not_requested' AND j.day < clock.reach AND j.days <> 'quarters' AND clock.has_source THEN 'beyond_history'
          WHEN j.found = 'not_requested' THEN 'not_requested' ELSE j.found END,
        CASE WHEN j.is_complete THEN NULL ELSE nullif(concat_ws('; ',

@@ -221,8 +221,9 @@ export async function loadSettings(cli: Cli): Promise<Config> {
   const own = readEnvironment(cli.env, cli.cwd);
   const env =
     cli.demo === true ? demoSettings(cli, own) : { EOD_DATA_DIR: defaultDataFolder(cli).path, ...own };
-  const { EOD_OPERATIONS_DIR: folder = 'operations', ...others } = loadConfig(env, cli.cwd);
-  const config = { ...others, EOD_OPERATIONS_DIR: resolve(cli.cwd, folder) };
+  const config = loadConfig(env, cli.cwd);
+  const { requestedOperations } = await import('../operations/requested.ts');
+  requestedOperations(config);
   if (cli.demo === true && !existsSync(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'))) {
     throw usageError('nothing has been loaded by "eod demo" yet: run it first');
   }

@@ -4,6 +4,7 @@ import { type LearningCalendar, loadCalendar } from '../calendar/calendar.ts';
 import { clockOf, createSettableClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { PipelineError, usageError } from '../core/errors.ts';
+import { type Pair, pairName } from '../core/exchanges.ts';
 import { createLog, type Logger } from '../core/log.ts';
 import type { SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
@@ -13,9 +14,8 @@ import { clusterLocation } from '../load/database/embedded/account.ts';
 import { readServerTime } from '../load/database/inspect.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
 import { timeZoneProblem } from '../load/database/time-zone.ts';
-import { declaredDifferences, refusalText } from '../load/market/schema/create-tables.ts';
 import { explainMissingRight, migrateDatabase, schemaState } from '../load/migrate.ts';
-import { useStoredOperations } from '../load/state/enabled-operations.ts';
+import { compareRequested, writeExpectations } from '../load/state/coverage/completeness.ts';
 import { type Cli, loadSettings, logNote } from './cli.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
 
@@ -45,6 +45,8 @@ interface Needs {
   readonly queue?: boolean;
   /** The source and the queue, to do the work of windows. */
   readonly source?: boolean;
+  /** True if this process keeps the schedules: what its settings request is expected from now on. */
+  readonly schedules?: boolean;
   /** The settings, if the command has read them already or has its own. */
   readonly config?: Config;
   /** A context that the command has opened already, to be completed. */
@@ -76,7 +78,7 @@ export async function openContext(
   }
   const context =
     (opened && { ...opened, config, log: openLog(cli, config, false) }) ??
-    (await openBaseContext(cli, config, wait, works));
+    (await openBaseContext(cli, config, { ...needs, wait }, works));
   if (!works) return context;
   // The clients for Redis and HTTP and the private Postgres are loaded only where they are used: loading them would take
   // most of the time of a command that only reads.
@@ -100,15 +102,19 @@ async function withDemoSource({ demo, life }: Cli, config: Config): Promise<Conf
   return { ...config, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: EXAMPLE_KEY };
 }
 
-async function openBaseContext(cli: Cli, config: Config, wait: Wait, works: boolean): Promise<Context> {
+async function openBaseContext(
+  cli: Cli,
+  config: Config,
+  { wait, schedules = false }: Needs & { readonly wait: Wait },
+  works: boolean,
+): Promise<Context> {
   const { life } = cli;
   const calendar = openCalendar(cli, config);
   const log = openLog(cli, config, !works);
   const db = await openStore(cli, config, log, wait);
   const loads = works || wait !== 'none';
   await life.open(() => ensureSchema(cli, db, config, config.DATABASE_URL === undefined || loads));
-  await life.open(() => useOperationsOf(db, config, log));
-  if (wait === 'long') await followOperations(cli, db, config, log);
+  await life.open(() => checkRequested(db, config, log, schedules));
   const clock = createSettableClock(clockOf(config));
   const serverTime = await life.open(() => readServerTime(db.pool));
   if (!clock.set(serverTime)) {
@@ -148,17 +154,7 @@ export async function openReadable(
     if (reads === 'tables') throw noTables();
     return { config, log, db };
   }
-  await cli.life.open(() => useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR));
   return { config, log, db };
-}
-
-/**
- * Opens the database if there is one, and uses the operations that it has enabled. Without one only the defaults are
- * used, and none is created.
- */
-export async function openEnabledOperations(cli: Cli, config: Config): Promise<void> {
-  if (config.DATABASE_URL === undefined && !hasPrivatePostgres(cli, config)) return;
-  await openContext(cli, { config });
 }
 
 async function hasSchema({ pool }: Database): Promise<boolean> {
@@ -187,48 +183,25 @@ export async function openForUser(
   return { config, db: reader };
 }
 
-/** How often a service looks which operations have been enabled or disabled. */
-const FOLLOW_MS = 30_000;
-
-/** Goes on using the operations that the database has enabled, until the command ends. */
-async function followOperations(
-  { life }: Cli,
-  { withoutRetry }: Database,
-  { EOD_OPERATIONS_DIR: folder }: Config,
-  log: Logger,
-): Promise<void> {
-  await life.open(
-    async () => {
-      const timer = setInterval(() => {
-        useStoredOperations(withoutRetry.drizzle, folder).catch((error) =>
-          log.warn({ err: error }, 'could not look which operations are enabled'),
-        );
-      }, FOLLOW_MS);
-      return timer.unref();
-    },
-    async (timer) => clearInterval(timer),
-  );
-}
-
 /**
- * Uses the operations that this database has enabled. One whose file is missing or invalid is left out, with a warning.
- *
- * @throws PipelineError `usage` if a table is not what its operation declares.
+ * Compares what the settings request with what the database expects, by which it is decided what is missing. The process
+ * that keeps the schedules stores its own, as does each that uses a private Postgres, which has one user; others only log
+ * that theirs are different.
  */
-async function useOperationsOf(db: Database, config: Config, log: Logger): Promise<void> {
-  const folder = config.EOD_OPERATIONS_DIR;
-  const leftOut = await useStoredOperations(db.drizzle, folder);
-  const missing = leftOut.flatMap(({ name, problem }) => (problem === null ? [name] : []));
-  if (missing.length > 0)
-    log.warn({ operations: missing, folder }, 'no file declares these operations, so they are left out');
-  for (const { name, problem } of leftOut)
-    if (problem !== null) log.warn({ operation: name, problem }, 'this operation is left out');
-  const differing = await declaredDifferences(db.pool);
-  for (const { refusal, table } of differing) {
-    if (refusal !== null) throw usageError(refusalText(refusal));
-    if (config.DATABASE_URL === undefined) return migrateDatabase(db, config);
-    throw usageError(`the declaration of market.${table.name} has columns that the table lacks`, 'migrate');
-  }
+async function checkRequested(
+  { drizzle }: Database,
+  config: Config,
+  log: Logger,
+  schedules: boolean,
+): Promise<void> {
+  if (schedules || config.DATABASE_URL === undefined) return writeExpectations(drizzle, config);
+  const difference = await compareRequested(drizzle, config);
+  if (difference === null) return;
+  const named = (pairs: readonly Pair[]) => pairs.map(pairName);
+  log.warn(
+    { onlyHere: named(difference.onlyHere), onlyInDatabase: named(difference.onlyExpected) },
+    'EOD_OPERATIONS, EOD_EXCHANGES or EOD_OPERATION_EXCHANGES is not what the database was told: what is missing is said by the stored ones until "eod migrate" or "eod up" stores these',
+  );
 }
 
 /** Loads the trading calendar, with the user's own calendar file. */

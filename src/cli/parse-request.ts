@@ -15,16 +15,8 @@ import {
   type RequestOption,
   spelledOption,
 } from '../operations/operation.ts';
-import {
-  dataSets,
-  findDataSet,
-  findOperations,
-  isDeclaredElsewhere,
-  learnDeclared,
-  lookIn,
-  namedBy,
-  operations,
-} from '../operations/registry.ts';
+import { type findCovered, findDataSet, findOperations, operations } from '../operations/registry.ts';
+import { requestedOperations } from '../operations/requested.ts';
 import { type DayContext, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
 
 /** The flags of `eod backfill` that say what to request. Request options have flags of their own, by name. */
@@ -50,7 +42,7 @@ export function backfillRequest(
   flags: BackfillFlags,
   context: RequestContext,
 ): RunRequest {
-  const chosen = parseOperations(names, flags.all === true);
+  const chosen = parseOperations(names, flags.all === true, context.config);
   const range = parseRange(flags, context);
   const exchanges = chosenExchanges(chosen, flags, context.config);
   const instruments = parseInstruments(flags.instruments, context.cwd);
@@ -94,10 +86,13 @@ function checkInstruments(chosen: readonly Operation[], instruments: readonly st
   throw usageError(`--instruments: ${names} cannot be requested by instrument`);
 }
 
-/** Parses names of operations, in any case, without repeats; or returns all of them. @throws PipelineError `usage` */
-function parseOperations(names: readonly string[], all: boolean): Operation[] {
+/**
+ * Parses names of operations, in any case, without repeats, also of those that EOD_OPERATIONS does not request: a person
+ * does. With `--all` these are the ones that it requests. @throws PipelineError `usage`
+ */
+function parseOperations(names: readonly string[], all: boolean, config: Config): Operation[] {
   if (all && names.length > 0) throw usageError('give names of operations or --all, not both');
-  if (all) return [...operations];
+  if (all) return requestedOperations(config);
   if (names.length === 0) {
     throw usageError('nothing to do: name operations ("eod operations" lists them) or give --all');
   }
@@ -130,7 +125,7 @@ export function gapScope(
   names: readonly string[],
   flags: GapFlags,
   context: DayContext,
-  find: typeof findOperations,
+  find: typeof findCovered | typeof findOperations,
 ): GapScope {
   return {
     operations: names.length === 0 ? undefined : [...new Set(splitNames(names).flatMap(find))],
@@ -284,21 +279,4 @@ function checkedValue(chosen: readonly Operation[], param: string, value: string
     spelled = found;
   }
   return spelled;
-}
-
-/**
- * Names that are parsed before the database is opened, so that a mistake is reported at once, and again when it is
- * known which operations the database has enabled.
- */
-export async function parsedLate<Parsed>(
-  names: readonly string[],
-  { EOD_OPERATIONS_DIR: folder }: Pick<Config, 'EOD_OPERATIONS_DIR'>,
-  parse: () => Parsed,
-): Promise<() => Parsed> {
-  lookIn(folder);
-  // To learn the tables of the others takes a while: not for a name that is known.
-  if (!splitNames(names).every((name) => isDeclaredElsewhere(name) || namedBy(dataSets, name) !== undefined))
-    await learnDeclared(folder);
-  if (!splitNames(names).some(isDeclaredElsewhere)) parse();
-  return parse;
 }

@@ -268,7 +268,7 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
   delete_demo: 'delete that folder and run "eod demo" again',
   list_runs: '"eod runs" lists them',
   list_operations: '"eod operations" lists them',
-  enable: '"eod operations enable" creates its tables, as does "eod import" with a file of it',
+  import_files: '"eod import" fills it from files of the exchanges',
   rebuild: '"eod replay OPERATION --rebuild" loads both again from the kept responses',
   resume: '"eod runs resume ID" continues it, "eod replay OPERATION --rebuild" starts again',
   migrate: 'run "eod migrate" as the owner of the tables',

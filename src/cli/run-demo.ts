@@ -10,7 +10,7 @@ import { adjustedCloses, type ExampleResult, runExamples } from '../load/market/
 import type { RunRequest } from '../load/state/request.ts';
 import { type RunReport, reportRun } from '../load/state/runs/reports.ts';
 import { exchangesOf, isQuarterly } from '../operations/operation.ts';
-import { operations } from '../operations/registry.ts';
+import { requestedOperations } from '../operations/requested.ts';
 import { EXAMPLE_KEY, type Sandbox, type Split, startSandbox } from '../sandbox/index.ts';
 import { type Cli, demoSettings, EXIT, logNote, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
@@ -52,7 +52,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   const request = demoRequest(config, calendar, last);
   logNote(
     cli,
-    `calling the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${operations.length} operations`,
+    `calling the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${requestedOperations(config).length} operations`,
   );
   const runId = await newRun(context, request);
   const { report, interrupted } = await workOnRun(cli, context, runId);
@@ -134,7 +134,7 @@ const QUARTER_DAYS = 92;
  * shows. In the evening today is among them; otherwise "eod --demo status" would say that it is late.
  */
 function demoRequest(config: Config, calendar: Calendar, last: Day): RunRequest {
-  const targets = operations.flatMap((operation) =>
+  const targets = requestedOperations(config).flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => {
       const sessions = calendar.lastSessions(exchange, last, SESSIONS);
       // For quarterly figures, the last quarter that has ended.

@@ -201,13 +201,12 @@ const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
   ...columnsOf<OperationForecast>('skipped'),
   { head: 'out of reach', cell: (row) => row.outOfReach },
   { head: '', cell: (row) => (row.isEstimated ? 'planned once the prices are loaded' : '') },
-  { head: '', cell: (row) => (row.isSpread ? 'a seventh of the instruments each night' : '') },
 ];
 
 /** How many calls a run would make, and when it would be done; in the demo no limit of calls applies. */
 export function forecastText(forecast: Forecast, timeZone: string, isDemo = false): string {
   const { operations, isEstimated, requests, outOfReach } = forecast;
-  const total = { ...forecast, operation: 'total', exchange: '', isEstimated: false, isSpread: false };
+  const total = { ...forecast, operation: 'total', exchange: '', isEstimated: false };
   return [
     fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], pairTitle),
     '',

@@ -64,7 +64,7 @@ export type Remedy =
   | 'rebuild'
   | 'resume'
   | 'migrate'
-  | 'enable';
+  | 'import_files';
 
 export interface ErrorFacts {
   readonly kind: ErrorKind;
@@ -82,8 +82,6 @@ export interface ErrorFacts {
   readonly response?: Buffer;
   /** What names the form of a file of no known format; in an archive, such a file is ignored if others have one. */
   readonly unknownForm?: string | undefined;
-  /** The segment of a file that no data set in use takes. */
-  readonly unknownSegment?: string | undefined;
   readonly remedy?: Remedy;
   readonly cause?: unknown;
 }
@@ -98,7 +96,6 @@ export class PipelineError extends Error implements ErrorFacts {
   declare readonly cutShort: boolean;
   declare readonly response?: Buffer;
   declare readonly unknownForm?: string | undefined;
-  declare readonly unknownSegment?: string | undefined;
   declare readonly remedy?: Remedy;
 
   constructor(message: string, { cause, ...facts }: ErrorFacts) {

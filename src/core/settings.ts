@@ -135,6 +135,10 @@ export const settingGroups = {
     ),
   },
   'What is requested': {
+    EOD_OPERATIONS: setting(
+      list.default(['default']),
+      'Operations to request, by name or table: `default` stands for the twelve of the specification, `-GetSeriesChange` leaves one out, and `GetBhavCopyFO` (derivatives) and `GetIndexDetail` (indices) are requested only if they are named. `eod migrate` and `eod up` store what follows from this and the next two settings, as what the database should have.',
+    ),
     EOD_EXCHANGES: setting(
       listOf(z.enum(['BSE', 'NSE'], { error: 'knows BSE and NSE only' }), 'names no exchange', (text) =>
         text.toUpperCase(),
@@ -189,11 +193,6 @@ export const settingGroups = {
       z.string().optional(),
       'CSV of trading days and holidays that corrects or extends the built-in calendar ([completeness.md](completeness.md)).',
       'holidays.csv',
-    ),
-    EOD_OPERATIONS_DIR: setting(
-      z.string().optional(),
-      'Folder with operations of your own ([import.md](import.md)). Unset: `operations` beside `.env`.',
-      'operations',
     ),
   },
   Work: {

@@ -12,9 +12,6 @@ export function count(value: number): string {
   return [integer.replace(/\B(?=(\d{3})+$)/g, ','), ...decimals].join('.');
 }
 
-/** Begins the reason of a window that a declaration of the user keeps from being planned: its run fails. */
-export const CANNOT_BE_PLANNED = 'its declaration cannot be planned';
-
 /** `a, b or c` */
 export const either = (words: readonly string[]): string =>
   words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;

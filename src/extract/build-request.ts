@@ -1,18 +1,15 @@
-import { type Day, type DayRange, dayEnd, dayStart, isDay } from '../core/days.ts';
+import { type Day, dayEnd, dayStart, isDay } from '../core/days.ts';
 import { redactor } from '../core/environment.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { Requested } from '../operations/fields.ts';
 import {
-  dateFormatParam,
   furtherParams,
   isByInstrument,
   isDated,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
-  rowParams,
 } from '../operations/operation.ts';
 import { dateParams, instrumentsParam } from '../operations/request-parameters.ts';
-import { spanLimits, spanOf } from '../operations/spans.ts';
 import type { SourceSettings } from './types.ts';
 
 type RequestSettings = Pick<
@@ -24,8 +21,7 @@ type RequestSettings = Pick<
  * The URL of a request. It contains the access key: never log or store it.
  *
  * @throws PipelineError `bad_request` if the request itself is wrong: more than 25 instruments, a blank instrument,
- *   days that do not exist or are reversed; `range_refused` if the operation has no name for the days, which the source
- *   would refuse too. Such a request is never sent.
+ *   days that do not exist or are reversed. Such a request is never sent.
  */
 export function buildUrl(settings: RequestSettings, operation: Operation, requested: Requested): string {
   const { request } = operation;
@@ -45,15 +41,8 @@ export function buildUrl(settings: RequestSettings, operation: Operation, reques
     const value = requested.params[option.param] ?? option.fallback;
     if (value !== undefined && value !== '') add(option.param, encode(value));
   }
-  for (const name of rowParams(operation)) add(encode(name), encode(requested.params[name] ?? ''));
-  const further = furtherParams(requested.params);
-  for (const [name, value] of Object.entries(request.fixed ?? {})) {
-    const isReplaced = further.some(([other]) => other.toLowerCase() === name.toLowerCase());
-    if (!isReplaced) add(encode(name), encode(value));
-  }
-  for (const [name, value] of further) add(encode(name), encode(value));
-  const dateFormat = dateFormatParam(operation);
-  if (dateFormat !== null) add(dateFormat, settings.dateFormat);
+  for (const [name, value] of furtherParams(requested.params)) add(encode(name), encode(value));
+  if (request.dTFormat) add('dTFormat', settings.dateFormat);
   add('format', settings.format);
   return `${settings.baseUrl}/${operation.name}?${query.join('&')}`;
 }
@@ -81,27 +70,19 @@ function addInstruments(operation: Operation, requested: Requested, add: Add): v
 /** The values of the parameters that say which days, in their order. */
 function dateValues(
   operation: Operation,
-  { from, to, calledOn }: Requested,
+  { from, to }: Requested,
   { dateDialect, timeZone }: RequestSettings,
 ): string[] {
   if (!isDay(from) || !isDay(to)) throw badRequest(operation, `got days that do not exist: ${from} to ${to}`);
   if (from > to) throw badRequest(operation, `got a reversed range: ${from} to ${to}`);
   const written = (edge: typeof dayStart, day: Day) =>
     dateDialect === 'iso-date' ? day : String(edge(day, timeZone));
-  const { dates, yearsBefore = 0 } = operation.request;
-  switch (dates) {
+  switch (operation.request.dates) {
     case 'none':
       return [];
     case 'day':
       if (from !== to) throw badRequest(operation, `takes one day a request, got ${from} to ${to}`);
       return [written(dayStart, from)];
-    case 'spans': {
-      const span = spanOf(operation, { from, to }, calledOn);
-      if (span === undefined) throw outOfSpans(operation, { from, to }, calledOn);
-      return [encode(span.value)];
-    }
-    case 'years':
-      return [String(Number(from.slice(0, 4)) - yearsBefore), String(Number(to.slice(0, 4)))];
     case 'range':
       return [written(dayStart, from), written(dayEnd, to)];
   }
@@ -124,15 +105,6 @@ export function encode(value: string): string {
 /** Makes the function that removes the access key from a text, both plain and as it is encoded in a URL. */
 export function keyRedactor(accessKey: string): (text: string) => string {
   return redactor([], accessKey);
-}
-
-/** Worded like the source's own refusal, so that gaps say that it has no data that old (RANGE_REFUSED_LINE). */
-function outOfSpans(operation: Operation, { from, to }: DayRange, calledOn: Day): PipelineError {
-  const days = from === to ? from : `${from} to ${to}`;
-  return new PipelineError(
-    `Date is out of the allowed range: ${operation.name} serves ${spanLimits(operation)}, and ${days} cannot be requested on ${calledOn}`,
-    { kind: 'range_refused' },
-  );
 }
 
 function badRequest(operation: Operation, problem: string): PipelineError {

@@ -274,7 +274,7 @@ const UNPRINTABLE = /[\p{Cc}\p{Cs}]+/gu;
 /** The error for a file that cannot be read: nothing of it is stored, and the import goes on with the next file. */
 export function badFile(
   problem: string,
-  options: Pick<ErrorFacts, 'cause' | 'unknownForm' | 'unknownSegment'> = {},
+  options: Pick<ErrorFacts, 'cause' | 'unknownForm'> = {},
 ): PipelineError {
   const printable = problem.replace(UNPRINTABLE, ' ');
   return new PipelineError(printable, { kind: 'unreadable', ...options });

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { messageOf } from '../core/errors.ts';
-import { isByInstrument, type Operation } from '../operations/operation.ts';
+import { isByInstrument } from '../operations/operation.ts';
 import type { RowsWriter } from '../operations/rows.ts';
 import { decodeText, isUtf16 } from './body.ts';
 import { endsItsLastLine, looksLikeCsv, MAX_ROW_BYTES, readCsv } from './csv.ts';
@@ -106,28 +106,19 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
   throw unknownDiagnostic(text, context.redact);
 }
 
-/** The names that the list of records may have in its envelope, in lower case: the declared one before the usual one. */
-function listNames({ envelope }: Pick<Operation, 'envelope'>): readonly string[] {
-  return envelope === undefined ? ['value'] : [...new Set([envelope.toLowerCase(), 'value'])];
-}
+/** The name of the list of records in its envelope, in lower case. */
+const LIST = 'value';
 
 /** Matches up to the first record of a list, alone or in an envelope with only plain values before it. */
-function listStart(names: readonly string[]): RegExp {
-  const name = names.map((one) => one.replace(/\W/g, '\\$&')).join('|');
-  return new RegExp(
-    String.raw`^(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[^\s"{}[\],:]+)\s*,\s*)*"(?:${name})"\s*:\s*)?\[\s*(?=\{)`,
-    'i',
-  );
-}
+const LIST_START =
+  /^(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[^\s"{}[\],:]+)\s*,\s*)*"value"\s*:\s*)?\[\s*(?=\{)/i;
 
 /** How many bytes of a body are searched for the list of records, and how many may follow the list. */
 const LONGEST_ENVELOPE = 2_000;
 
 /** The offset of the first record of a JSON body with a list of records, alone or in an envelope; null if not found. */
-export function findRecords(body: Buffer, operation: Pick<Operation, 'envelope'>): number | null {
-  const start = body.toString('latin1', 0, LONGEST_ENVELOPE);
-  return listStart(listNames(operation)).exec(start)?.[0].length ?? null;
-}
+export const findRecords = (body: Buffer): number | null =>
+  LIST_START.exec(body.toString('latin1', 0, LONGEST_ENVELOPE))?.[0].length ?? null;
 
 /**
  * Checks the envelope of records that were read already, as `openResponse` would have done.
@@ -228,13 +219,12 @@ function memberOf(entries: readonly [string, unknown][], name: string): unknown 
 
 function openObject(object: object, context: EnvelopeContext, wrappings: number): Records {
   const entries = Object.entries(object);
-  const name = listNames(context.operation).find((one) => entries.some(([key]) => key.toLowerCase() === one));
-  const value = name === undefined ? undefined : memberOf(entries, name);
+  const value = memberOf(entries, LIST);
   // Records of financial ratios have a field `value`, so an object with one is an envelope only if that is a list.
   if (!Array.isArray(value) && fitsAnyShape(context.operation, Object.keys(object))) {
     return { records: [object], warnings: [] };
   }
-  const enveloped = wrappings > 0 && name !== undefined;
+  const enveloped = wrappings > 0 && value !== undefined;
   if (!enveloped || !hasRecords(value)) throwError(entries, enveloped, context);
   if (enveloped) {
     const inside = value === '' ? noRecords() : openJson(value, context, wrappings - 1);
@@ -336,7 +326,7 @@ function withCount(read: Records, name: string, count: unknown, rule: CountRule)
 export function scanResponse(body: Buffer, reading: Reading): Pick<Records, 'warnings' | 'miscount'> | null {
   const { operation, requested, timeZone, reader, rowsWriterOf, take } = reading;
   if (isByInstrument(operation) || requested.instruments.length > 0) return null;
-  const start = findRecords(body, operation);
+  const start = findRecords(body);
   if (start === null || !isUtf8(body)) return null;
   const scanners = new Map<Layout, RecordScanner>();
   let scan: RecordScanner | undefined;

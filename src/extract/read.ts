@@ -1,14 +1,13 @@
 import { REDACTED } from '../core/environment.ts';
 import { strayExchange } from '../core/exchanges.ts';
-import { DeclarationError } from '../operations/declared.ts';
 import { isRequestedDay, type Requested } from '../operations/fields.ts';
-import type { DataSet, Operation } from '../operations/operation.ts';
+import type { Operation } from '../operations/operation.ts';
 import { RowsWriter } from '../operations/rows.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { keyRedactor } from './build-request.ts';
 import { JoinedRows, scanCsv } from './csv.ts';
 import { openResponse, scanResponse } from './envelope.ts';
-import { createRecordReader, type RecordReader, type RecordResult } from './records.ts';
+import { createRecordReader, type RecordResult } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import type { Batch, CountRule, Extracted, Problem, RawResponse, Reject, SourceSettings } from './types.ts';
 
@@ -25,8 +24,8 @@ const WORTH_SCANNING = 64 * 1024;
 const WORTH_WRITING = 1024 * 1024;
 
 /**
- * Reads a response and validates its records; pure. Each record becomes a row of one table or a reject, or is left out
- * because its day was not requested; `fetched` is always the sum of the first two. A large response in JSON or CSV is
+ * Reads a response and validates its records; pure. Each record becomes a row of one table or a reject; `fetched` is the
+ * sum of both. A large response in JSON or CSV is
  * read from its bytes record by record, with the same result as if it were parsed as a whole, except that its rows are
  * COPY text.
  *
@@ -43,8 +42,7 @@ export function readResponse(
   const { count = 'check', timeZone } = settings;
   const { body } = raw;
   const context = { operation, count, redact: keyRedactor(settings.accessKey) };
-  // A record that fills two tables is not scanned.
-  if (body.length >= scanFrom && operation.also === undefined) {
+  if (body.length >= scanFrom) {
     const rows = writeRows();
     const records = collectRecords(operation, requested, timeZone, body, rows);
     const reading = { ...context, requested, timeZone, ...records, rowsWriterOf: rows.rowsWriterOf };
@@ -119,13 +117,10 @@ function collectRecords(
   { addRow, finishRows }: RowStore,
 ) {
   const reader = createRecordReader(operation, requested, timeZone);
-  const readAlso = createAlsoReader(operation, requested, timeZone);
   const notes = isRedacted(body) ? [REDACTED_NOTE] : [];
   const rejects: Reject[] = [];
   /** Days of strays that are no problem otherwise; at most two. */
   const strayDays = new Set<string>();
-  /** Records of days that were not requested, where a request can only name a longer span. */
-  let leftOut = 0;
   let joined = 0;
 
   const reject = (
@@ -139,17 +134,9 @@ function collectRecords(
 
   /** Takes the next record of the response. */
   function take(position: number, record: unknown): void {
-    let result: RecordResult;
-    let stray: Stray | null = null;
-    try {
-      result = reader.read(record);
-      stray = result.table === null ? null : strayProblem(operation, requested, result);
-    } catch (error) {
-      result = rejectedBy(error);
-    }
-    if (mayListMoreDays(operation) && isOfOtherDay(operation, requested, result)) {
-      leftOut += 1;
-    } else if (result.table === null) {
+    const result = reader.read(record);
+    const stray = result.table === null ? null : strayProblem(operation, requested, result);
+    if (result.table === null) {
       if (record instanceof JoinedRows) joined += 1;
       reject(position, record, result);
     } else if (stray !== null) {
@@ -157,9 +144,6 @@ function collectRecords(
       reject(position, record, { table: null, stray: true, problems: [stray.problem] });
     } else {
       addRow(result.table, result.row);
-      const also = readAlso?.(record);
-      if (also?.table === null) reject(position, record, also);
-      else if (also !== undefined) addRow(operation.also?.table ?? also.table, also.row);
     }
   }
 
@@ -173,7 +157,7 @@ function collectRecords(
       const unknownFields = [...reader.unknownFields()]
         .slice(0, MAX_UNKNOWN)
         .map((name) => printable(name.slice(0, 200)));
-      const areStrays = rows === 0 && leftOut === 0 && strays === rejects.length;
+      const areStrays = rows === 0 && strays === rejects.length;
       return {
         batches,
         fetched: rows + rejects.length,
@@ -184,7 +168,6 @@ function collectRecords(
           ...warnings,
           ...reader.warnings(),
           ...notes,
-          ...(leftOut > 0 ? [leftOutText(leftOut)] : []),
           ...(unknownFields.length > 0 ? [unknownFieldsText(unknownFields)] : []),
         ],
         unknownFields,
@@ -192,39 +175,6 @@ function collectRecords(
     },
   };
 }
-
-/** The rejection of a record with which a function of its declaration fails. @throws any other error */
-function rejectedBy(error: unknown): RecordResult {
-  if (!(error instanceof DeclarationError)) throw error;
-  return { table: null, problems: [{ path: '', message: printable(error.message) }] };
-}
-
-/** Reads records for the table that they fill besides; null if there is none. */
-function createAlsoReader(
-  operation: Operation,
-  requested: Requested,
-  timeZone: string,
-): RecordReader['read'] | null {
-  const { also } = operation;
-  if (also === undefined) return null;
-  const table = { ...also.table, fields: also.fields };
-  const reader = createRecordReader(
-    { ...operation, shapes: [{ table, has: [], dated: false, fullSet: 'none' }] },
-    requested,
-    timeZone,
-  );
-  return (record) => {
-    try {
-      return reader.read(record);
-    } catch (error) {
-      return rejectedBy(error);
-    }
-  };
-}
-
-/** A request can only name more days than were requested, so this is normal. */
-const leftOutText = (records: number): string =>
-  `${records === 1 ? 'a record is' : `${records} records are`} of days that were not requested, and left out`;
 
 /** How many unknown names the warning lists. */
 const LISTED_UNKNOWN = 20;
@@ -234,21 +184,6 @@ function unknownFieldsText(names: readonly string[]): string {
   const listed = [...names].sort().slice(0, LISTED_UNKNOWN);
   const more = names.length - listed.length;
   return `the source sends fields that no column reads: ${listed.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-}
-
-/** True if a record names a day of its own, and that was not requested. */
-function isOfOtherDay(operation: Operation, requested: Requested, result: RecordResult): boolean {
-  const day = result.table === null ? result.day : dayOfRow(operation, result);
-  return day !== undefined && !isRequestedDay(requested, day);
-}
-
-/** The day of a row whose records have the day that was requested; undefined if they have none. */
-function dayOfRow(
-  { shapes }: Operation,
-  { table, row }: { readonly table: TableDefinition; readonly row: Row },
-): string | undefined {
-  const isDated = shapes.some((shape) => shape.table === table && shape.dated);
-  return isDated && table.dateColumn !== null ? String(row[table.dateColumn]) : undefined;
 }
 
 /** What to do about a response that has only records of one day, and none of those requested. */
@@ -315,11 +250,4 @@ function sourceOf({ fields }: TableDefinition, column: string): string {
 function isRedacted(body: Buffer): boolean {
   // Without its last byte, the UTF-16 text is found in both byte orders.
   return body.includes(REDACTED) || body.includes(Buffer.from(REDACTED, 'utf16le').subarray(0, -1));
-}
-
-// Operations whose requests name days by a span relative to today, or by years.
-
-/** True if its responses list more days than were requested, because a request can only name a longer span. */
-function mayListMoreDays({ request }: Pick<DataSet, 'request'>): boolean {
-  return request.dates === 'spans' || request.dates === 'years';
 }

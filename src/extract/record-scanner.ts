@@ -1,12 +1,5 @@
 import { strayExchange } from '../core/exchanges.ts';
-import { DeclarationError } from '../operations/declared.ts';
-import {
-  isRequestedDay,
-  type Kind,
-  plainName,
-  type Requested,
-  type RequestField,
-} from '../operations/fields.ts';
+import { isRequestedDay, type Kind, plainName, type Requested } from '../operations/fields.ts';
 import { countedColumns, encodeValue, type RowsWriter } from '../operations/rows.ts';
 import type { Scalar, TableDefinition } from '../operations/table.ts';
 import type { Layout } from './layout.ts';
@@ -97,16 +90,6 @@ export interface Reading extends EnvelopeContext {
  */
 export const MANY_PARSED = 100;
 
-/** The value that a request gives a field; undefined if its declaration fails, which each record then reports. */
-function givenValue(field: RequestField, requested: Requested): string | undefined {
-  try {
-    return field.value(requested);
-  } catch (error) {
-    if (error instanceof DeclarationError) return undefined;
-    throw error;
-  }
-}
-
 /**
  * Makes a scanner of the records of one body that have the keys of a layout. It takes a record only if it is certain
  * what the reader in records.ts would make of it, and that its day and exchange were requested.
@@ -138,9 +121,7 @@ export function createRecordScanner(
     const accepts = (value: Scalar) =>
       (allowed?.includes(value) ?? true) &&
       (isDay ? isRequestedDay(requested, String(value)) : !isExchange || !strayExchange(value, requested));
-    const given = field.from === 'request' ? givenValue(field, requested) : null;
-    if (given === undefined) return null;
-    const absent = read(given);
+    const absent = read(field.from === 'request' ? field.value(requested) : null);
     const isValid = !(absent instanceof InvalidValue) && accepts(absent);
     if (sources.length === 0 && !isValid) return null;
     const isLookedAt =

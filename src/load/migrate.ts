@@ -14,13 +14,12 @@ import { readServerFacts } from './database/inspect.ts';
 import { takeSessionLock } from './database/session-lock.ts';
 import { transactionOn } from './database/transaction.ts';
 import {
-  DEFAULT_VIEW_SETTINGS,
-  type ViewSettings,
+  DEFAULT_SETTINGS,
+  type MigrateSettings,
   writeCompletenessView,
   writeExpectations,
 } from './state/coverage/completeness.ts';
 import { databaseId } from './state/database-identity.ts';
-import { noteOperations, type OperationsChange, useStoredOperations } from './state/enabled-operations.ts';
 import { repeatableMigrations } from './state/schema/knowledge.ts';
 
 const MIGRATIONS = {
@@ -119,30 +118,24 @@ export async function explainMissingRight(
 
 /**
  * Brings the schema up to this version: applies the migrations, then the repeatable files that changed, then what is
- * generated from the operation files (comments and as-of functions of `market`) and from the settings (the view
- * `etl.completeness`). Safe to run from several processes at once: they wait for each other.
+ * generated from the operation files (comments and as-of functions of `market`) and from the settings (`etl.expectations`
+ * and the view `etl.completeness`). Safe to run from several processes at once: they wait for each other.
  *
  * @throws PipelineError `usage` when the server is older than Postgres 15, when the database is not in UTF-8, or when a
  *   migration that it has is not the one of this version, or when objects of users depend on what it drops.
  */
 export function migrateDatabase(
   database: Database,
-  viewSettings: ViewSettings = DEFAULT_VIEW_SETTINGS,
-  change?: OperationsChange,
+  settings: MigrateSettings = DEFAULT_SETTINGS,
 ): Promise<void> {
   return database.withRetry(async (once) => {
     // Imported only here, because every command checks the schema first and few migrate it.
-    const [
-      { ensureNextPartitions },
-      { createDeclaredTables },
-      { writeCommentsAndFunctions },
-      { fillObservedAliases },
-    ] = await Promise.all([
-      import('./market/merge/merge.ts'),
-      import('./market/schema/create-tables.ts'),
-      import('./market/schema/comments-and-functions.ts'),
-      import('./market/observed-aliases/observed-aliases.ts'),
-    ]);
+    const [{ ensureNextPartitions }, { writeCommentsAndFunctions }, { fillObservedAliases }] =
+      await Promise.all([
+        import('./market/merge/merge.ts'),
+        import('./market/schema/comments-and-functions.ts'),
+        import('./market/observed-aliases/observed-aliases.ts'),
+      ]);
     await checkServer(once);
     const lock = await takeSessionLock(once, 'eod:migrate');
     const { client } = lock;
@@ -156,15 +149,11 @@ export function migrateDatabase(
       await applyMigrations(client);
       await applyRepeatableFiles(client, await changedFiles(db));
       await databaseId(db);
-      // In one transaction, because nothing finds an operation that has its tables, but not their functions and rights.
       await transactionOn(client, async (tx) => {
-        if (change !== undefined) await noteOperations(tx, change);
-        await useStoredOperations(tx, viewSettings.EOD_OPERATIONS_DIR);
-        await createDeclaredTables(client);
         await ensureNextPartitions(client);
         await writeCommentsAndFunctions(client);
-        await writeExpectations(tx, { removes: true });
-        await writeCompletenessView(client, viewSettings);
+        await writeExpectations(tx, settings);
+        await writeCompletenessView(client, settings);
       });
       // In one transaction, because a half-filled table would look complete.
       await transactionOn(client, fillObservedAliases);

@@ -1,6 +1,5 @@
 import { type Field, SQL_TYPES } from './fields.ts';
 import { type DataSet, tablesFilledBy } from './operation.ts';
-import { spanLimits } from './spans.ts';
 import type { TableDefinition } from './table.ts';
 
 export type FieldDescription = ReturnType<typeof describeField>;
@@ -29,26 +28,20 @@ export function describeDataSet(dataSet: DataSet) {
   };
 }
 
-function windowsText({ windows, request, schedule }: DataSet): string {
+function windowsText({ windows, request }: DataSet): string {
   switch (windows.per) {
-    case 'range': {
-      const limit = request.dates === 'spans' ? `, of ${spanLimits({ request })} only` : '';
+    case 'range':
       return [
-        `range of days, at most ${windows.days} a request${limit}`,
+        `range of days, at most ${windows.days} a request`,
         ...(windows.parts === undefined ? [] : [`also each ${windows.parts.param}, without dates`]),
         ...(windows.ahead === undefined ? [] : [`each night also the ${windows.ahead} days after it`]),
       ].join('; ');
-    }
     case 'session':
       return 'session, one a request';
     case 'once':
       return 'run, once: it takes no dates';
     case 'instrument':
-      return `instrument, ${request.instruments === 'many' ? 'up to 25' : 'one'} a request${
-        schedule?.spread === 'week' ? '; a night requests a seventh of them' : ''
-      }`;
-    case 'row':
-      return `row of ${windows.of} that is new or has changed, one a request`;
+      return `instrument, ${request.instruments === 'many' ? 'up to 25' : 'one'} a request`;
     case 'file':
       return 'imported files, or computed from stored data';
   }

@@ -1,4 +1,4 @@
-import type { Compute, DerivedField, Requested, RequestField, ResponseField } from './declaration-schema.ts';
+import type { Compute, DerivedField, Requested, RequestField, ResponseField } from './declaration.ts';
 import type { Kind } from './declaration-values.ts';
 
 export type {
@@ -8,7 +8,7 @@ export type {
   Requested,
   RequestField,
   ResponseField,
-} from './declaration-schema.ts';
+} from './declaration.ts';
 export { type Kind, SQL_TYPES } from './declaration-values.ts';
 
 /**
@@ -97,38 +97,6 @@ export function occurrence(column: string, sources: readonly string[]): DerivedF
     return position;
   });
 }
-
-const DAY_FIRST = /^\s*(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})(?=$|[\sT])/;
-
-/** A day of which the day comes before the month, `27/02/2025`, as `2025-02-27`; anything else as it is (pure). */
-export function dayFirstAsIso(sent: unknown): string | number | null {
-  if (typeof sent === 'number') return sent;
-  if (typeof sent !== 'string') return null;
-  return sent.replace(DAY_FIRST, (_all, day: string, month: string, year: string) =>
-    [year, month.padStart(2, '0'), day.padStart(2, '0')].join('-'),
-  );
-}
-
-const WITH_COMMAS = /^\s*[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?\s*$/;
-
-/** A number with commas between its digits, `1,23,234.50`, without them; anything else as it is (pure). */
-export function numberWithoutCommas(sent: unknown): string | number | null {
-  if (typeof sent === 'number') return sent;
-  if (typeof sent !== 'string') return null;
-  return WITH_COMMAS.test(sent) ? sent.replaceAll(',', '') : sent;
-}
-
-/** For `compute` of a `date` or `datetime` that is sent with the day first: `27/02/2025`, `27-02-2025 21:15:00`. */
-export const dayFirst =
-  (source: string): Compute =>
-  (get) =>
-    dayFirstAsIso(get(source));
-
-/** For `compute` of a number that is sent with commas: `1,234.50`, and `1,23,234.50` in lakhs. */
-export const withoutCommas =
-  (source: string): Compute =>
-  (get) =>
-    numberWithoutCommas(get(source));
 
 /** The ticker symbol in a security id that may carry a series suffix after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
 export function symbolOf(idField: string, seriesField?: string): DerivedField {

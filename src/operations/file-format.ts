@@ -1,5 +1,3 @@
-import type { DataSet } from './operation.ts';
-
 /** What a column of a file is called in a record: the name of a field, or of several fields with the same value. */
 type FieldNames = string | readonly string[];
 
@@ -22,11 +20,8 @@ interface FormatOptions {
    * the day, it is found in the name of a file by them, whatever stands before and behind.
    */
   readonly files: readonly [string, ...string[]];
-  /**
-   * The data set that its rows are records of, by name, or a set of its own, as `defineFileSet` returns it; null if that
-   * depends on the segment (`DataSet.udiff`).
-   */
-  readonly dataSet: string | DataSet | null;
+  /** The data set that its rows are records of, by name; null if that depends on the segment (`DataSet.udiff`). */
+  readonly dataSet: string | null;
   /** The exchange or segment that its rows are of; null if they name it. */
   readonly exchange: string | null;
   /** A header that has all of these columns is of this format, or of one that is recognized by more of its columns … */
@@ -80,8 +75,6 @@ interface FormatOptions {
   readonly cutTickers?: string;
   /** Fields that are cut or less precise than in other formats: a stored value is kept. */
   readonly vague?: readonly string[];
-  /** Computed columns of which it says nothing, though it has what they are computed from. */
-  readonly without?: readonly string[];
   /** Columns that may be `-` although there is a value: then a stored value is kept. */
   readonly sometimesBlank?: readonly string[];
   /** Fields that the file rounds: a stored value that differs by less than this is kept. */
@@ -95,52 +88,12 @@ const DEFAULTS = {
   complete: false,
   withoutTickers: false,
   vague: [],
-  without: [],
   sometimesBlank: [],
   rounded: {},
 } as const;
 
 /** A format of the exchanges' files: how a file is recognized, and which fields its columns are. */
-export type FileFormat = Omit<FormatOptions, 'dataSet'> &
-  Required<Pick<FormatOptions, keyof typeof DEFAULTS>> & {
-    readonly dataSet: string | null;
-    /** The set of its own. */
-    readonly declares?: DataSet;
-  };
+export type FileFormat = FormatOptions & Required<Pick<FormatOptions, keyof typeof DEFAULTS>>;
 
 /** Declares a file format. */
-export function defineFormat({ dataSet, ...format }: FormatOptions): FileFormat {
-  const own = typeof dataSet === 'object' ? dataSet : null;
-  if (own === null) return { ...DEFAULTS, ...format, dataSet: dataSet as string | null };
-  return { ...DEFAULTS, ...format, dataSet: own.name, declares: own };
-}
-
-/** What is wrong with a declared format, which may be a value of any type: a sentence each (pure). */
-export function formatProblems(declared: unknown): string[] {
-  const isTexts = (value: unknown) =>
-    Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'string' && one !== '');
-  if (typeof declared !== 'object' || declared === null || !('marks' in declared)) {
-    return ['it declares no format: export what defineFormat({…}) returns'];
-  }
-  const { name, files, marks, columns, exchange, dataSet, declares } = declared as Partial<FileFormat>;
-  const problems = [
-    ...(typeof name === 'string' && name !== '' ? [] : ['name: use a text']),
-    ...(isTexts(files) ? [] : ["files: list names such as 'weeklyDDMMYY.csv'"]),
-    ...(isTexts(marks) ? [] : ['marks: list columns by which a header is recognized']),
-    ...(exchange === null || typeof exchange === 'string' ? [] : ["exchange: use a code such as 'NSE'"]),
-    ...(typeof dataSet === 'string' ? [] : ['dataSet: use the name of a data set, or defineFileSet({…})']),
-  ];
-  if (typeof columns !== 'object' || columns === null) return [...problems, 'columns: use { COLUMN: field }'];
-  const { table } = declares?.shapes[0] ?? {};
-  const sources = table?.fields.flatMap((field) => (field.from === 'response' ? [field.source] : []));
-  const unknown = Object.entries(columns).flatMap(([column, fields]) =>
-    [fields]
-      .flat()
-      .flatMap((field) =>
-        sources === undefined || sources.includes(field)
-          ? []
-          : [`columns: ${column} is ${field}, which is no field of ${dataSet}`],
-      ),
-  );
-  return [...problems, ...unknown];
-}
+export const defineFormat = (format: FormatOptions): FileFormat => ({ ...DEFAULTS, ...format });

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import { addDays, type Day, dayAt, epochOf, weekday } from '../core/days.ts';
+import { addDays, type Day, dayAt, epochOf } from '../core/days.ts';
 import { type Operation, publicationTime, SCHEDULED_WEEKDAYS } from './operation.ts';
 
 // A night has the name of the day whose data it requests first, and lasts until the exchanges open again.
@@ -87,18 +87,4 @@ export function lastNight(
 export function secondsOfDay(time: string): number {
   const [hours = 0, minutes = 0] = time.split(':').map(Number);
   return hours * 3_600 + minutes * 60;
-}
-
-const WEEK = 7;
-
-/** Of instruments that are spread over the week, those of a day: a symbol always has the same weekday. */
-export function instrumentsOfDay(instruments: readonly string[], day: Day): readonly string[] {
-  return instruments.filter((symbol) => hashOf(symbol) % WEEK === weekday(day));
-}
-
-/** FNV-1a, which spreads short texts evenly. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193) >>> 0;
-  return hash;
 }

@@ -2,6 +2,7 @@ import type { Config } from '../core/config.ts';
 import { exchangeOfSegment } from '../core/exchanges.ts';
 import type {
   DataSet,
+  FileWindows,
   Operation,
   Parts,
   Requested,
@@ -9,12 +10,11 @@ import type {
   RequestOption,
   Schedule,
   TableDefinition,
-} from './declaration-schema.ts';
+} from './declaration.ts';
 
 export type {
   DataSet,
   InstrumentRequest,
-  NamedSpan,
   Operation,
   Parts,
   RequestInput,
@@ -22,7 +22,7 @@ export type {
   Schedule,
   ScheduleValue,
   Shape,
-} from './declaration-schema.ts';
+} from './declaration.ts';
 export { GROUPS, SCHEDULED_WEEKDAYS } from './declaration-values.ts';
 
 /** The operation whose data shows which days were sessions, and which instruments there are. */
@@ -80,7 +80,7 @@ export function publicationTime({ publishedAt }: DataSet, earliest: string): str
 }
 
 /** True if its data is expected for the last days of quarters, not for sessions. */
-export function isQuarterly({ windows }: Operation): boolean {
+export function isQuarterly({ windows }: Pick<DataSet, 'windows'>): boolean {
   return windows.per === 'instrument' && windows.days === 'quarters';
 }
 
@@ -113,28 +113,17 @@ export function isDated(
 
 /** True if each of its requests is about one or several instruments. */
 export function isByInstrument({ windows }: Pick<DataSet, 'windows'>): boolean {
-  return windows.per === 'instrument' || windows.per === 'row';
-}
-
-/** The parameters of a request that rows of another operation give and that are no options of users. */
-export function rowParams({ windows, request }: Pick<DataSet, 'windows' | 'request'>): string[] {
-  if (windows.per !== 'row') return [];
-  return Object.keys(windows.params).filter((name) => request.options.every(({ param }) => param !== name));
-}
-
-/** The name of the parameter that says how dates are to be written; null if the operation has none. */
-export function dateFormatParam({ request }: Pick<DataSet, 'request'>): string | null {
-  if (request.dTFormat === true) return 'dTFormat';
-  return request.dTFormat === false ? null : request.dTFormat;
+  return windows.per === 'instrument';
 }
 
 /** The variants of the requests about each day for which data is expected; null if none is expected for any day. */
-export function expectedVariants(operation: Operation): string[] | null {
-  const { windows } = operation;
-  if (windows.per === 'once' || windows.per === 'row') return null;
+export function expectedVariants(dataSet: Pick<DataSet, 'windows'>): string[] | null {
+  const { windows } = dataSet;
+  if (windows.per === 'once') return null;
   if (windows.per === 'instrument' && windows.days === 'none') return null;
+  if (windows.per === 'file' && windows.days !== 'sessions') return null;
   // What is expected is the whole list, whatever has changed on single days.
-  if (partsOf(operation) !== undefined) return null;
+  if (partsOf(dataSet) !== undefined) return null;
   if (windows.per !== 'instrument') return [''];
   return windows.requests(expectedDay()).map(({ variant }) => variant);
 }
@@ -148,54 +137,40 @@ export function expectedDay(): RequestInput {
 /** The service takes at most this many symbols in `instrumentIdentifiers`. */
 export const MAX_INSTRUMENTS_PER_CALL = 25;
 
-/** Returns the operation unchanged; declares the type of the literal. */
-export function defineOperation(operation: Operation): Operation {
-  return operation;
-}
+/** What a data set that files fill declares. By default its files are lists, which say nothing of single days. */
+type FileSet = Pick<DataSet, 'name' | 'title' | 'group' | 'summary' | 'shapes'> &
+  Partial<Pick<DataSet, 'emptyIsNormal'> & Pick<FileWindows, 'days'>>;
 
 /** Declares a data set that is not requested from the source. A file is about a range of days and lists all it has. */
-export function defineFileSet(
-  dataSet: Pick<DataSet, 'name' | 'title' | 'group' | 'summary' | 'shapes'>,
-): DataSet {
+export function defineFileSet({ days = 'none', emptyIsNormal = true, ...dataSet }: FileSet): DataSet {
   return {
     ...dataSet,
     exchanges: [],
     request: { dates: 'range', instruments: 'none', dTFormat: false, options: [] },
-    windows: { per: 'file' },
+    windows: { per: 'file', days },
     publishedAt: '00:00',
     schedule: null,
-    emptyIsNormal: true,
+    emptyIsNormal,
     sample: null,
   };
 }
 
 /** The tables in which the records of responses are stored. */
-export function tablesOfResponses({ shapes, also }: DataSet): TableDefinition[] {
-  return [...shapes.map(({ table }) => table), ...(also === undefined ? [] : [also.table])];
-}
+export const tablesOfResponses = ({ shapes }: DataSet): TableDefinition[] => shapes.map(({ table }) => table);
 
 /** All tables in which its records are stored, also those of imported files. */
 export function tablesFilledBy(dataSet: DataSet): TableDefinition[] {
   return [...tablesOfResponses(dataSet), ...(dataSet.alsoInFiles ?? [])];
 }
 
-/**
- * Names of other data sets that also fill a table of the named ones: with some of their files, or with all responses.
- */
-export function dataSetsAlsoFilling(
-  dataSets: readonly DataSet[],
-  names: readonly string[],
-): { readonly inFiles: string[]; readonly inResponses: string[] } {
-  const filled = dataSets
-    .filter(({ name }) => names.includes(name))
-    .flatMap(({ shapes }) => shapes.map(({ table }) => table));
-  const others = dataSets.filter(({ name }) => !names.includes(name));
-  const namesOf = (tables: (dataSet: DataSet) => readonly TableDefinition[]) =>
-    others.filter((one) => tables(one).some((table) => filled.includes(table))).map(({ name }) => name);
-  return {
-    inFiles: namesOf(({ alsoInFiles = [] }) => alsoInFiles),
-    inResponses: namesOf(({ also }) => (also === undefined ? [] : [also.table])),
-  };
+/** Names of other data sets that also fill a table of the named ones, with some of their files. */
+export function dataSetsAlsoFilling(dataSets: readonly DataSet[], names: readonly string[]): string[] {
+  const filled = dataSets.filter(({ name }) => names.includes(name)).flatMap(tablesOfResponses);
+  return dataSets
+    .filter(({ name, alsoInFiles = [] }) => {
+      return !names.includes(name) && alsoInFiles.some((table) => filled.includes(table));
+    })
+    .map(({ name }) => name);
 }
 
 /** What a setting for single operations says of one: under its name, or that of its first table, in any case. */

@@ -1,4 +1,4 @@
-import { dateFormatParam, type Operation, rowParams } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 // The names of the parameters of a request, for the code that builds one and the code that reads it.
 
@@ -15,8 +15,6 @@ export function dateParams({ request }: Pick<Operation, 'request'>, dialect: Dat
   const names = {
     none: [],
     day: ['date'],
-    spans: ['range'],
-    years: ['from', 'to'],
     range: dialect === 'epoch' ? ['from', 'to'] : ['fromDate', 'toDate'],
   };
   return names[request.dates];
@@ -24,16 +22,15 @@ export function dateParams({ request }: Pick<Operation, 'request'>, dialect: Dat
 
 /** All parameters that a request may have. */
 export function parameterNames(operation: Operation, dialects: readonly DateDialect[]): Set<string> {
-  const { options, fixed = {} } = operation.request;
-  const others = [instrumentsParam(operation), dateFormatParam(operation)].filter((name) => name !== null);
+  const { options, dTFormat } = operation.request;
+  const instruments = instrumentsParam(operation);
   return new Set([
     'accessKey',
     'exchange',
     ...dialects.flatMap((dialect) => dateParams(operation, dialect)),
     ...options.map(({ param }) => param),
-    ...rowParams(operation),
-    ...Object.keys(fixed),
-    ...others,
+    ...(instruments === null ? [] : [instruments]),
+    ...(dTFormat ? ['dTFormat'] : []),
     'format',
   ]);
 }

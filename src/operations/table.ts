@@ -1,7 +1,7 @@
-import type { Field, Naming, ResponseField, TableDefinition, TableReading } from './declaration-schema.ts';
+import type { Field, Naming, TableDefinition } from './declaration.ts';
 import { datetime, fromRequest } from './fields.ts';
 
-export type { Naming, TableDefinition, TableReading } from './declaration-schema.ts';
+export type { Naming, TableDefinition } from './declaration.ts';
 export type { Row, Scalar } from './declaration-values.ts';
 
 interface TableOptions {
@@ -13,32 +13,6 @@ interface TableOptions {
   readonly partitionBy?: string;
   readonly names?: readonly Naming[];
 }
-
-const TABLE_OPTIONS: readonly string[] = [
-  'name',
-  'comment',
-  'key',
-  'fields',
-  'partitionBy',
-  'names',
-] satisfies (keyof TableOptions)[];
-
-/** The views of the schema `market` (migrations/repeatable): a table cannot have the name of one. */
-export const VIEWS: readonly string[] = [
-  'band_hits',
-  'company_pledge_symbols',
-  'computed_band_hits',
-  'computed_gainers_losers',
-  'computed_trade_totals',
-  'financial_ratios_wide',
-  'instrument_aliases',
-  'instruments',
-  'pledge_changes',
-  'prices',
-  'prices_adjusted',
-  'series_aliases',
-  'share_events',
-];
 
 /** Columns that say when and by which load a row was written; the same on every table. */
 export const LOAD_AUDIT: Readonly<Record<string, string>> = {
@@ -85,12 +59,9 @@ export const VALIDITY: Readonly<Record<string, string>> = {
  * audit columns. The order is keys, values, source audit, load audit; a column that a later migration adds comes last
  * in the database, whatever its position here.
  *
- * @throws Error if a key column has no field, a column is declared twice, or an option is misspelled.
+ * @throws Error if a key column has no field, or a column is declared twice.
  */
 export function defineTable(options: TableOptions): TableDefinition {
-  const unknown = Object.keys(options).find((option) => !TABLE_OPTIONS.includes(option));
-  if (unknown !== undefined)
-    throw new Error(`${options.name}: defineTable knows no ${unknown}, only ${TABLE_OPTIONS.join(', ')}`);
   const all: Field[] = [EXCHANGE, ...options.fields, ...AUDIT_FIELDS];
   const byColumn = new Map(all.map((field) => [field.column, field]));
   const names = [...all.map((field) => field.column), ...Object.keys(LOAD_AUDIT), ...Object.keys(VALIDITY)];
@@ -112,26 +83,4 @@ export function defineTable(options: TableOptions): TableDefinition {
     partitioned: options.partitionBy !== undefined,
     names: options.names ?? [],
   };
-}
-
-/**
- * A table whose records come under other names than it declares: by column, the source fields that they have instead.
- * Columns that are not named keep theirs.
- *
- * @throws Error if a named column is none that is read from responses.
- */
-export function readFrom(
-  table: TableDefinition,
-  sources: Readonly<Record<string, Pick<ResponseField, 'source' | 'orElse' | 'compute'>>>,
-): TableReading {
-  const named = new Map(Object.entries(sources));
-  const fields = table.fields.map((field) => {
-    const other = named.get(field.column);
-    if (other === undefined || field.from !== 'response') return field;
-    named.delete(field.column);
-    return { ...field, ...other };
-  });
-  const [unknown] = named.keys();
-  if (unknown !== undefined) throw new Error(`${table.name} reads no column ${unknown} from responses`);
-  return { table, fields };
 }

@@ -370,8 +370,6 @@ export const DEFAULT_BEHAVIOUR = fallbacksOf(POINTS);
 export const DEFAULT_SETTINGS = fallbacksOf(SETTINGS);
 
 export interface SandboxOptions extends Partial<ValuesOf<typeof SETTINGS>> {
-  /** Folder with operations of the user, which are served as well; see EOD_OPERATIONS_DIR. */
-  readonly operationsDir?: string | undefined;
   readonly calendar?: Calendar;
   /** Whether companies split and consolidate their shares; see `Sandbox.splits`. */
   readonly splits?: boolean;

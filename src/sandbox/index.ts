@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type Calendar, loadCalendar } from '../calendar/calendar.ts';
 import { type Day, dayEnd } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
-import { allOperations } from '../operations/registry.ts';
+import { operations } from '../operations/registry.ts';
 import { DEFAULT_BEHAVIOUR, DEFAULT_SETTINGS, type SandboxOptions } from './behaviour.ts';
 import { bhavcopy, findBhavcopies, realBhavcopy } from './datasets/bhavcopy.ts';
 import { classification, pledge } from './datasets/company-responses.ts';
@@ -64,9 +64,8 @@ export async function startSandbox(options: SandboxOptions = {}) {
     revision,
     splits: options.splits ?? false,
   });
-  const declared = await allOperations(options.operationsDir);
   const responder = new Responder({
-    operations: declared.operations.map(({ operation }) => operation),
+    operations,
     market,
     clock,
     behaviour,
@@ -92,8 +91,6 @@ export async function startSandbox(options: SandboxOptions = {}) {
     /** Base URL, without a slash at its end. */
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
-    /** The declarations that are left out, because they cannot be used. */
-    broken: declared.broken,
     stats: () => responder.requests.stats(),
     /** The newest day whose data is published by now. */
     publishedUntil: () => market.publishedUntil(),

@@ -3,7 +3,7 @@ import { type Day, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
 import { LIMITATION } from '../operations/operation.ts';
-import { operationName } from '../operations/registry.ts';
+import { operationNamed } from '../operations/registry.ts';
 import { FAULT_KINDS, type Fault } from './faults.ts';
 
 // The notations of values of `eod sandbox`.
@@ -16,7 +16,7 @@ export const names = (value: string) =>
 
 /** The name of an operation, or of the request for what the key may do. */
 export const requestName = (name: string) =>
-  name.toLowerCase() === LIMITATION.toLowerCase() ? LIMITATION : operationName(name);
+  name.toLowerCase() === LIMITATION.toLowerCase() ? LIMITATION : operationNamed(name).name;
 
 /** `10`, or `GetBhavCopyCM=1,GetSeriesChange=5`. */
 export function rangeDays(value: string): number | Readonly<Record<string, number>> {
@@ -24,7 +24,7 @@ export function rangeDays(value: string): number | Readonly<Record<string, numbe
   return Object.fromEntries(
     names(value).map((pair) => {
       const [name = '', days = ''] = pair.split('=');
-      return [operationName(name), parseInteger('--max-range-days', days, { least: 1 })];
+      return [operationNamed(name).name, parseInteger('--max-range-days', days, { least: 1 })];
     }),
   );
 }
@@ -40,7 +40,7 @@ export function trialDays(value: string): Readonly<Record<string, Day>> {
   return Object.fromEntries(
     pairs.map((pair) => {
       const [name = '', text = ''] = pair.split('=');
-      return [operationName(name), day(text)];
+      return [operationNamed(name).name, day(text)];
     }),
   );
 }

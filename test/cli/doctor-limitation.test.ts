@@ -4,11 +4,11 @@ import { keyReport, limitationChecks } from '../../src/cli/doctor/limitation-che
 import { loadConfig } from '../../src/core/config.ts';
 import type { Limitation } from '../../src/extract/index.ts';
 import { exchangesOf } from '../../src/operations/operation.ts';
-import { operations } from '../../src/operations/registry.ts';
+import { requestedOperations } from '../../src/operations/requested.ts';
 
 const clock = { now: () => Date.parse('2025-09-10T12:00:00+05:30') };
 const calendar = loadCalendar();
-const all = operations
+const all = requestedOperations(loadConfig({}))
   .filter((operation) => exchangesOf(operation, loadConfig({})).length > 0)
   .map(({ name }) => name);
 

@@ -38,14 +38,15 @@ const contents = (url: string) =>
   );
 
 describe('files of derivatives', () => {
-  test('are imported beside those of the cash market, though nobody enabled their operation', async ({
+  test('are imported beside those of the cash market, though no setting requests their operation', async ({
     url,
   }) => {
-    // Before anything of it is in use.
     for (const name of ['bhavcopy_fo', 'GETBHAVCOPYFO']) {
-      const unknown = await runCli(['gaps', name], optionsFor(url));
-      expect(unknown).toMatchObject({ code: 2 });
-      expect(unknown.stderr).toMatch(/GetBhavCopyFO is not enabled .*operations enable.*eod import/);
+      const { code, stdout } = await runCli(['gaps', name], optionsFor(url));
+      expect({ code, stdout }).toEqual({
+        code: 0,
+        stdout: 'no session of it is loaded yet, so none is missing\n',
+      });
     }
     const { code, json, stderr } = await runJson<ImportReport>(
       ['import', folderOf(NSE, BSE, CASH)],
@@ -59,38 +60,23 @@ describe('files of derivatives', () => {
       [basename(BSE)]: { bhavcopy_fo: 21 },
       [basename(CASH)]: { bhavcopy_cm: expect.any(Number) },
     });
-    expect(stderr.match(/created market\.bhavcopy_fo/g)).toHaveLength(1);
-    expect(stderr).toContain('"eod operations enable GetBhavCopyFO"');
-    expect(await query(url, 'select name, is_enabled from etl.operations')).toEqual([
-      { name: 'GetBhavCopyFO', is_enabled: false },
-    ]);
     expect(await query(url, 'select count(*)::int as rows from market_partitions.bhavcopy_fo_2025')).toEqual([
       { rows: 56 },
     ]);
 
-    // Commands that come later know the table, and the source is not requested it.
+    // The source is not requested it.
     const { json: schedules } = await runJson<{ operation: string }[]>(['schedules'], optionsFor(url));
     expect(schedules.map(({ operation }) => operation)).not.toContain('GetBhavCopyFO');
-    const backfill = ['backfill', 'GetBhavCopyFO', '--from', '2025-03-12', '--to', '2025-03-12'];
-    const settings = { EOD_BASE_URL: 'http://127.0.0.1:9', EOD_ACCESS_KEY: 'kiwi' };
-    const refused = await runCli(backfill, { cwd, env: { ...settings, DATABASE_URL: url } });
-    expect(refused.stderr).toContain('GetBhavCopyFO is not enabled');
-    const again = await runCli(['import', NSE, '--force'], optionsFor(url));
-    expect(again).toMatchObject({ code: 0 });
-    expect(again.stderr).not.toContain('created market');
   });
 
-  test('of both forms in one import create their table once', async ({ url }) => {
+  test('of both forms are loaded by one import', async ({ url }) => {
     const old = join(temporaryFolder(), 'fo13JUN2022bhav.csv');
     writeFileSync(
       old,
       'INSTRUMENT,SYMBOL,EXPIRY_DT,STRIKE_PR,OPTION_TYP,OPEN,HIGH,LOW,CLOSE,SETTLE_PR,CONTRACTS,VAL_INLAKH,OPEN_INT,CHG_IN_OI,TIMESTAMP,\nFUTIDX,BANKNIFTY,30-Jun-2022,0,XX,1,1,1,1,1,1,1,25,0,13-JUN-2022,\n',
     );
-    const { code, stderr } = await runCli(['import', old, NSE], optionsFor(url));
-    expect({ code, created: stderr.match(/created market\.bhavcopy_fo/g) }).toMatchObject({
-      code: 0,
-      created: ['created market.bhavcopy_fo'],
-    });
+    const { code, json } = await runJson<ImportReport>(['import', old, NSE], optionsFor(url));
+    expect({ code, inserted: json.inserted }).toEqual({ code: 0, inserted: 36 });
   });
 
   test('are the same after a replay, also with --rebuild', async () => {
@@ -105,18 +91,7 @@ describe('files of derivatives', () => {
     expect(await contents(url)).toEqual(before);
   });
 
-  test('are imported where the operation is enabled, and it stays so', async () => {
-    const { url } = await testDatabase();
-    await runJson(['operations', 'enable', 'GetBhavCopyFO'], optionsFor(url));
-    const { json, stderr } = await runJson<ImportReport>(['import', BSE], optionsFor(url));
-    expect(json).toMatchObject({ state: 'completed', inserted: 21 });
-    expect(stderr).not.toContain('created market');
-    expect(await query(url, 'select name, is_enabled from etl.operations')).toEqual([
-      { name: 'GetBhavCopyFO', is_enabled: true },
-    ]);
-  });
-
-  test('have sessions: status, gaps and pages say which no file covers, and the source is never called for them', async () => {
+  test('have sessions: status, gaps and pages say which no file covers, and the source is called for them only by name', async () => {
     const { url } = await testDatabase();
     const sandbox = await openSandbox();
     const options = {
@@ -176,13 +151,13 @@ describe('files of derivatives', () => {
     const fill = ['gaps', 'fill', '--from', '2025-03-12', '--to', '2025-03-18'];
     const filled = await runCli(fill, options);
     expect(filled.stderr).toContain('what files alone fill is not requested');
-    expect((await runCli([...fill, 'bhavcopy_fo'], options)).stderr).toContain(
-      'GetBhavCopyFO is not enabled',
-    );
     await runCli(['nightly', '--date', '2025-03-19'], options);
-    const { byOperation } = sandbox.stats();
-    expect(byOperation.GetBhavCopyCM).toBeGreaterThan(0);
-    expect(byOperation.GetBhavCopyFO).toBeUndefined();
+    const calls = () => sandbox.stats().byOperation;
+    expect(calls().GetBhavCopyCM).toBeGreaterThan(0);
+    expect(calls().GetBhavCopyFO).toBeUndefined();
+    // Who names it, requests it.
+    await runCli([...fill, 'bhavcopy_fo'], options);
+    expect(calls().GetBhavCopyFO).toBeGreaterThan(0);
   });
 
   test('what files list by no day is shown as lists, and deals that leave out days have no gaps', async () => {

@@ -1,17 +1,23 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
-import { catalogue } from '../support/catalogue.ts';
+import { operations } from '../../src/operations/registry.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-// Every operation of the catalogue is enabled; nothing is requested.
+// Every operation is requested by the settings; no call is made.
 
 const cwd = temporaryFolder();
 let DATABASE_URL: string;
 const optionsFor = (limit: number, more: Readonly<Record<string, string>> = {}) => ({
   cwd,
-  env: { DATABASE_URL, EOD_ACCESS_KEY: 'kiwi', EOD_INSTRUMENT_LIMIT: String(limit), ...more },
+  env: {
+    DATABASE_URL,
+    EOD_ACCESS_KEY: 'kiwi',
+    EOD_OPERATIONS: 'default,GetBhavCopyFO,GetIndexDetail',
+    EOD_INSTRUMENT_LIMIT: String(limit),
+    ...more,
+  },
 });
 const plan = async (limit: number, more?: Readonly<Record<string, string>>) => {
   const { code, json } = await runJson<Forecast>(['nightly', '--dry-run'], optionsFor(limit, more));
@@ -22,7 +28,7 @@ const names = (of: Forecast['operations']) => of.map(({ operation }) => operatio
 
 beforeAll(async () => {
   DATABASE_URL = (await testDatabase()).url;
-  await runJson(['operations', 'enable', ...catalogue.map(({ name }) => name)], optionsFor(500));
+  await runJson(['migrate'], optionsFor(500));
 });
 
 /** Nights that begin a minute ago, so that a whole day is left until the next one, whenever the test runs. */
@@ -37,13 +43,9 @@ test('a night with every operation fits, for 500 instruments', async () => {
   const begun = justBegun();
   const found = await plan(500, begun);
   expect(found).toMatchObject({ isDoneInTime: true, leftOver: 0, nextNightAt: expect.any(String) });
-  for (const { name } of catalogue) expect(names(found.operations)).toContain(name);
+  for (const { name } of operations) expect(names(found.operations)).toContain(name);
   const { stdout } = await runCli(['nightly', '--dry-run'], optionsFor(500, begun));
   expect(stdout).not.toContain('do not fit');
-  expect(names(found.operations.filter(({ isSpread }) => isSpread))).toContain('GetCompanyData');
-  expect(stdout).toMatch(
-    /^Company contacts, company_contacts BSE: .* a\s+seventh of the instruments each night$/m,
-  );
 });
 
 test('what does not fit is named, and is never a price or a list', async () => {
@@ -52,7 +54,7 @@ test('what does not fit is named, and is never a price or a list', async () => {
   expect(found.isDoneInTime).toBe(false);
   expect(found.leftOver).toBe(late.reduce((sum, { leftOver }) => sum + leftOver, 0));
   expect(names(late)).toContain('GetFinancialRatios');
-  expect(names(late).every((name) => /^Get(FinRatio|FinancialRatios|CompanyData)/.test(name))).toBe(true);
+  expect(names(late).every((name) => /^Get(FinRatio|FinancialRatios)/.test(name))).toBe(true);
   for (const { finishAt, leftOver, requests } of late) {
     expect(leftOver).toBeLessThanOrEqual(requests);
     expect(finishAt).not.toBeNull();

@@ -25,13 +25,26 @@ describe('what a backfill requests', () => {
     expect(targets[0]).toMatchObject({ ...RANGE, refetchFrom: null });
   });
 
-  test('--all: every operation; EOD_EXCHANGES leaves out, --exchange overrides', () => {
-    const all = request([], { ...RANGE, all: true });
-    expect(new Set(all.targets.map(({ operation }) => operation)).size).toBe(operations.length);
+  test('--all: what EOD_OPERATIONS requests; EOD_EXCHANGES leaves out, --exchange overrides', () => {
+    const names = (settings: Record<string, string>) => [
+      ...new Set(request([], { ...RANGE, all: true }, settings).targets.map(({ operation }) => operation)),
+    ];
+    expect(names({})).toHaveLength(12);
+    expect(names({ EOD_OPERATIONS: 'GetBhavCopyCM,GetBhavCopyFO' })).toEqual([
+      'GetBhavCopyCM',
+      'GetBhavCopyFO',
+    ]);
     const bse = request([], { ...RANGE, all: true }, { EOD_EXCHANGES: 'BSE' });
     expect(new Set(bse.targets.map(({ exchange }) => exchange))).toEqual(new Set(['BSE']));
     const exact = request(['GetSeriesChange'], { ...RANGE, exchange: 'bse,nse' }, { EOD_EXCHANGES: 'NSE' });
     expect(exact.targets.map(({ exchange }) => exchange)).toEqual(['BSE', 'NSE']);
+  });
+
+  test('an operation that is named is requested, whether EOD_OPERATIONS requests it or not', () => {
+    expect(request(['bhavcopy_fo'], RANGE, { EOD_OPERATIONS: 'GetSeriesChange' }).targets).toMatchObject([
+      { operation: 'GetBhavCopyFO', exchange: 'BFO' },
+    ]);
+    expect(() => request(['GetBulkDeals'], RANGE)).toThrow('Bulk deals, bulk_deals is never requested');
   });
 
   test('--force requests again from the first day on', () => {

@@ -3,21 +3,18 @@ import { describe, expect, test } from 'vitest';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
 import { readResponse } from '../../src/extract/index.ts';
 import { hasDuplicates } from '../../src/load/market/merge/merge.ts';
-import derivatives from '../../src/operations/catalogue/GetBhavCopyFO.ts';
-import { dataSets } from '../../src/operations/registry.ts';
+import derivatives from '../../src/operations/GetBhavCopyFO.ts';
 import { EncodedRows } from '../../src/operations/rows.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { raw, requestedOf, SETTINGS } from './support.ts';
 
-const KNOWN = [...dataSets.filter(({ name }) => name !== derivatives.name), derivatives];
 const fixture = (name: string) =>
   readFileSync(new URL(`../fixtures/derivatives/${name}`, import.meta.url), 'utf8');
 const NSE = fixture('BhavCopy_NSE_FO_0_0_0_20250312_F_0000.csv');
 const BSE = fixture('BhavCopy_BSE_FO_0_0_0_20250312_F_0000.CSV');
 
 const { table } = derivatives.shapes[0];
-const sessionsOf = (text: string, known = KNOWN) =>
-  readCsvFile('any.csv', Buffer.from(text), SETTINGS.timeZone, known);
+const sessionsOf = (text: string) => readCsvFile('any.csv', Buffer.from(text), SETTINGS.timeZone);
 /** The only session of a file. */
 function sessionOf(text: string): FileSession {
   const sessions = sessionsOf(text);
@@ -115,15 +112,13 @@ describe("the exchanges' files of derivatives", () => {
     expect(() => sessionsOf(withoutColumn(NSE, name))).toThrow(`the header lacks ${name}`);
   });
 
-  test('are refused with rows of another segment or exchange, or where no data set takes their segment', () => {
+  test('are refused with rows of another segment or exchange', () => {
     const cash = oneRow(NSE, { Sgmt: 'CM' }).split('\n')[1];
     expect(() => sessionsOf(`${NSE}${cash}\n`)).toThrow('has rows of the segments FO and CM');
     expect(() => sessionsOf(oneRow(NSE, { Src: 'MSE' }))).toThrow('has rows of MSE; known are BSE and NSE');
     expect(() => sessionsOf(oneRow(NSE, { Sgmt: 'CD' }))).toThrow(
       'is of the segment CD; known are CM and FO',
     );
-    const others = KNOWN.filter((one) => one !== derivatives);
-    expect(() => sessionsOf(NSE, others)).toThrow('is of the segment FO; known are CM');
   });
 
   test('may name the exchange otherwise', () => {

@@ -353,7 +353,12 @@ describe('bad files are refused as a whole', () => {
       /not a file of a known format.*Sr No,Security/,
     ],
     ['a column short', 'x.csv', udiff(udiffRow('A')).replace('ClsPric', 'Price'), /the header lacks ClsPric/],
-    ['derivatives', 'x.csv', udiff(udiffRow('A', { segment: 'FO' })), /of the segment FO; known are CM/],
+    [
+      'currencies',
+      'x.csv',
+      udiff(udiffRow('A', { segment: 'CD' })),
+      /of the segment CD; known are CM and FO/,
+    ],
     ['another exchange', 'x.csv', udiff(udiffRow('A', { exchange: 'MSE' })), /rows of MSE/],
     ['no row that reads', 'x.csv', udiff(udiffRow('A', { close: '?' })), /no valid row.*ClsPric/],
     [

@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
 import { encodeRows } from '../../src/load/market/merge/copy-text.ts';
-import derivatives from '../../src/operations/catalogue/GetBhavCopyFO.ts';
 import type { DataSet } from '../../src/operations/operation.ts';
 import { dataSets } from '../../src/operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../src/operations/rows.ts';
@@ -12,8 +11,6 @@ import type { TableDefinition } from '../../src/operations/table.ts';
 import { forAll } from '../support/for-all.ts';
 
 const ZONE = 'Asia/Kolkata';
-
-const KNOWN = [...dataSets.filter(({ name }) => name !== derivatives.name), derivatives];
 
 const FIXTURES = [
   'bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv',
@@ -41,7 +38,7 @@ const TEMPLATES = [...FIXTURES, OLD_NSE].map((text) =>
 function readSessions(text: string, toBuffer: (text: string) => Buffer = Buffer.from) {
   let sessions: readonly FileSession[];
   try {
-    sessions = readCsvFile('any.csv', toBuffer(text), ZONE, KNOWN);
+    sessions = readCsvFile('any.csv', toBuffer(text), ZONE);
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
     // Some messages quote the file, and so the quote that `quoted` adds.
@@ -50,7 +47,7 @@ function readSessions(text: string, toBuffer: (text: string) => Buffer = Buffer.
   return {
     scanned: sessions.some(({ rows }) => rows instanceof EncodedRows),
     result: sessions.map(({ content: _, rows, also, ...facts }) => {
-      const { table } = (KNOWN.find(({ name }) => name === facts.dataSet) as DataSet).shapes[0];
+      const { table } = (dataSets.find(({ name }) => name === facts.dataSet) as DataSet).shapes[0];
       return {
         ...facts,
         text: textOf(table, rows),

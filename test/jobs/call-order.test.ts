@@ -12,7 +12,6 @@ import {
 import { PRIORITY } from '../../src/jobs/queue/enqueue.ts';
 import type { ScheduleValue } from '../../src/operations/operation.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
-import { catalogue } from '../support/catalogue.ts';
 import { forAll } from '../support/for-all.ts';
 
 const VALUES: readonly ScheduleValue[] = ['prices', 'lists', 'details'];
@@ -66,12 +65,9 @@ describe('the order of a night', () => {
   });
 
   test('puts prices first, and every operation that is about instruments last', () => {
-    const all = [...operations, ...catalogue];
-    const named = (value: ScheduleValue) => all.filter((one) => worthOf(one) === value);
+    const named = (value: ScheduleValue) => operations.filter((one) => worthOf(one) === value);
     expect(named('prices').map(({ name }) => name)).toEqual(['GetBhavCopyCM', 'GetBhavCopyFO']);
-    expect(
-      named('details').every(({ windows }) => windows.per === 'instrument' || windows.per === 'row'),
-    ).toBe(true);
+    expect(named('details').every(({ windows }) => windows.per === 'instrument')).toBe(true);
   });
 
   test('knows the days of a lookback from older gaps, where requests are about sessions', () => {

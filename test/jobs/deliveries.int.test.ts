@@ -1,9 +1,5 @@
 import { describe, expect } from 'vitest';
-import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { raw, SETTINGS } from '../extract/support.ts';
-import { load } from '../load/support.ts';
-import { inCatalogue } from '../support/catalogue.ts';
 import { copyResponses } from '../support/copy-responses.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fixture, importInto, newFile, openStore, query, test } from './import-support.ts';
@@ -165,31 +161,6 @@ describe('deliveries', () => {
     await copyResponses(context.db, empty.db);
     await replay(empty, { operations: ['Deliveries'] });
     expect(await stored(empty)).toEqual(before);
-  });
-
-  test('that responses state agree with those of files', async ({ context }) => {
-    const operation = inCatalogue('GetDeliverable');
-    const record = {
-      Date: '11-14-2024',
-      ScripId: 'AA.BE',
-      Series: 'BE',
-      TradedQty: 100,
-      DelQty: 60,
-      DelQtyPer: 60,
-    };
-    const requested = {
-      ...operation.sample.requested,
-      from: '2024-11-14',
-      to: '2024-11-14',
-      calledOn: '2024-11-14',
-    };
-    const read = readResponse(operation, requested, raw({ Value: [record] }), SETTINGS);
-    expect(read.fetched).toBe(2);
-    const batches = read.batches.filter(({ table }) => table.name === 'deliveries');
-    expect(await load(context.db, { batches })).toMatchObject({ inserted: 1 });
-    const report = await importInto(context, [positions('AA BE 100 60 60.00', 'BB EQ 50 50 100.00')]);
-    expect(report).toMatchObject({ inserted: 1, unchanged: 1, updated: 0, differences: [] });
-    expect(await stored(context)).toEqual(['AA BE 2024-11-14 100 60 60', 'BB EQ 2024-11-14 50 50 100.00']);
   });
 
   test('of both exchanges are beside the prices, though BSE states no groups', async ({ context }) => {

@@ -4,11 +4,7 @@ import type { Pair } from '../../src/core/exchanges.ts';
 import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
-import {
-  readSessionRecords,
-  type SessionState,
-  scheduledPairs,
-} from '../../src/load/state/coverage/completeness.ts';
+import { readSessionRecords, type SessionState } from '../../src/load/state/coverage/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../src/load/state/coverage/freshness.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
@@ -49,7 +45,7 @@ async function cover(pipeline: Pipeline, pair: Pair, states: readonly State[], b
 
 /** What the sessions of the whole history say. */
 async function fromWholeHistory(pipeline: Pipeline, { operation, exchange }: Pair) {
-  const scope = { expected: scheduledPairs(pipeline.config), others: true };
+  const scope = { expected: 'scheduled' as const, others: true };
   const sessions = (await readSessionRecords(pipeline, scope)).filter(
     (one) => one.operation === operation && one.exchange === exchange,
   );

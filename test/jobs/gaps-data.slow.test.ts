@@ -6,7 +6,7 @@ import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { type Gaps, gapRequest, readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { migrateDatabase } from '../../src/load/migrate.ts';
-import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
+import { DEFAULT_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
 import type { CoverageState } from '../../src/load/state/registers.ts';
@@ -293,7 +293,7 @@ test('etl.completeness explains every column and follows the settings it is made
   };
   // Without a key nobody expects anything.
   expect(await exchanges()).toEqual([]);
-  const settings = { ...DEFAULT_VIEW_SETTINGS, EOD_ACCESS_KEY: 'a key' };
+  const settings = { ...DEFAULT_SETTINGS, EOD_ACCESS_KEY: 'a key' };
   await migrateDatabase(db, settings);
   expect(await exchanges()).toEqual(['BSE', 'NSE']);
   await migrateDatabase(db, { ...settings, EOD_EXCHANGES: ['NSE'] });

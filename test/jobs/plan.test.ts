@@ -13,7 +13,6 @@ import { instrumentBatches, type PlanInput } from '../../src/jobs/runs/planned-w
 import type { CoverageState } from '../../src/load/state/registers.ts';
 import type { PlannedWindow } from '../../src/load/state/windows/plan.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { inCatalogue } from '../support/catalogue.ts';
 import { forAll } from '../support/for-all.ts';
 
 const FROM = '2025-09-01';
@@ -467,24 +466,6 @@ describe('the rest of the plan', () => {
     const coverage = [ofExchange('2025-09-30')];
     expect(planWindows(input('GetCorporateActionsCategories', { coverage }))).toMatchObject([
       { state: 'skipped', reason: 'loaded already today' },
-    ]);
-  });
-
-  test('operations without dates may have several requests, unless the user sets what they ask', () => {
-    const operation = inCatalogue('GetFinancialResultsItems');
-    const ask = (changes: Changes) =>
-      planWindows(input('GetCorporateActionsCategories', { operation, ...changes })).map(
-        ({ params, variant, state }) => ({ params, variant, state }),
-      );
-    const years = (state: string) => [
-      { params: { Year: '2024' }, variant: 'Year/2024', state },
-      { params: { Year: '2025' }, variant: 'Year/2025', state: 'pending' },
-    ];
-    expect(ask({})).toEqual(years('pending'));
-    const covered = new Map<string, Covered>([[requestKey('2025-09-30', 'Year/2024'), 'all']]);
-    expect(ask({ covered })).toEqual(years('skipped'));
-    expect(ask({ options: { Year: '2019' } })).toEqual([
-      { params: { Year: '2019' }, variant: 'Year/2019', state: 'pending' },
     ]);
   });
 

@@ -52,7 +52,7 @@ async function spoiled(table: string, statement: string) {
 test('the simulated market keeps every rule, and the checks do not change it', async () => {
   const before = await marketContents(pipeline);
   const results = await checkQuality(pipeline, RANGE);
-  expect(results.map(({ check }) => check)).toEqual(checks().map(({ name }) => name));
+  expect(results.map(({ check }) => check)).toEqual(checks.map(({ name }) => name));
   expect(await findingsNow()).toEqual([]);
   expect(await marketContents(pipeline)).toEqual(before);
 });
@@ -213,7 +213,7 @@ test('a band of a high price is rounded to a coarser tick', async () => {
 
 describe('every check notices what breaks its rule', () => {
   test('and there is a case for each; those of events are in event-checks.int.test.ts', () => {
-    const others = checks().filter((check) => !eventChecks.includes(check));
+    const others = checks.filter((check) => !eventChecks.includes(check));
     expect(SPOILS.map(([check]) => check)).toEqual(others.map(({ name }) => name));
   });
 
@@ -224,7 +224,7 @@ describe('every check notices what breaks its rule', () => {
     for (const finding of own) {
       expect(finding.expected).toBeTruthy();
       expect(finding.found).toBeTruthy();
-      expect(finding.operation).toBe(checks().find(({ name }) => name === check)?.operation);
+      expect(finding.operation).toBe(checks.find(({ name }) => name === check)?.operation);
     }
   });
 });

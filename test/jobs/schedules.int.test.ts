@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'v
 import type { TickJob } from '../../src/jobs/queue/queue.ts';
 import { plannedSchedules } from '../../src/jobs/runs/night-schedules.ts';
 import { processTick, startScheduler, syncSchedules } from '../../src/jobs/worker/scheduler.ts';
-import { operations } from '../../src/operations/registry.ts';
+import { defaultOperations } from '../../src/operations/data-sets.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { losePart } from '../support/lose-part.ts';
@@ -11,10 +11,12 @@ import { mostly, openPipeline, type Pipeline } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Every operation on every exchange it is requested of. */
-const ALL = operations.flatMap(({ name, exchanges }) => exchanges.map((exchange) => `${name}-${exchange}`));
+/** Every operation that is requested by default, on every exchange it is requested of. */
+const ALL = defaultOperations.flatMap(({ name, exchanges }) =>
+  exchanges.map((exchange) => `${name}-${exchange}`),
+);
 
-const BOTH = { EOD_EXCHANGES: ['BSE', 'NSE'] as ('BSE' | 'NSE')[] };
+const BOTH = { EOD_OPERATIONS: ['default'], EOD_EXCHANGES: ['BSE', 'NSE'] as ('BSE' | 'NSE')[] };
 
 describe('the declared schedules', () => {
   const planned = plannedSchedules(BOTH);
@@ -32,10 +34,19 @@ describe('the declared schedules', () => {
   });
 
   test('leave out exchanges the settings do not allow', () => {
-    const ids = plannedSchedules({ EOD_EXCHANGES: ['NSE'] }).map((one) => one.id);
+    const ids = plannedSchedules({ ...BOTH, EOD_EXCHANGES: ['NSE'] }).map((one) => one.id);
     expect(ids.sort()).toEqual(ALL.filter((id) => id.endsWith('-NSE')).sort());
     expect(ids).toContain('GetBhavCopyCM-NSE');
     expect(ids).not.toContain('GetFinRatioEOD-NSE');
+  });
+
+  test('are of the operations that EOD_OPERATIONS requests', () => {
+    const of = (...EOD_OPERATIONS: string[]) =>
+      plannedSchedules({ ...BOTH, EOD_OPERATIONS }).map(({ id }) => id);
+    expect(of('default', 'GetBhavCopyFO', '-GetFinRatioEOD').sort()).toEqual(
+      [...ALL.filter((id) => id !== 'GetFinRatioEOD-BSE'), 'GetBhavCopyFO-BFO'].sort(),
+    );
+    expect(of('GetIndexDetail')).toEqual(['GetIndexDetail-BSE_IDX']);
   });
 });
 

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { listedBy, planUnlessWaiting } from '../../src/jobs/runs/covered.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { deals, details, items } from '../support/declared.ts';
 
-const LISTS: Readonly<Record<string, string>> = { Facts: 'Items', Items: 'Bhav', A: 'B', B: 'A' };
+const LISTS: Readonly<Record<string, string>> = { Facts: 'Bhav', Items: 'Bhav' };
 const target = (operation: string, exchange = 'BSE') => ({ operation, exchange });
 
 /** What is planned, in which order, and what waits; `nothing`: what has nothing to request. */
@@ -21,32 +20,24 @@ async function divided(names: readonly string[], nothing: readonly string[] = []
   return { planned, waiting: waiting.map(({ operation }) => operation) };
 }
 
-test('what shows the requests of others is planned first, and those wait, one after the other', async () => {
+test('what shows the requests of others is planned first, and those wait', async () => {
   expect(await divided(['Facts', 'Other', 'Items', 'Bhav'])).toEqual({
     planned: ['Other', 'Bhav'],
     waiting: ['Facts', 'Items'],
   });
-  expect(await divided(['Facts', 'Items'])).toEqual({ planned: ['Items'], waiting: ['Facts'] });
   expect(await divided(['Facts'])).toEqual({ planned: ['Facts'], waiting: [] });
 });
 
 test('nothing waits for what has nothing to request, or is of another exchange', async () => {
-  expect(await divided(['Facts', 'Items', 'Bhav'], ['Bhav', 'Items'])).toEqual({
-    planned: ['Bhav', 'Items', 'Facts'],
+  expect(await divided(['Facts', 'Items', 'Bhav'], ['Bhav'])).toEqual({
+    planned: ['Bhav', 'Facts', 'Items'],
     waiting: [],
   });
   expect((await divided(['Items NSE', 'Bhav BSE'])).waiting).toEqual([]);
 });
 
-test('in a circle, one of them does not wait', async () => {
-  const { planned, waiting } = await divided(['A', 'B']);
-  expect([planned.length, waiting.length]).toEqual([1, 1]);
-});
-
 test('what shows the requests of an operation', () => {
-  expect(listedBy(details, true)).toBe('GetTestItems');
-  expect(listedBy(items, false)).toBe('GetBhavCopyCM');
-  expect(listedBy(items, true)).toBeNull();
-  expect(listedBy(deals, false)).toBeNull();
   expect(listedBy(operationNamed('GetFinRatioEOD'), false)).toBe('GetBhavCopyCM');
+  expect(listedBy(operationNamed('GetFinRatioEOD'), true)).toBeNull();
+  expect(listedBy(operationNamed('GetSeriesChange'), false)).toBeNull();
 });

@@ -2,13 +2,11 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, today } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { rowVariant } from '../../src/load/market/row-requests.ts';
 import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
-import { catalogue, enable } from '../support/catalogue.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { positionOf } from '../support/position.ts';
 import { loadResponse, type Response } from './as-worker.ts';
@@ -30,13 +28,11 @@ interface Listed {
   readonly shape: number;
 }
 
-/** The defaults, and those of the catalogue, which are enabled before any response is loaded. */
-const all = [...operations, ...catalogue];
 /** COMMUTE_ONLY: the responses are of a single operation. */
-const only = all.findIndex(({ name }) => name === process.env.COMMUTE_ONLY);
+const only = operations.findIndex(({ name }) => name === process.env.COMMUTE_ONLY);
 
 const drawnOf = fc.record({
-  operation: fc.nat(all.length - 1),
+  operation: fc.nat(operations.length - 1),
   exchange: fc.constantFrom('BSE', 'BSE', 'NSE'),
   from: fc.nat(DAYS.length - 1),
   length: fc.nat(2),
@@ -53,14 +49,16 @@ type Drawn = typeof drawnOf extends fc.Arbitrary<infer T> ? T : never;
 /** All responses are to few requests, so that most of them are about the same rows. */
 const responsesOf = fc
   .tuple(
-    only >= 0 ? fc.constant([only]) : fc.uniqueArray(fc.nat(all.length - 1), { minLength: 1, maxLength: 2 }),
+    only >= 0
+      ? fc.constant([only])
+      : fc.uniqueArray(fc.nat(operations.length - 1), { minLength: 1, maxLength: 2 }),
     fc.array(drawnOf, { minLength: 3, maxLength: 9 }),
   )
   .map(([chosen, drawn]) => {
     let calledAt = FIRST_CALL;
     return drawn.map((one, at) => {
       calledAt += one.minutes * MINUTE;
-      const operation = all[chosen[one.operation % chosen.length] ?? 0] as Operation;
+      const operation = operations[chosen[one.operation % chosen.length] ?? 0] as Operation;
       return { ...responseOf(operation, one, calledAt), position: positionOf(calledAt, at) };
     });
   });
@@ -68,7 +66,7 @@ const responsesOf = fc
 function responseOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<Response, 'position'> {
   const calledOn = today({ now: () => calledAt } satisfies Clock, 'Asia/Kolkata');
   const entry = requested(operation, drawn, calledOn);
-  const { exchanges, envelope = 'Value' } = operation;
+  const { exchanges } = operation;
   const exchange = exchanges.includes(drawn.exchange) ? drawn.exchange : (exchanges[0] as string);
   const { from, to, instruments } = entry;
   const shapes = drawn.shapes.map((one) => one % operation.shapes.length);
@@ -77,9 +75,7 @@ function responseOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<
   for (let day = 0; day < (dated ? DAYS.length : 1); day += 1) {
     if (dated && !(from <= (DAYS[day] as string) && (DAYS[day] as string) <= to)) continue;
     for (let symbol = 0; symbol < SYMBOLS; symbol += 1) {
-      // What is listed about a row of another operation are its parts, not instruments.
-      const isPart = operation.windows.per === 'row';
-      if (instruments.length > 0 && !isPart && !instruments.includes(`S${symbol}`)) continue;
+      if (instruments.length > 0 && !instruments.includes(`S${symbol}`)) continue;
       if (entry.filtered && symbol % 2 === 1) continue;
       if (drawn.missing.includes((symbol + day * 3) % SYMBOLS)) continue;
       const cell = drawn.cells[(symbol + day * 5) % SYMBOLS] ?? { saved: 0, value: 0 };
@@ -92,7 +88,7 @@ function responseOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<
     .map((one) => ({ ...one, value: (one.value + 1) % 3, saved: (one.saved + 1) % SAVED.length }));
   const sent = [...records, ...again].map((one) => recordOf(operation, exchange, one));
   if (drawn.rejected) sent.push({ Unknown: drawn.cells[0]?.value ?? 0 });
-  const body = Buffer.from(JSON.stringify({ [envelope]: sent }));
+  const body = Buffer.from(JSON.stringify({ Value: sent }));
   return { operation, exchange, ...entry, calledAt, body };
 }
 
@@ -116,20 +112,6 @@ function requested(operation: Operation, { from, length, part, entry }: Drawn, c
     if (one === undefined) throw new Error(`${operation.name} requests nothing`);
     const { from, to, params, variant } = one;
     return { ...plain, from, to, params, variant, instruments: [`S${entry % 2}`] };
-  }
-  if (windows.per === 'row') {
-    const values = Object.keys(windows.params).map((_, at) => String((entry >> at) % 2));
-    const params = Object.fromEntries(
-      Object.keys(windows.params).map((param, at) => [param, values[at] as string]),
-    );
-    return {
-      ...plain,
-      from: first,
-      to: first,
-      params,
-      variant: rowVariant(values),
-      instruments: [`S${entry % 2}`],
-    };
   }
   const range =
     windows.per === 'once'
@@ -181,7 +163,6 @@ let pools: Context[];
 let runId: number;
 beforeAll(async () => {
   context = await openStore(undefined, { EOD_MAX_REJECT_SHARE: '0.9' });
-  await enable(context.db, catalogue);
   pools = [0, 1, 2].map(() => ({ ...context, db: openPool(context.config.DATABASE_URL ?? '', 2) }));
   runId = await newRun(context.db);
 });
@@ -219,7 +200,7 @@ const stored = async () => ({
 
 /** The rows of the tables that responses fill; others are computed from them when a run ends. */
 async function contentsOf(schema: 'market' | 'market_history'): Promise<string[]> {
-  const filled = operations.flatMap(({ shapes, also }) => [...shapes, ...(also === undefined ? [] : [also])]);
+  const filled = operations.flatMap(({ shapes }) => shapes);
   const covered = new Set(filled.map(({ table }) => table.name));
   const contents = Object.entries(await rowsOf(context, schema));
   return contents.flatMap(([name, rows]) => (covered.has(name) ? rows.map((row) => `${name} ${row}`) : []));
@@ -230,8 +211,7 @@ const revisions = async () => ({
   history: await contentsOf('market_history'),
 });
 
-const isEmptyResponse = ({ operation: { envelope = 'Value' }, body }: Response) =>
-  body.equals(Buffer.from(JSON.stringify({ [envelope]: [] })));
+const isEmptyResponse = ({ body }: Response) => body.equals(Buffer.from(JSON.stringify({ Value: [] })));
 
 const describeResponse = ({ operation, body, ...rest }: Response) => ({
   operation: operation.name,

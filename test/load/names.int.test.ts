@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import { AVOIDED } from '../../src/operations/column-names.ts';
-import { type Column, problemsOf, relationOf } from '../support/names.ts';
+import { AVOIDED, type Column, problemsOf, relationOf } from '../support/names.ts';
 import { openStore } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -19,6 +18,7 @@ const SINGULAR: readonly string[] = [
   'etl.database_identity',
   'etl.pruned',
   'market.bhavcopy_cm',
+  'market.bhavcopy_fo',
   'market.consolidated_pledge',
   'market.financial_ratios_wide',
   'market.industry_classification',

@@ -3,7 +3,7 @@ import type { RecordCounts } from '../../src/core/record-counts.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { FullSet } from '../../src/load/market/merge/merge.ts';
-import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
+import { DEFAULT_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
 import type { CoverageEntry } from '../../src/load/state/registers.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
@@ -28,7 +28,7 @@ export function openPool(url: string, connections = 4): Database {
 }
 
 /** A database with the default settings and the present time, for what reports on runs. */
-export const contextOf = (db: Database) => ({ config: DEFAULT_VIEW_SETTINGS, clock: Date, db });
+export const contextOf = (db: Database) => ({ config: DEFAULT_SETTINGS, clock: Date, db });
 
 /** A run for windows to belong to. */
 export async function newRun({ pool }: Database): Promise<number> {

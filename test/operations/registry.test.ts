@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
+import { defaultOperations, fileSets } from '../../src/operations/data-sets.ts';
 import { exchangesOf, settingFor } from '../../src/operations/operation.ts';
 import {
   dataSets,
@@ -146,10 +147,15 @@ const covered = (table: TableDefinition) =>
   table.fields.flatMap((field) => (field.from === 'response' ? [field] : []));
 
 describe('the registry', () => {
-  test('holds one operation per file, each found by its name in any case', () => {
-    const files = readdirSync(new URL('../../src/operations/', import.meta.url));
-    const named = files.filter((name) => name.startsWith('Get')).map((name) => name.replace('.ts', ''));
-    expect(operations.map((operation) => operation.name)).toEqual(named.sort());
+  test('holds the data set of each file, which has its name, and each operation is found by its name in any case', () => {
+    const namesIn = (folder: string) =>
+      readdirSync(new URL(`../../src/operations/${folder}`, import.meta.url)).flatMap(
+        (file) => /^([A-Z]\w*)\.ts$/.exec(file)?.[1] ?? [],
+      );
+    expect(operations.map(({ name }) => name)).toEqual(namesIn('.').sort());
+    expect(fileSets.map(({ name }) => name)).toEqual(namesIn('files').sort());
+    expect(dataSets).toEqual([...operations, ...fileSets]);
+    expect(defaultOperations).toHaveLength(12);
     for (const operation of operations) {
       expect(operationNamed(operation.name.toUpperCase())).toBe(operation);
     }
@@ -191,7 +197,13 @@ describe('the registry', () => {
     expect(found('getfinratioeod')).toEqual(['GetFinRatioEOD']);
     expect(found('corporate_actions')).toEqual(['GetCorporateActions']);
     expect(() => found('deliveries')).toThrow(
-      'Deliveries, deliveries is never requested, nor known by session: files fill it, or it is computed from other data',
+      expect.objectContaining({
+        message: 'Deliveries, deliveries is never requested',
+        remedy: 'import_files',
+      }),
+    );
+    expect(() => found('corporate_events')).toThrow(
+      'Corporate events, corporate_events is never requested, but computed from other data',
     );
   });
 

@@ -34,7 +34,6 @@ const OWNERS: Readonly<Record<string, string>> = {
   loads: 'state/loads/',
   migrations: 'migrate.ts',
   observed_aliases: 'market/observed-aliases/',
-  operations: 'state/enabled-operations.ts',
   range_limits: 'state/source/',
   rejected_records: 'state/rejects.ts',
   repeatable_migrations: 'migrate.ts',

@@ -9,9 +9,11 @@ import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
+import { writeExpectations } from '../../src/load/state/coverage/completeness.ts';
 import type { RunRequest } from '../../src/load/state/request.ts';
 import { type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';
-import { operationNamed, operations, tables } from '../../src/operations/registry.ts';
+import { defaultOperations } from '../../src/operations/data-sets.ts';
+import { operationNamed, tables } from '../../src/operations/registry.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { closeAfterFile } from './closing.ts';
 import { testDatabase } from './database.ts';
@@ -88,6 +90,7 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
     log,
     timeouts: { ...DEFAULT_TIMEOUTS, lockMs: config.EOD_LOCK_TIMEOUT_MS },
   });
+  await writeExpectations(db.drizzle, config);
   const queues = await openQueues({ db, config, log });
   const source = createSource(
     {
@@ -147,7 +150,7 @@ export interface BackfillOptions {
 
 /** What `eod backfill` requests. */
 export function backfill({ from, to, ...requested }: BackfillOptions): RunRequest {
-  const chosen = requested.operations?.map(operationNamed) ?? operations;
+  const chosen = requested.operations?.map(operationNamed) ?? defaultOperations;
   return {
     kind: 'backfill',
     targets: chosen.flatMap((operation) =>

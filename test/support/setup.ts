@@ -1,5 +1,4 @@
 import { afterAll, afterEach } from 'vitest';
-import { useOperations } from '../../src/operations/registry.ts';
 import { closeFile, closeTest } from './closing.ts';
 import { isSlowLayer } from './layer.ts';
 import { patience } from './wait-for.ts';
@@ -8,7 +7,5 @@ import { patience } from './wait-for.ts';
 // hook would be registered for the first file only.
 afterEach(closeTest);
 afterAll(closeFile);
-// Files share the registry of operations as well.
-afterAll(() => useOperations([]));
 // Times given to single waits are those of a quiet machine.
 patience.times = isSlowLayer ? 4 : 1;

@@ -1,6 +1,6 @@
 import { systemClock } from '../../core/clock.ts';
 import { type Cli, type JsonFlag, loadSettings } from '../cli.ts';
-import { type BackfillFlags, backfillRequest, parsedLate } from '../parse-request.ts';
+import { type BackfillFlags, backfillRequest } from '../parse-request.ts';
 import { runRequest } from '../work-on-run.ts';
 
 interface Flags extends BackfillFlags, JsonFlag {
@@ -10,8 +10,6 @@ interface Flags extends BackfillFlags, JsonFlag {
 
 export async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
-  const request = await parsedLate(names, config, () =>
-    backfillRequest(names, flags, { config, clock: systemClock, cwd: cli.cwd }),
-  );
-  await runRequest(cli, flags, config, async () => request());
+  const request = backfillRequest(names, flags, { config, clock: systemClock, cwd: cli.cwd });
+  await runRequest(cli, flags, config, async () => request);
 }

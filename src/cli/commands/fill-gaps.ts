@@ -1,9 +1,10 @@
 import { systemClock } from '../../core/clock.ts';
-import { canBeRequested, type Gap, gapRequest, readGaps } from '../../jobs/runs/read-gaps.ts';
+import { type Gap, gapRequest, readGaps } from '../../jobs/runs/read-gaps.ts';
+import { readRequestedNames } from '../../load/state/coverage/completeness.ts';
 import { findOperations } from '../../operations/registry.ts';
 import { type Cli, loadSettings, logNote, print, printJson } from '../cli.ts';
 import { plural } from '../output.ts';
-import { gapScope, parsedLate } from '../parse-request.ts';
+import { gapScope } from '../parse-request.ts';
 import { logUnknownYears } from '../run-output.ts';
 import { runRequest } from '../work-on-run.ts';
 import { type FillFlags, noTradingDayText } from './gaps.ts';
@@ -11,10 +12,12 @@ import { type FillFlags, noTradingDayText } from './gaps.ts';
 export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFlags): Promise<void> {
   const config = await loadSettings(cli);
   const context = { config, clock: systemClock };
-  const scope = await parsedLate(names, config, () => gapScope(names, flags, context, findOperations));
+  const scope = gapScope(names, flags, context, findOperations);
   await runRequest(cli, flags, config, async (context) => {
-    const { gaps: all, ...found } = await readGaps(context, scope());
-    const requestable = all.filter(canBeRequested);
+    const { gaps: all, ...found } = await readGaps(context, scope);
+    // An operation that is not requested every night is requested if it is named here.
+    const requested = await readRequestedNames(context.db.drizzle);
+    const requestable = all.filter(({ operation }) => names.length > 0 || requested.has(operation));
     if (requestable.length < all.length)
       logNote(
         cli,

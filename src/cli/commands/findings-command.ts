@@ -96,7 +96,7 @@ export async function showFinding(cli: Cli, id: number, flags: JsonFlag): Promis
   if (finding === undefined)
     throw usageError(`there is no finding ${id} ("eod findings" lists the open ones)`);
   if (flags.json === true) return printJson(cli, finding);
-  const rule = checks().find(({ name }) => name === finding.check)?.rule ?? '';
+  const rule = checks.find(({ name }) => name === finding.check)?.rule ?? '';
   print(cli, findingText(finding, rule, config.EOD_TIMEZONE));
 }
 

@@ -4,17 +4,11 @@ import { isInFiles } from '../../extract/files/formats.ts';
 import { type Gap, type Gaps, readGaps } from '../../jobs/runs/read-gaps.ts';
 import { type ImportedList, readLists } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
-import {
-  coveredOperations,
-  findCovered,
-  hasSessions,
-  pairTitle,
-  titleOf,
-} from '../../operations/registry.ts';
+import { coveredSets, findCovered, hasSessions, pairTitle, titleOf } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { type Column, columnsOf, plural, rangeText, table } from '../output.ts';
-import { type GapFlags, gapScope, parsedLate } from '../parse-request.ts';
+import { type GapFlags, gapScope } from '../parse-request.ts';
 import { dataSetColumns, logUnknownYears } from '../run-output.ts';
 
 const COLUMNS: readonly Column<Gap>[] = [
@@ -32,12 +26,13 @@ export async function listGaps(
 ): Promise<void> {
   const config = await loadSettings(cli);
   const context = { config, clock: systemClock };
-  const scope = await parsedLate(names, config, () => gapScope(names, flags, context, findCovered));
+  // Before a database is opened, so that a mistake is reported at once.
+  const scope = gapScope(names, flags, context, findCovered);
   const opened = await openContext(cli, { config });
-  const { pending, ...found } = await readGaps(opened, scope());
+  const { pending, ...found } = await readGaps(opened, scope);
   if (flags.json === true) printJson(cli, flags.all === true ? { ...found, pending } : found);
   else {
-    const bySession = coveredOperations.filter(hasSessions).map(({ name }) => ({ operation: name }));
+    const bySession = coveredSets.filter(hasSessions).map(({ name }) => ({ operation: name }));
     const lists = names.length === 0 ? await readLists(opened, bySession) : [];
     print(cli, gapsText(found, flags.all === true ? pending : [], lists, names));
   }

@@ -34,11 +34,6 @@ export async function importPaths(cli: Cli, paths: readonly string[], flags: Fla
       view ??= progressView(cli, runId, 'files');
       view.update(progress);
     },
-    onPrepared({ name, shapes, schedule }) {
-      const further =
-        schedule === null ? '' : `; the source is called for it after "eod operations enable ${name}"`;
-      logStderr(cli, `eod: created market.${shapes[0].table.name} for these files${further}`);
-    },
   }).finally(() => view?.end());
   if (flags.json === true) printJson(cli, report);
   else print(cli, importText(report, context.config.EOD_TIMEZONE));

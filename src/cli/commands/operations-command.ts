@@ -1,6 +1,5 @@
 import { usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
-import type { Declared } from '../../operations/declared.ts';
 import {
   type DataSetDescription,
   describeDataSet,
@@ -8,21 +7,29 @@ import {
   type TableDescription,
 } from '../../operations/describe-operation.ts';
 import { allowedText, scheduleText } from '../../operations/operation.ts';
-import { allNamedBy, allOperations, dataSets, operations } from '../../operations/registry.ts';
-import { type Cli, type JsonFlag, loadSettings, logStderr, print, printJson, printRecord } from '../cli.ts';
-import { openEnabledOperations } from '../open-context.ts';
+import { allNamedBy, dataSets } from '../../operations/registry.ts';
+import { requestedOperations } from '../../operations/requested.ts';
+import { type Cli, type JsonFlag, loadSettings, print, printJson, printRecord } from '../cli.ts';
 import { bold, type Column, columnsOf, table } from '../output.ts';
 
-const OPERATION_COLUMNS: readonly Column<DataSetDescription>[] = [
+/** A data set with what the settings say of it. */
+interface ListedSet extends DataSetDescription {
+  /** True if EOD_OPERATIONS requests it. */
+  readonly isRequested: boolean;
+}
+
+const OPERATION_COLUMNS: readonly Column<ListedSet>[] = [
   { head: 'operation', cell: (one) => one.name },
   { head: 'exchanges', cell: (one) => one.exchanges.join(',') },
-  {
-    head: 'scheduled',
-    cell: (one) => (one.schedule === null ? 'with files' : scheduleText(one.schedule)),
-  },
+  { head: 'requested', cell: requestedText },
   { head: 'table', cell: (one) => one.tables.map(({ name }) => name.replace(/^market\./, '')).join(', ') },
   { head: 'summary', cell: (one) => one.summary },
 ];
+
+function requestedText({ schedule, isRequested }: ListedSet): string {
+  if (schedule === null) return 'never: from files';
+  return isRequested ? scheduleText(schedule) : 'not by EOD_OPERATIONS';
+}
 
 const FIELD_COLUMNS: readonly Column<FieldDescription>[] = [
   ...columnsOf<FieldDescription>('column', 'type', 'unit'),
@@ -30,58 +37,20 @@ const FIELD_COLUMNS: readonly Column<FieldDescription>[] = [
   ...columnsOf<FieldDescription>('meaning'),
 ];
 
-/** An operation that can be enabled, with what this database does with it. */
-interface Available extends DataSetDescription {
-  readonly isEnabled: boolean;
-  readonly from: Declared['from'];
-}
-
-const AVAILABLE_COLUMNS: readonly Column<Available>[] = [
-  { head: 'operation', cell: (one) => one.name },
-  { head: 'enabled', cell: (one) => (one.isEnabled ? 'yes' : 'no') },
-  { head: 'declared in', cell: (one) => DECLARED_IN[one.from] },
-  ...OPERATION_COLUMNS.slice(1),
-];
-
-const DECLARED_IN: Readonly<Record<Declared['from'], string>> = {
-  default: 'eod',
-  catalogue: 'the catalogue',
-  folder: 'your folder',
-};
-
-export async function listOperations(
-  cli: Cli,
-  flags: JsonFlag & { readonly available?: boolean },
-): Promise<void> {
-  const config = await loadSettings(cli);
-  await openEnabledOperations(cli, config);
-  if (flags.available !== true) {
-    const all = dataSets.map(describeDataSet);
-    return flags.json === true ? printJson(cli, all) : print(cli, table(OPERATION_COLUMNS, all));
-  }
-  const declared = await allOperations(config.EOD_OPERATIONS_DIR);
-  const all = declared.operations.map(({ operation, from }): Available => {
-    const { name, ...described } = describeDataSet(operation);
-    return { name, isEnabled: operations.some((one) => one.name === name), from, ...described };
+export async function listOperations(cli: Cli, flags: JsonFlag): Promise<void> {
+  const requested = requestedOperations(await loadSettings(cli)).map(({ name }) => name);
+  const all = dataSets.map((dataSet) => {
+    const { name, ...described } = describeDataSet(dataSet);
+    return { name, isRequested: requested.includes(name), ...described };
   });
-  for (const { problem } of declared.broken) logStderr(cli, `eod: ${problem}`);
   if (flags.json === true) printJson(cli, all);
-  else print(cli, table(AVAILABLE_COLUMNS, all));
+  else print(cli, table(OPERATION_COLUMNS, all));
 }
 
 export async function describeOperation(cli: Cli, name: string, flags: JsonFlag): Promise<void> {
-  const config = await loadSettings(cli);
-  const declared = await allOperations(config.EOD_OPERATIONS_DIR);
-  const unusable = declared.broken.find((one) => one.name.toLowerCase() === name.toLowerCase());
-  if (unusable !== undefined) throw usageError(unusable.problem);
-  const inUse = new Set(dataSets.map((dataSet) => dataSet.name));
-  const others = declared.operations.flatMap(({ operation }) =>
-    inUse.has(operation.name) ? [] : [operation],
-  );
-  const all = [...dataSets, ...others];
-  const known = all.map((dataSet) => dataSet.name);
-  const found = allNamedBy(all, name).map(describeDataSet);
+  const found = allNamedBy(dataSets, name).map(describeDataSet);
   if (found.length === 0) {
+    const known = dataSets.map((dataSet) => dataSet.name);
     const guess = didYouMean(name, known);
     const relation = name.replace(/^market\./, '');
     // Operations are in camel case.

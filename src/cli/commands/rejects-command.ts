@@ -1,4 +1,3 @@
-import type { Config } from '../../core/config.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import {
@@ -10,11 +9,11 @@ import {
   readReject,
 } from '../../load/state/rejects.ts';
 import { pairTitle } from '../../operations/registry.ts';
-import { type Cli, type JsonFlag, loadSettings, print, printJson, printRecord } from '../cli.ts';
+import { type Cli, type JsonFlag, print, printJson, printRecord } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseOpenRange, type RangeFlags } from '../options.ts';
 import { type Column, momentText, plural, rangeText, table } from '../output.ts';
-import { parseDataSets, parsedLate } from '../parse-request.ts';
+import { parseDataSets } from '../parse-request.ts';
 import { dataSetColumns } from '../run-output.ts';
 
 const COLUMNS: readonly Column<OpenReject>[] = [
@@ -34,10 +33,8 @@ export interface FilterFlags extends JsonFlag, RangeFlags {
 export type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
 
 export async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: number }): Promise<void> {
-  const config = await loadSettings(cli);
-  const filterOf = await filterOfFlags(flags, config);
-  const { drizzle } = (await openContext(cli, { config })).db;
-  const filter = filterOf();
+  const filter = filterOfFlags(flags);
+  const { drizzle } = (await openContext(cli)).db;
   const found = await openRejects(drizzle, filter, flags.limit);
   if (flags.json === true) return printJson(cli, found);
   if (found.length === 0) return print(cli, 'no open rejects');
@@ -66,10 +63,8 @@ export async function accept(cli: Cli, id: number | undefined, flags: FilterFlag
   const { operation, exchange, from, to } = flags;
   if ([id, operation, exchange, from, to].every((one) => one === undefined))
     throw usageError('say which: eod rejects accept 17, or --operation, --exchange, --from and --to');
-  const config = await loadSettings(cli);
-  const filterOf = await filterOfFlags(flags, config);
-  const { drizzle } = (await openContext(cli, { config })).db;
-  const filter = { ...filterOf(), ...(id === undefined ? {} : { ids: [id] }) };
+  const filter = { ...filterOfFlags(flags), ...(id === undefined ? {} : { ids: [id] }) };
+  const { drizzle } = (await openContext(cli)).db;
   const accepted = await acceptRejects(drizzle, filter, requesterName());
   if (id !== undefined && accepted === 0)
     throw usageError(
@@ -84,15 +79,11 @@ export async function accept(cli: Cli, id: number | undefined, flags: FilterFlag
   );
 }
 
-export async function filterOfFlags(flags: FilterFlags, config: Config): Promise<() => RejectFilter> {
-  const { operation, exchange } = flags;
-  const names = operation === undefined ? [] : [operation];
-  return parsedLate(names, config, () => ({
-    operations: operation === undefined ? undefined : parseDataSets(names),
-    exchanges: exchange,
-    ...parseOpenRange(flags),
-  }));
-}
+export const filterOfFlags = ({ operation, exchange, ...days }: FilterFlags): RejectFilter => ({
+  operations: operation === undefined ? undefined : parseDataSets([operation]),
+  exchanges: exchange,
+  ...parseOpenRange(days),
+});
 
 function whyText({ problems }: Pick<OpenReject, 'problems'>): string {
   return problems.map(({ path, message }) => (path === '' ? message : `${path} ${message}`)).join('; ');

@@ -16,7 +16,7 @@ import {
 } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseOpenRange, type RangeFlags } from '../options.ts';
-import { parseDataSets, parsedLate } from '../parse-request.ts';
+import { parseDataSets } from '../parse-request.ts';
 import { printEnding, workOnReplay } from '../work-on-run.ts';
 
 interface Flags extends RangeFlags, JsonFlag, YesFlag {
@@ -27,17 +27,12 @@ interface Flags extends RangeFlags, JsonFlag, YesFlag {
 
 export async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
-  const filterOf = await parsedLate(
-    names,
-    config,
-    (): ResponseFilter => ({
-      operations: names.length === 0 ? undefined : parseDataSets(names),
-      exchanges: flags.exchange,
-      ...parseOpenRange(flags, { config, clock: systemClock }),
-    }),
-  );
+  const filter: ResponseFilter = {
+    operations: names.length === 0 ? undefined : parseDataSets(names),
+    exchanges: flags.exchange,
+    ...parseOpenRange(flags, { config, clock: systemClock }),
+  };
   const context = await openContext(cli, { config, wait: 'short' });
-  const filter = filterOf();
   if (flags.rebuild === true) {
     const which = names.length === 0 ? 'all data sets' : (filter.operations?.join(', ') ?? '');
     const what = `Rows and history of ${which} become those of the kept responses; where the history differs, states from before cannot be shown any more.`;

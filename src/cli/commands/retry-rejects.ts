@@ -1,6 +1,6 @@
 import { planReplay } from '../../jobs/replay/plan-replay.ts';
 import { openRejectIds } from '../../load/state/rejects.ts';
-import { type Cli, EXIT, loadSettings, logStderr, print, printJson } from '../cli.ts';
+import { type Cli, EXIT, logStderr, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { plural } from '../output.ts';
 import { failuresText } from '../run-output.ts';
@@ -8,10 +8,8 @@ import { concluded, workOnReplay } from '../work-on-run.ts';
 import { type FilterFlags, filterOfFlags } from './rejects-command.ts';
 
 export async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> {
-  const config = await loadSettings(cli);
-  const filterOf = await filterOfFlags(flags, config);
-  const context = await openContext(cli, { config, wait: 'short' });
-  const filter = filterOf();
+  const filter = filterOfFlags(flags);
+  const context = await openContext(cli, { wait: 'short' });
   const { drizzle } = context.db;
   const before = await openRejectIds(drizzle, filter);
   const runId = before.length === 0 ? null : await planReplay(context, filter, { rejectsOnly: true });

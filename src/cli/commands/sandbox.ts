@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { EXAMPLE_KEY, sandboxOptionsFromFlags, startSandbox } from '../../sandbox/index.ts';
-import { type Cli, loadSettings, logStderr, print } from '../cli.ts';
+import { type Cli, loadSettings, print } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
 
 type Flags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
@@ -15,10 +15,7 @@ export async function serveSandbox(cli: Cli, flags: Flags, command: Command): Pr
   const options = sandboxOptionsFromFlags(givenFlags(command, flags));
   const config = await loadSettings(cli);
   const calendar = openCalendar(cli, config);
-  const server = await cli.life.open(() =>
-    startSandbox({ calendar, splits: true, operationsDir: config.EOD_OPERATIONS_DIR, ...options }),
-  );
-  for (const { problem } of server.broken) logStderr(cli, `eod: ${problem}`);
+  const server = await cli.life.open(() => startSandbox({ calendar, splits: true, ...options }));
   print(cli, `sandbox listening on ${server.url}`);
   print(cli, `export EOD_BASE_URL=${server.url}`);
   print(cli, `export EOD_ACCESS_KEY=${options.accessKey ?? EXAMPLE_KEY}`);

@@ -1,7 +1,6 @@
 import { systemClock } from '../../core/clock.ts';
 import { type NextTick, nextTicks } from '../../jobs/runs/night-schedules.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { openEnabledOperations } from '../open-context.ts';
 import { type Column, table } from '../output.ts';
 import { dataSetColumns } from '../run-output.ts';
 
@@ -13,7 +12,6 @@ const COLUMNS: readonly Column<NextTick>[] = [
 
 export async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
   const config = await loadSettings(cli);
-  await openEnabledOperations(cli, config);
   const ticks = nextTicks(config, systemClock);
   if (flags.json === true) printJson(cli, ticks);
   else {

@@ -10,10 +10,9 @@ export async function up(cli: Cli, { roles }: { readonly roles: typeof ROLES }):
   const { life } = cli;
   const config = await loadSettings(cli);
   // Only a worker calls the source; a scheduler needs neither its address nor the key.
-  const worker = roles.includes('worker')
-    ? await openContext(cli, { config, source: true, wait: 'long' })
-    : null;
-  const context = worker ?? (await openContext(cli, { config, queue: true, wait: 'long' }));
+  const needs = { config, schedules: roles.includes('scheduler'), wait: 'long' } as const;
+  const worker = roles.includes('worker') ? await openContext(cli, { ...needs, source: true }) : null;
+  const context = worker ?? (await openContext(cli, { ...needs, queue: true }));
   const url = await serve(cli, context, roles);
   // Stopped side by side, because each may have to wait for a server that is silent.
   const running: { stop(): Promise<void> }[] = [];

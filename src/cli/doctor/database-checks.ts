@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../../core/config.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
+import { pairName } from '../../core/exchanges.ts';
 import { within } from '../../core/waits.ts';
 import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/queue/queue.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
@@ -17,10 +18,8 @@ import {
 } from '../../load/database/inspect.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
 import { timeZoneProblem } from '../../load/database/time-zone.ts';
-import { declaredDifferences } from '../../load/market/schema/create-tables.ts';
 import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/migrate.ts';
-import { useStoredOperations } from '../../load/state/enabled-operations.ts';
-import { allOperations } from '../../operations/registry.ts';
+import { compareRequested } from '../../load/state/coverage/completeness.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
 import { firstFew } from '../output.ts';
@@ -208,41 +207,20 @@ async function checkMigrations(found: With<'server'>): Promise<Outcome> {
   return failed(which, 'run "eod migrate" as the owner of the tables');
 }
 
-/**
- * Uses the operations of this database, and checks that each has a file and the tables that it declares. What the other
- * checks know of operations follows from it.
- */
-async function checkOperations({ tables: db, config }: With<'tables'>): Promise<Outcome | Outcome[]> {
-  const leftOut = await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
-  const differing = await declaredDifferences(db.pool);
-  const { broken } = await allOperations(config.EOD_OPERATIONS_DIR);
-  const checks = [
-    ...broken
-      .filter((file) => leftOut.every((one) => one.name !== file.name))
-      .map((file) =>
-        warning(
-          `${file.name}, which is not enabled, cannot be: ${file.problem}`,
-          'correct its file, or move it out of EOD_OPERATIONS_DIR',
-        ),
-      ),
-    ...leftOut.map(({ name: operation, problem }) =>
-      failed(
-        problem === null
-          ? `no file declares ${operation}, which is left out`
-          : `${operation} is left out: ${problem}`,
-        `${problem === null ? `put ${operation}.mjs back into EOD_OPERATIONS_DIR` : 'correct its file'}, or run "eod operations disable ${operation}": its rows stay`,
-      ),
-    ),
-    ...differing.map(({ table, refusal }) =>
-      refusal === null
-        ? failed(
-            `market.${table.name} lacks columns or tables that its operation declares`,
-            'run "eod migrate" as the owner of the tables: it adds them',
-          )
-        : failed(refusal.problem, refusal.remedy),
-    ),
+/** Checks that the database expects what the settings request. */
+async function checkRequested({ tables: db, config }: With<'tables'>): Promise<Outcome> {
+  const difference = await compareRequested(db.drizzle, config);
+  if (difference === null)
+    return ok('what is missing is said of the operations and exchanges of the settings');
+  const { onlyHere, onlyExpected } = difference;
+  const texts = [
+    ...(onlyHere.length === 0 ? [] : [`do not say of ${firstFew(onlyHere.map(pairName))} what is missing`]),
+    ...(onlyExpected.length === 0 ? [] : [`expect ${firstFew(onlyExpected.map(pairName))}`]),
   ];
-  return checks.length > 0 ? checks : ok('each has the tables that it declares');
+  return warning(
+    `the settings that the database was told last ${texts.join(', and ')}`,
+    'run "eod migrate" with the settings of "eod up", or start that again',
+  );
 }
 
 /** Connections left for others: people, monitoring, backups. */
@@ -300,6 +278,5 @@ export const databaseChecks: readonly Row[] = [
   row('query settings', ['server'], async ({ server, config }) =>
     querySettingsCheck(await readQuerySettings(server.db.pool), config.DATABASE_URL === undefined),
   ),
-  // Before the checks that look at the operations in use.
-  row('operations', ['tables'], checkOperations),
+  row('requested', ['tables'], checkRequested),
 ];

@@ -4,7 +4,7 @@ import type { Config } from '../../core/config.ts';
 import { DAY_MS } from '../../core/days.ts';
 import type { Allowance, Limitation } from '../../extract/index.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
-import { operations } from '../../operations/registry.ts';
+import { requestedOperations } from '../../operations/requested.ts';
 import { count, momentText, plural } from '../output.ts';
 import { type Check, failed, type KeyReport, type Outcome, ok, warning } from './check.ts';
 import { callsOfNight } from './settings-checks.ts';
@@ -140,7 +140,7 @@ function mayCall(limitation: Limitation, { name, instead }: Operation): boolean 
 
 /** The operations that nights request. */
 const requestedOf = (config: Config) =>
-  operations.filter((operation) => exchangesOf(operation, config).length > 0);
+  requestedOperations(config).filter((operation) => exchangesOf(operation, config).length > 0);
 
 const exchangesRequested = (requested: readonly Operation[], config: Config) => [
   ...new Set(requested.flatMap((operation) => exchangesOf(operation, config))),

@@ -5,15 +5,14 @@ import { contradictions } from '../../core/consistent-settings.ts';
 import { addDays, HOUR_MS } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import { largest } from '../../core/iterables.ts';
-import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
 import { type CallGroup, spreadCalls } from '../../jobs/policy/call-pace.ts';
 import { classOf, worthOf } from '../../jobs/queue/call-order.ts';
 import { nightlyTarget } from '../../jobs/runs/nightly-request.ts';
 import { planTargets } from '../../jobs/runs/plan-windows.ts';
 import { severities } from '../../load/market/checks/index.ts';
-import { instrumentsOfDay } from '../../operations/night-times.ts';
 import { exchangesOf, type Operation, settingFor } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
+import { requestedOperations } from '../../operations/requested.ts';
 import { count, plural } from '../output.ts';
 import { FITTING } from '../run-output.ts';
 import { failed, type Outcome, ok, warning } from './check.ts';
@@ -129,7 +128,7 @@ export function calendarCheck(calendar: Calendar, config: Config, clock: Clock):
 
 /**
  * How many calls a night makes if the night before was complete, while the figures of the last quarter are still
- * expected; and the operations whose declarations keep them from being planned, with the reasons.
+ * expected.
  */
 export function callsOfNight(config: Config, calendar: Calendar, clock: Clock) {
   const now = today(clock, config.EOD_TIMEZONE);
@@ -137,25 +136,19 @@ export function callsOfNight(config: Config, calendar: Calendar, clock: Clock) {
   const instruments =
     config.EOD_INSTRUMENTS ??
     Array.from({ length: config.EOD_INSTRUMENT_LIMIT }, (_, position) => `I${position}`);
-  const inputs = operations.flatMap((operation) =>
+  const inputs = requestedOperations(config).flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => {
       const watermark = calendar.lastSessions(exchange, addDays(session, -1), 1)[0] ?? addDays(session, -1);
       const state = { watermark, awaited: null, date: session, calendar, config };
       const target = nightlyTarget({ operation, exchange, ...state });
       // Days that were covered the night before are requested again only to catch corrections.
       const from = target.refetchFrom ?? session;
-      const { request, windows } = operation;
       return {
         ...target,
         from,
         operation,
         sessions: calendar.sessions(exchange, from, target.to),
-        instruments:
-          request.instruments === 'none' || windows.per !== 'instrument'
-            ? []
-            : operation.schedule.spread === 'week'
-              ? instrumentsOfDay(instruments, session)
-              : instruments,
+        instruments: operation.windows.per === 'instrument' ? instruments : [],
         options: {},
         covered: new Map(),
         today: session,
@@ -166,9 +159,7 @@ export function callsOfNight(config: Config, calendar: Calendar, clock: Clock) {
   );
   const calls = { daily: 0, friday: 0, saturday: 0, sunday: 0 };
   const groups: CallGroup[] = [];
-  const unplanned = new Map<string, string>();
-  for (const { state, reason, operation: name, exchange } of planTargets(inputs)) {
-    if (reason?.startsWith(CANNOT_BE_PLANNED) === true) unplanned.set(name, reason);
+  for (const { state, operation: name, exchange } of planTargets(inputs)) {
     if (state !== 'pending') continue;
     const operation = operationNamed(name);
     calls[operation.schedule.on] += 1;
@@ -177,7 +168,7 @@ export function callsOfNight(config: Config, calendar: Calendar, clock: Clock) {
     groups.push({ pair: [name, exchange].join(' '), class: found, calls: 1 });
   }
   const { daily, ...weekly } = calls;
-  return { daily, busiest: daily + largest(Object.values(weekly)), groups, unplanned };
+  return { daily, busiest: daily + largest(Object.values(weekly)), groups };
 }
 
 /** Hours from the first schedule of an evening to the opening of the exchanges, and to the next evening. */
@@ -186,12 +177,7 @@ const BEFORE_NEXT_NIGHT_H = 24;
 
 /** Checks that the calls of an ordinary night can be made before the next night begins. */
 export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Outcome {
-  const { daily, busiest, groups, unplanned } = callsOfNight(config, calendar, clock);
-  if (unplanned.size > 0) {
-    const named = [...unplanned].map(([operation, reason]) => `${operation}: ${reason}`).join('; ');
-    const disable = [...unplanned.keys()].join(' ');
-    return failed(named, `correct the file, or run "eod operations disable ${disable}"`);
-  }
+  const { daily, busiest, groups } = callsOfNight(config, calendar, clock);
   const perHour = config.EOD_CALLS_PER_HOUR;
   const hours = Math.ceil(daily / perHour);
   const found = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest night of the week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;

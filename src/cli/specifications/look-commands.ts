@@ -121,68 +121,12 @@ export const lookCommands: readonly Specification[] = [
     summary:
       'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
     args: [new Argument('[name]', 'an operation, or data set of imported files')],
-    options: [
-      new Option(
-        '--available',
-        'also those that can be enabled: the catalogue, and your own (EOD_OPERATIONS_DIR)',
-      ),
-    ],
-    examples: [
-      'eod operations',
-      'eod operations GetBhavCopyCM',
-      'eod operations --available',
-      'eod operations enable GetVoting',
-      'eod operations disable GetVoting',
-      'eod operations draft GetVoting.json',
-      'eod operations draft GetVoting',
-      'eod operations check operations/GetVoting.mjs',
-    ],
+    examples: ['eod operations', 'eod operations GetBhavCopyCM'],
     list: {
       id: 'an operation',
       show: async () => (await import('../commands/operations-command.ts')).describeOperation,
     },
     run: async () => (await import('../commands/operations-command.ts')).listOperations,
-    verbs: [
-      {
-        name: 'enable',
-        summary: 'Create the tables of operations, and request them every night from now on.',
-        args: [
-          new Argument('<names...>', 'operations of the catalogue, or of your own (EOD_OPERATIONS_DIR)'),
-        ],
-        run: async () => (await import('../commands/change-operations.ts')).enable,
-      },
-      {
-        name: 'disable',
-        summary: 'Stop requesting operations. Their rows and history stay.',
-        args: [new Argument('<names...>', 'operations that were enabled')],
-        run: async () => (await import('../commands/change-operations.ts')).disable,
-      },
-      {
-        name: 'draft',
-        summary:
-          'Write the declaration of an operation from a response that was saved, or of a format from a CSV file to import, or print the lines for fields that no column of an operation reads; guesses are marked.',
-        args: [
-          new Argument(
-            '<response>',
-            'JSON, XML, or CSV with a header, which has the name of the operation; a CSV file with another name; or an operation with kept responses',
-          ),
-        ],
-        options: [
-          new Option('--name <operation>', 'the name by which the source is called, if the file has another'),
-          new Option('--file', 'a file to import, also if its name could be that of an operation'),
-          new Option('--print', 'print the declaration; else it is a new file in EOD_OPERATIONS_DIR'),
-        ],
-        json: false,
-        run: async () => (await import('../draft-operation.ts')).draftOperation,
-      },
-      {
-        name: 'check',
-        summary: 'Test declarations against their samples, without a database.',
-        args: [new Argument('<files...>', 'modules that declare operations, or names of operations')],
-        options: [new Option('--response <file>', 'read this saved response instead of the sample')],
-        run: async () => (await import('../check-operations.ts')).checkOperations,
-      },
-    ],
   },
   {
     name: 'query',

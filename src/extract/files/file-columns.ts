@@ -1,8 +1,8 @@
 import { fullYear, MONTHS } from '../../core/days.ts';
-import { type Field, type Kind, numberWithoutCommas } from '../../operations/fields.ts';
+import type { Field, Kind } from '../../operations/fields.ts';
 import { FILE_UNITS, type FileColumnNames, type FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
-import { dataSetNamed } from '../../operations/registry.ts';
+import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { printable } from '../sanitize.ts';
@@ -29,20 +29,17 @@ interface PresentField {
  * Finds the format that a header belongs to, and its columns. A file has one segment, that of its first row.
  *
  * @param file with the header of a known format, see `formatOf`.
- * @param dataSets whose files are known.
  * @throws PipelineError `unreadable` for unknown segments, and for headers that lack a needed column.
  */
 export function columnsOf(
   file: { readonly name: string; readonly header: readonly string[]; readonly isTitled: boolean },
   first: FileRow,
-  dataSets: readonly DataSet[],
 ) {
   const own = namesOf(file.header);
   const format = formatOf(file.header, file.name, file.isTitled);
   if (format === undefined) throw new Error('a file of no known format was not refused');
   const segment = textOf(first[own('Sgmt') ?? '']) ?? CASH_MARKET;
-  const dataSet =
-    format.dataSet === null ? dataSetOfSegment(dataSets, segment) : usedDataSet(dataSets, format.dataSet);
+  const dataSet = format.dataSet === null ? dataSetOfSegment(segment) : dataSetNamed(format.dataSet);
   const needs = [...new Set([...format.marks, ...format.needs, ...keyColumns(format, dataSet)])];
   const needed = needs.map((column) =>
     [column]
@@ -80,7 +77,7 @@ export function columnsOf(
     const record: Record<string, string | null> = {};
     for (const { source, column, isNumber, read } of fields) {
       let value = row[column];
-      if (isNumber && typeof value === 'string' && value.includes(',')) value = numberWithoutCommas(value);
+      if (isNumber && typeof value === 'string' && WITH_COMMAS.test(value)) value = value.replaceAll(',', '');
       if (format.isHtml === true && typeof value === 'string') value = value.replaceAll('&amp;', '&');
       record[source] = textOf(value, read);
     }
@@ -137,7 +134,7 @@ export function columnsOf(
 }
 
 /** True if a file does not have what a column is read or computed from, or less precisely than other files. */
-function isUnknown(field: Field, { vague, without }: FileFormat, has: (source: string) => boolean): boolean {
+function isUnknown(field: Field, { vague }: FileFormat, has: (source: string) => boolean): boolean {
   const audit: readonly string[] = SOURCE_AUDIT;
   if (field.from === 'request' || audit.includes(field.column)) return false;
   if (field.from === 'response') {
@@ -149,25 +146,15 @@ function isUnknown(field: Field, { vague, without }: FileFormat, has: (source: s
     return null;
   };
   field.value(note, note, new Map());
-  return without.includes(field.column) || (sources.length > 0 && !sources.some(has));
+  return sources.length > 0 && !sources.some(has);
 }
 
-/** @throws PipelineError `unreadable` if this data set is not in use yet. */
-function usedDataSet(dataSets: readonly DataSet[], name: string): DataSet {
-  const found = dataSets.find((one) => one.name === name);
-  if (found !== undefined) return found;
-  throw badFile(`is of ${name}, which is not enabled`, {
-    unknownSegment: name,
-    unknownForm: `records of ${name}`,
-  });
-}
-
-function dataSetOfSegment(dataSets: readonly DataSet[], segment: string): DataSet {
+/** @throws PipelineError `unreadable` if no data set has the records of this segment. */
+function dataSetOfSegment(segment: string): DataSet {
   const found = dataSets.find(({ udiff }) => udiff?.segment === segment);
   if (found !== undefined) return found;
   const known = dataSets.flatMap(({ udiff }) => udiff?.segment ?? []);
   throw badFile(`is of the segment ${printable(segment.slice(0, 40))}; known are ${known.join(' and ')}`, {
-    unknownSegment: segment,
     unknownForm: `segment ${segment.slice(0, 40)}`,
   });
 }
@@ -187,6 +174,9 @@ export const columnsFor = (columns: FileColumnNames, sources: readonly string[])
   Object.keys(columns).filter((column) =>
     [columns[column] ?? []].flat().some((source) => sources.includes(source)),
   );
+
+/** A number with commas between its digits: `1,234.50`, and `1,23,234.50` in lakhs. */
+const WITH_COMMAS = /^\s*[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?\s*$/;
 
 const NUMBERS: ReadonlySet<Kind> = new Set(['int2', 'int4', 'int8', 'numeric']);
 

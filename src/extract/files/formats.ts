@@ -4,10 +4,9 @@ import { pathToFileURL } from 'node:url';
 import { fullYear, isDay, MONTHS } from '../../core/days.ts';
 import { CODE } from '../../core/package-folders.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
-import { dataSetNamed, ownFormats } from '../../operations/registry.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 
-/** Those of the catalogue are beside its operations, which a database need not have enabled. */
-const FOLDERS = [join(CODE, 'extract', 'files', 'formats'), join(CODE, 'operations', 'catalogue', 'files')];
+const FOLDER = join(CODE, 'extract', 'files', 'formats');
 
 /** The formats that a module declares, one or several. */
 async function declaredIn(path: string): Promise<readonly FileFormat[]> {
@@ -17,25 +16,20 @@ async function declaredIn(path: string): Promise<readonly FileFormat[]> {
   return [module.default].flat();
 }
 
-/** The formats that come with eod. */
+/** Every format of the exchanges' files. */
 export const FORMATS: readonly FileFormat[] = (
   await Promise.all(
-    FOLDERS.flatMap((folder) =>
-      readdirSync(folder)
-        .filter((file) => /^[\w-]+\.(ts|js)$/.test(file))
-        .sort()
-        .map((file) => declaredIn(join(folder, file))),
-    ),
+    readdirSync(FOLDER)
+      .filter((file) => /^[\w-]+\.(ts|js)$/.test(file))
+      .sort()
+      .map((file) => declaredIn(join(FOLDER, file))),
   )
 ).flat();
-
-/** Also those of the user's folder, which come first. */
-export const allFormats = (): readonly FileFormat[] => [...ownFormats, ...FORMATS];
 
 /** True if files of a known format have records of a data set. */
 export const isInFiles = (name: string): boolean =>
   dataSetNamed(name).udiff !== undefined ||
-  allFormats().some(({ dataSet, also }) => dataSet === name || also?.dataSet === name);
+  FORMATS.some(({ dataSet, also }) => dataSet === name || also?.dataSet === name);
 
 /** A name of which only letters and digits count. */
 const bare = (name: string) => name.toLowerCase().replace(/[^a-z0-9]+/g, '');
@@ -97,14 +91,14 @@ export function dayInName(path: string, { files }: Pick<FileFormat, 'files'>): s
 
 /** True if files of a known format are called so. */
 export const isNameOfFormat = (path: string): boolean =>
-  allFormats().some(({ files }) =>
+  FORMATS.some(({ files }) =>
     files.some((file) => patternOf(file, (pattern) => pattern.replace(/\?<\w+>/, '?:')).test(lastName(path))),
   );
 
 /** The day that the name of a file gives to its rows, with the exchange; null if its rows have it, or an archive's names. */
 export function dayOfName(path: string): { readonly exchange: string; readonly day: string } | null {
   if (/\.zip$/i.test(path)) return null;
-  for (const format of allFormats()) {
+  for (const format of FORMATS) {
     const day = format.day !== undefined && format.bySession ? dayInName(path, format) : null;
     if (day !== null && isDay(day)) return { exchange: format.exchange ?? 'NSE', day };
   }
@@ -131,18 +125,12 @@ export function formatOf(
     (format.named === undefined || inName.includes(format.named)) &&
     (format.title === undefined || isTitled || dayInName(fileName, format) !== null);
   const telling = ({ marks, named }: FileFormat) => marks.length + (named === undefined ? 0 : 2);
-  return allFormats()
-    .filter(isOf)
-    .sort((a, b) => telling(b) - telling(a))[0];
+  return FORMATS.filter(isOf).sort((a, b) => telling(b) - telling(a))[0];
 }
 
 /** What has to be in the name of a file of this header, one of them, because the header alone does not tell its format. */
 export const wordsInNames = (header: readonly string[]): string[] => [
-  ...new Set(
-    allFormats()
-      .filter(hasMarks(header))
-      .flatMap(({ named }) => named ?? []),
-  ),
+  ...new Set(FORMATS.filter(hasMarks(header)).flatMap(({ named }) => named ?? [])),
 ];
 
 /** Whether a header has the columns by which a format is recognized. */

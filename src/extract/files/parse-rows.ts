@@ -6,7 +6,7 @@ import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
 import { type FileRow, fileDay } from './file-columns.ts';
-import { allFormats, formatOf, wordsInNames } from './formats.ts';
+import { FORMATS, formatOf, wordsInNames } from './formats.ts';
 
 /** How much of a file is looked at to find out its format. */
 const START_BYTES = 20_000;
@@ -59,7 +59,7 @@ export function checkFile(bytes: Buffer, name: string): FileStart {
       read: (text) => ({ header: DELIVERY_COLUMNS, ...readDeliveryPositions(text) }),
     };
   }
-  const titled = allFormats().find(({ title }) => title?.test(firstLine(start)) === true);
+  const titled = FORMATS.find(({ title }) => title?.test(firstLine(start)) === true);
   if (titled !== undefined) return { hasHeader: false, read: (text) => readTitled(text, name, titled) };
   refuseUnknownHeader(start, name);
   return { hasHeader: true, read: readWithHeader };

@@ -3,14 +3,14 @@ import { exchangeNamed } from '../../core/exchanges.ts';
 import { onlyDayIn } from '../../core/position.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
-import { dataSetNamed, dataSets } from '../../operations/registry.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row } from '../../operations/table.ts';
 import { JoinedRows } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import type { Reject } from '../types.ts';
 import { columnsFor, columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
-import { allFormats, dayInName, exampleName } from './formats.ts';
+import { dayInName, exampleName, FORMATS } from './formats.ts';
 import { checkFile, cutLineText, parseRows } from './parse-rows.ts';
 import { type DatedRow, exchangeOf, readAlso, readersOf, readRow } from './read-row.ts';
 import { scanFile } from './scan-file.ts';
@@ -30,20 +30,14 @@ const MOST_JOINED = 8;
 /**
  * Reads a file that is not in an archive, as `FileSession.content` holds it.
  *
- * @param known the data sets of which files are read.
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
-export function readCsvFile(
-  name: string,
-  bytes: Buffer,
-  timeZone: string,
-  known: readonly DataSet[] = dataSets,
-): FileSession[] {
+export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
   const content = { name: keptName(name), bytes };
   const start = checkFile(bytes, content.name);
   const scanned = !start.hasHeader
     ? null
-    : scanFile(bytes.at(-1) === 0x1a ? bytes.subarray(0, -1) : bytes, content.name, timeZone, known);
+    : scanFile(bytes.at(-1) === 0x1a ? bytes.subarray(0, -1) : bytes, content.name, timeZone);
   if (scanned !== null) {
     const { columns, exchange, day, rows, also, rejects } = scanned;
     const group = { byDay: new Map([[day, rows]]), alsoByDay: new Map([[day, also]]), rejects, joined: 0 };
@@ -54,7 +48,7 @@ export function readCsvFile(
   // A row that is a list of cells is several rows, or none.
   const first = rows.find((row) => !Array.isArray(row)) ?? rows[0];
   const isTitled = titled.day !== undefined;
-  const columns = columnsOf({ name: content.name, header, isTitled }, first ?? {}, known);
+  const columns = columnsOf({ name: content.name, header, isTitled }, first ?? {});
   const { bySession } = columns.format;
   const named = dayOf(columns, name, titled.day);
   if (first === undefined) {
@@ -238,10 +232,9 @@ function roundedIn({ rounded }: FileFormat, { shapes }: DataSet): Record<string,
 /** The columns that files of any format round, and by how much. */
 export function roundedColumns(): Record<string, number> {
   return Object.fromEntries(
-    allFormats().flatMap((format) => {
-      const dataSet = dataSets.find(({ name }) => name === format.dataSet);
-      return dataSet === undefined ? [] : Object.entries(roundedIn(format, dataSet));
-    }),
+    FORMATS.flatMap((format) =>
+      format.dataSet === null ? [] : Object.entries(roundedIn(format, dataSetNamed(format.dataSet))),
+    ),
   );
 }
 

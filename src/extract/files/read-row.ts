@@ -86,7 +86,6 @@ export function readAlso(reader: RecordReader | null, source: SourceRow): ReadRo
 function resultOf(result: RecordResult, source: SourceRow): ReadRow {
   if (result.table !== null) {
     const { dateColumn } = result.table;
-    for (const column of source.columns.format.without) result.row[column] = null;
     return { row: result.row, day: dateColumn === null ? UNKNOWN_DAY : String(result.row[dateColumn]) };
   }
   const { columns } = source;

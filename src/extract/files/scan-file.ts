@@ -21,16 +21,15 @@ const LONGEST_HEADER = 10_000;
  * Reads a file from its bytes to COPY text, where it holds one session of one exchange in rows without quotes that are
  * all as long as the header; rows that are odd otherwise are read one by one.
  *
- * @param known the data sets of which files are read.
  * @returns its rows, and in `also` what they have for another table; null where it is not so simple: then nothing is said
  *   about the file.
  */
-export function scanFile(bytes: Buffer, name: string, timeZone: string, known: readonly DataSet[]) {
+export function scanFile(bytes: Buffer, name: string, timeZone: string) {
   const start = bytes.indexOf('\n') + 1;
   if (start === 0 || start > LONGEST_HEADER || bytes.includes('"') || !isUtf8(bytes)) return null;
   const header = bytes.toString('utf8', 0, start);
   const first = rowAt(bytes, header, start);
-  const columns = first === null ? null : knownColumns(first.row, name, known);
+  const columns = first === null ? null : knownColumns(first.row, name);
   if (first === null || columns === null) return null;
   const exchange = exchangeOf(columns, first.row);
   const { reader, alsoReader } = readersOf(columns, exchange, timeZone);
@@ -116,10 +115,10 @@ function rowAt(
 }
 
 /** The columns of a file whose rows can be scanned: rows of a session, with its date; else null. */
-function knownColumns(first: FileRow, name: string, known: readonly DataSet[]): FileColumns | null {
+function knownColumns(first: FileRow, name: string): FileColumns | null {
   let columns: FileColumns;
   try {
-    columns = columnsOf({ name, header: Object.keys(first), isTitled: false }, first, known);
+    columns = columnsOf({ name, header: Object.keys(first), isTitled: false }, first);
   } catch (error) {
     if (error instanceof PipelineError) return null;
     throw error;

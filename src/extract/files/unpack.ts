@@ -210,7 +210,6 @@ export interface UnknownFile {
  * Reads a file of an exchange, which gzip may have compressed, or a zip archive of such files. Its sessions follow from
  * the rows, or from its name if the format has no date. A broken file is not read in part.
  *
- * @param unknownSegments segments of which it is known that no operation declares them.
  * @param leaveOut called for each file of unknown form in an archive that has others.
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
@@ -219,16 +218,14 @@ export async function readExchangeFile(
   bytes: Buffer,
   timeZone: string,
   limit = newUnpackLimit(),
-  unknownSegments: ReadonlySet<string> = new Set(),
   leaveOut: ReadOptions['leaveOut'] = () => undefined,
 ): Promise<FileSession[]> {
-  return readContent(name, bytes, { timeZone, limit, unknownSegments, leaveOut, archives: 0 });
+  return readContent(name, bytes, { timeZone, limit, leaveOut, archives: 0 });
 }
 
 interface ReadOptions {
   readonly timeZone: string;
   readonly limit: UnpackLimit;
-  readonly unknownSegments: ReadonlySet<string>;
   readonly leaveOut: (unknown: UnknownFile) => void;
   /** How many archives are around it. */
   readonly archives: number;
@@ -247,11 +244,7 @@ async function readContent(name: string, bytes: Buffer, options: ReadOptions): P
   } catch (error) {
     if (!(error instanceof PipelineError) || error.unknownForm === undefined || !isNameOfFormat(name))
       throw error;
-    const { unknownSegment } = error;
-    throw badFile(`${error.message}, though its name is that of a file that is read`, {
-      cause: error,
-      unknownSegment,
-    });
+    throw badFile(`${error.message}, though its name is that of a file that is read`, { cause: error });
   }
 }
 
@@ -284,15 +277,10 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
     try {
       for (const one of await readContent(name, data, { ...options, leaveOut })) sessions.push(one);
     } catch (error) {
-      const { unknownSegment, unknownForm } = error instanceof PipelineError ? error : {};
-      const bad = badFile(`${name} in it: ${messageOf(error)}`, {
-        cause: error,
-        unknownSegment,
-        unknownForm,
-      });
-      const mayBecomeKnown = unknownSegment !== undefined && !options.unknownSegments.has(unknownSegment);
+      const { unknownForm } = error instanceof PipelineError ? error : {};
+      const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error, unknownForm });
       // NSE's daily archive has many reports; unknown ones must not prevent the others from being read.
-      if (unknownForm === undefined || mayBecomeKnown) throw bad;
+      if (unknownForm === undefined) throw bad;
       firstUnknown ??= bad;
       unknown.push({ file: name, form: unknownForm });
     }

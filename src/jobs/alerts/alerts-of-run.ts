@@ -4,7 +4,7 @@ import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
 import { reportRun, suspiciousWindowsOfRuns } from '../../load/state/runs/reports.ts';
 import type { FollowedRun } from '../../load/state/runs/runs.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
-import { isInUse, pairTitle } from '../../operations/registry.ts';
+import { isDataSet, pairTitle } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../policy/quota.ts';
 import { type Alert, keyAlert, listText, sessionAlert } from './alert.ts';
@@ -96,8 +96,8 @@ async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<A
  *   be replaced first.
  */
 async function missingSessions(context: Context, run: FollowedRun, key: Alert | null): Promise<Alert[]> {
-  const requested = (run.request.targets ?? []).filter(({ operation }) => isInUse(operation));
-  const scope = { expected: requested, areNamed: true, others: false, from: run.from, to: run.to };
+  const requested = (run.request.targets ?? []).filter(({ operation }) => isDataSet(operation));
+  const scope = { expected: requested, others: false, from: run.from, to: run.to };
   const missing = (await readCompleteness(context, scope)).filter(
     (session) =>
       session.state === 'missing' &&

@@ -1,11 +1,7 @@
 import { addDays, type Day, dayEnd, dayStart } from '../../core/days.ts';
 import type { ErrorKind } from '../../core/errors.ts';
 import { diagnose } from '../../extract/diagnostics.ts';
-import {
-  readCompleteness,
-  type SessionState,
-  scheduledPairs,
-} from '../../load/state/coverage/completeness.ts';
+import { readCompleteness, type SessionState } from '../../load/state/coverage/completeness.ts';
 import { changesOfNight, reportedDay } from '../../load/state/loads/loads.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { failuresOfRun, readNight } from '../../load/state/runs/outcomes.ts';
@@ -91,7 +87,7 @@ async function sessionsDueOn(
 ): Promise<SessionState[]> {
   const [begins, ends] = [dayStart(day, config.EOD_TIMEZONE), dayEnd(day, config.EOD_TIMEZONE)];
   const scope = {
-    expected: scheduledPairs(config),
+    expected: 'scheduled' as const,
     others: false,
     since: addDays(day, -LOOK_BACK_DAYS),
   };

@@ -2,11 +2,7 @@ import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { subjectsOfAlerts } from '../../load/state/alerts.ts';
-import {
-  readCompleteness,
-  type SessionState,
-  scheduledPairs,
-} from '../../load/state/coverage/completeness.ts';
+import { readCompleteness, type SessionState } from '../../load/state/coverage/completeness.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
 import { sessionAlert } from './alert.ts';
@@ -53,7 +49,7 @@ async function lateSessions(context: Context, since: number): Promise<SessionSta
   const delay = config.EOD_LATE_AFTER_MINUTES * 60_000;
   const from = addDays(today(clock, config.EOD_TIMEZONE), -LOOK_BACK_DAYS);
   // `from` is not set, so that sessions before the first stored one of a pair are not expected.
-  const scope = { expected: scheduledPairs(config), others: false, since: from };
+  const scope = { expected: 'scheduled' as const, others: false, since: from };
   const sessions = (await readCompleteness(context, scope)).filter(({ day }) => day >= from);
   const loaded = new Set(sessions.filter(({ state }) => state === 'complete').map(pairName));
   const late = sessions.filter(

@@ -16,7 +16,7 @@ import {
 } from '../../load/state/alerts.ts';
 import { readCompleteness } from '../../load/state/coverage/completeness.ts';
 import { readWorkers } from '../../load/state/workers.ts';
-import { isInUse } from '../../operations/registry.ts';
+import { isDataSet } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { type Alert, asOfNow, joinAlerts, sessionsOf } from './alert.ts';
 
@@ -155,12 +155,12 @@ async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[])
   const { db, log } = context;
   try {
     const expected = [...new Map(named.map((pair) => [pairName(pair), pair])).values()];
-    const found = await readCompleteness(context, { expected, areNamed: true, others: false, from });
+    const found = await readCompleteness(context, { expected, others: false, from });
     const states = new Map(found.map((session) => [`${pairName(session)} ${session.day}`, session]));
     const { seen: workers } = await readWorkers(db.drizzle);
     const isOver = ({ operation, exchange, day }: (typeof named)[number]) => {
       const { state } = states.get(`${pairName({ operation, exchange })} ${day}`) ?? { state: 'missing' };
-      return state !== 'missing' || !isInUse(operation);
+      return state !== 'missing' || !isDataSet(operation);
     };
     const over = alerts.filter((alert) => sessionsOf(alert)?.every(isOver) === true);
     if (over.length > 0) {

@@ -32,7 +32,7 @@ import {
 import { takePositions } from '../../load/state/position-sql.ts';
 import { abandonRun, finishRun, insertRun, reserveRunId, runningRuns } from '../../load/state/runs/runs.ts';
 import { insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
-import { dataSetNamed, fromOperations, namesFilling, tables } from '../../operations/registry.ts';
+import { dataSetNamed, namesFilling, tables } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { storeResponse } from '../responses/store-response.ts';
@@ -86,9 +86,7 @@ export async function updateCorporateEvents(context: Context): Promise<void> {
 }
 
 /** The data sets whose rows are notices. */
-const noticeSets = fromOperations(() =>
-  namesFilling(tables.filter(({ name }) => NOTICE_TABLES.includes(name))),
-);
+const noticeSets = namesFilling(tables.filter(({ name }) => NOTICE_TABLES.includes(name)));
 
 /**
  * The exchanges of which notices, owners or decisions are others than those that events were made from, with the new
@@ -102,7 +100,7 @@ async function readChanged({ db }: Context) {
     packageVersion(),
     ...dataSetNamed(DATA_SET).shapes[0].table.fields.map(({ column }) => column),
   ];
-  const requested = { operations: noticeSets(), decisions, rules: rules.join() };
+  const requested = { operations: noticeSets, decisions, rules: rules.join() };
   const known: { readonly exchange: string; readonly inputs: Awaited<ReturnType<typeof readEventInputs>> }[] =
     [];
   for (const exchange of EXCHANGES) {

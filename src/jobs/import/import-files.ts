@@ -1,6 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
-import { messageOf, PipelineError } from '../../core/errors.ts';
+import { PipelineError } from '../../core/errors.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { dayOfName } from '../../extract/files/formats.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
@@ -8,14 +8,10 @@ import { MOST_BYTES, newUnpackLimit, type UnknownFile } from '../../extract/file
 import { keepSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { readTickers, type Tickers } from '../../load/market/stored-values.ts';
-import { explainMissingRight, migrateDatabase } from '../../load/migrate.ts';
-import { useStoredOperations } from '../../load/state/enabled-operations.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { importedFiles } from '../../load/state/runs/outcomes.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/runs/reports.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs/runs.ts';
-import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
-import { allOperations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { syncSessions } from '../responses/sync-sessions.ts';
 import { closeRun } from '../runs/finish.ts';
@@ -55,15 +51,10 @@ export interface ImportOptions {
   readonly signal?: AbortSignal;
   /** Called when the run has its number, and after each file; `total` and `ended` count files. */
   readonly onProgress?: (runId: number, progress: Progress) => void;
-  /** Called when tables were created for files, with the data set that declares them. */
-  readonly onPrepared?: (dataSet: DataSet) => void;
 }
 
 /** A report lists at most this many differences. */
 const MAX_DIFFERENCES = 500;
-
-/** Makes the files of a segment or data set known, and creates their tables; false if none declares them. */
-type Preparer = (wanted: string) => Promise<boolean>;
 
 /**
  * Imports files of the exchanges: reads each, and stores its sessions like responses of the source. A file that cannot
@@ -90,8 +81,7 @@ export async function importFiles(context: Context, options: ImportOptions): Pro
       if (hashed !== null) files[at] = hashed;
     });
     const unimported = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
-    const prepare = createPreparer(context, options.onPrepared);
-    const round = { runId, tally, width, signal, prepare };
+    const round = { runId, tally, width, signal };
     const withoutTickers = await importInRounds(context, unimported, { ...round, tickers: null });
     if (withoutTickers.length > 0) {
       const tickers = await readTickers(context.db.pool);
@@ -105,8 +95,6 @@ export async function importFiles(context: Context, options: ImportOptions): Pro
       stopped,
     });
   }
-  // What was filled for the first time has sessions from now on.
-  await useStoredOperations(context.db.drizzle, context.config.EOD_OPERATIONS_DIR);
   await syncSessions(context);
   const report = await reportRun(context, runId);
   tally.end(report.state);
@@ -247,7 +235,6 @@ interface Round {
   readonly tally: Tally;
   readonly width: number;
   readonly signal: AbortSignal | undefined;
-  readonly prepare: Preparer;
   /** Null: postpone files whose rows have no tickers, because the other files may have them. */
   readonly tickers: Tickers | null;
 }
@@ -279,7 +266,7 @@ const MOST_AT_ONCE = MOST_BYTES / 4;
 async function importAll(
   context: Context,
   files: readonly ImportFile[],
-  { runId, tally, width, signal, prepare, tickers }: Round,
+  { runId, tally, width, signal, tickers }: Round,
 ): Promise<{ readonly postponed: readonly ImportFile[]; readonly large: readonly ImportFile[] }> {
   const postponed: ImportFile[] = [];
   const large: ImportFile[] = [];
@@ -291,7 +278,7 @@ async function importAll(
     const leftOut: UnknownFile[] = [];
     try {
       await storeInOrder(
-        () => readSessions(context, file, prepare, limit, leftOut),
+        () => readSessions(context, file, limit, leftOut),
         async (sessions) => {
           if (tickers === null && sessions.some((session) => session.withoutTickers)) {
             postponed.push(file);
@@ -371,45 +358,4 @@ async function closeImport(
 async function cancelImport(context: Context, runId: number, why: string): Promise<void> {
   const ended = await transaction(context.db, (tx) => abandonRun(tx, runId, why));
   if (ended !== null) context.log.info({ runId, state: ended.state }, 'run has ended');
-}
-
-/**
- * Creates a function that creates, once for an import, the tables of an operation whose files are imported though it was
- * never enabled. It is not requested: files alone fill its tables.
- *
- * @param onPrepared receives the data set.
- */
-function createPreparer(
-  context: Context,
-  onPrepared: (dataSet: DataSet) => void = () => undefined,
-): Preparer {
-  const prepared = new Map<string, Promise<void>>();
-  let all: ReturnType<typeof allOperations> | undefined;
-  return async (wanted) => {
-    all ??= allOperations(context.config.EOD_OPERATIONS_DIR);
-    const { operations, fileSets } = await all;
-    const declared = [...operations.map(({ operation }) => operation), ...fileSets];
-    const dataSet = declared.find(({ udiff, name }) => udiff?.segment === wanted || name === wanted);
-    if (dataSet === undefined) return false;
-    const known = prepared.get(dataSet.name) ?? prepare(context, dataSet, onPrepared);
-    prepared.set(dataSet.name, known);
-    await known;
-    return true;
-  };
-}
-
-async function prepare(
-  { db, config }: Context,
-  dataSet: DataSet,
-  onPrepared: (dataSet: DataSet) => void,
-): Promise<void> {
-  try {
-    await migrateDatabase(db, config, { names: [dataSet.name], to: 'filled', by: requesterName() });
-  } catch (error) {
-    const explained = await explainMissingRight(db, error, 'migrate');
-    if (!(explained instanceof PipelineError) || explained.kind !== 'usage') throw explained;
-    const names = tablesFilledBy(dataSet).map(({ name }) => `market.${name}`);
-    throw new PipelineError(`needs ${names.join(' and ')}: ${messageOf(explained)}`, { kind: 'unreadable' });
-  }
-  onPrepared(dataSet);
 }

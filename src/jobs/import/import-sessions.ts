@@ -121,39 +121,25 @@ export function notLoaded(
 /**
  * Reads a file. Whatever goes wrong is a problem of this file, named with it: the others are imported.
  *
- * @param prepare makes a segment known that no data set in use takes; false if it cannot.
  * @param limit the bytes that it may take.
  * @param leftOut gets the files of unknown form of an archive.
- * @throws PipelineError `unreadable`; what `prepare` throws.
+ * @throws PipelineError `unreadable`
  */
 export async function readSessions(
   { config }: Context,
   { path, absolutePath }: ImportFile,
-  prepare: (segment: string) => Promise<boolean>,
   limit: UnpackLimit,
   leftOut: UnknownFile[],
 ): Promise<FileSession[]> {
   const bytes = await readImportFile(absolutePath, (size) =>
     takeBytes(limit, size, `has ${size} bytes; at most ${MOST_BYTES} of a file are read`),
   );
-  const tried = new Set<string>();
-  const unknown = new Set<string>();
-  for (;;) {
-    const left = { ...limit };
-    try {
-      leftOut.length = 0;
-      const leaveOut = ({ file, form }: UnknownFile) => leftOut.push({ file: `${path}/${file}`, form });
-      return await readExchangeFile(path, bytes, config.EOD_TIMEZONE, left, unknown, leaveOut);
-    } catch (error) {
-      limit.isExceeded = left.isExceeded === true;
-      if (!(error instanceof PipelineError)) {
-        throw badFile(`cannot be read: ${messageOf(error)}`, { cause: error });
-      }
-      const segment = error.unknownSegment;
-      if (segment === undefined || tried.has(segment)) throw error;
-      tried.add(segment);
-      if (!(await prepare(segment))) unknown.add(segment);
-    }
+  try {
+    const leaveOut = ({ file, form }: UnknownFile) => leftOut.push({ file: `${path}/${file}`, form });
+    return await readExchangeFile(path, bytes, config.EOD_TIMEZONE, limit, leaveOut);
+  } catch (error) {
+    if (error instanceof PipelineError) throw error;
+    throw badFile(`cannot be read: ${messageOf(error)}`, { cause: error });
   }
 }
 

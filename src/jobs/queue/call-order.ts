@@ -59,8 +59,7 @@ export function recencyOf(
   to: Day,
   sessions: readonly Day[],
 ): Recency {
-  // The day of a row says when a company filed something, not how old a gap is.
-  if (windows.per === 'row' || windows.per === 'once' || isUndated(windows)) return 'newest';
+  if (windows.per === 'once' || isUndated(windows)) return 'newest';
   const [first = to] = sessions;
   if (to >= (sessions.at(-1) ?? to)) return 'newest';
   return to >= first ? 'lookback' : 'older';

@@ -169,12 +169,10 @@ function priorities({ db, calendar, config }: QueueContext): PriorityOf {
   const ages = new Map<string, Promise<ReadonlyMap<string, Day>>>();
   const agesOf = (operation: Operation, { exchange, date }: OpenWindow) => {
     const pair = pairName({ operation: operation.name, exchange });
-    const isOfAnyDay = operation.windows.per === 'row';
     const requested = {
       operation: operation.name,
       exchange,
       date,
-      isOfAnyDay,
       timeZone: config.EOD_TIMEZONE,
     };
     const known = ages.get(pair) ?? readLastRequested(db.drizzle, requested);

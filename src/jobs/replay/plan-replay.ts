@@ -16,7 +16,7 @@ import {
 import { insertRun, reserveRunId, setRunRange } from '../../load/state/runs/runs.ts';
 import { insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
-  isInUse,
+  isDataSet,
   listedInFull,
   namesFilling,
   operations,
@@ -65,7 +65,7 @@ async function tablesToReplay(
 ): Promise<TablesOfExchange[]> {
   const found = new Map<string, TablesOfExchange[]>();
   for (const { operation, exchange } of await pairsWithResponses(db.drizzle)) {
-    if (!isInUse(operation) || (exchanges !== undefined && !exchanges.includes(exchange))) continue;
+    if (!isDataSet(operation) || (exchanges !== undefined && !exchanges.includes(exchange))) continue;
     const { name, members } = tableGroupOf(operation);
     if (named !== undefined && !members.some((member) => named.includes(member))) continue;
     const filled = tables.filter((table) => namesFilling([table]).some((name) => members.includes(name)));

@@ -1,34 +1,29 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { CODE } from '../../core/package-folders.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { repeatLoad } from '../../load/market/repeat-load.ts';
-import { modulesIn } from '../../operations/declared.ts';
 import type { Context } from '../context.ts';
 import { type ReceivedWindow, responseOf } from './store-response.ts';
 
-const codeHashes = new Map<string | undefined, string>();
+let codeHash: string | undefined;
 
-/**
- * A hash of our code with the user's declarations and what these share: after any change of it, responses are read again.
- * It is made once, as modules are imported once.
- */
-function hashCode(ownOperations: string | undefined): string {
-  const known = codeHashes.get(ownOperations);
-  if (known !== undefined) return known;
+/** A hash of our code: after any change of it, responses are read again. It is made once, as modules are imported once. */
+function hashCode(): string {
+  if (codeHash !== undefined) return codeHash;
   const hash = createHash('sha256');
-  for (const folder of ownOperations === undefined ? [CODE] : [CODE, ownOperations])
-    for (const path of modulesIn(folder)) hash.update(basename(path)).update(readFileSync(path));
-  const made = hash.digest('hex');
-  codeHashes.set(ownOperations, made);
-  return made;
+  const files = readdirSync(CODE, { recursive: true, encoding: 'utf8' }).sort();
+  for (const file of files)
+    if (/\.(?:js|json|tsx?)$/.test(file)) hash.update(basename(file)).update(readFileSync(join(CODE, file)));
+  codeHash = hash.digest('hex');
+  return codeHash;
 }
 
 /** Identifies a body together with the code and the setting that it is read with. */
 export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string): string {
-  return sha256(`${hashCode(config.EOD_OPERATIONS_DIR)} ${config.EOD_TIMEZONE} ${bodyHash}`);
+  return sha256(`${hashCode()} ${config.EOD_TIMEZONE} ${bodyHash}`);
 }
 
 /**

@@ -22,7 +22,7 @@ export function entriesOf(
   sessions: readonly Day[],
   calledOn: Day,
 ): Pick<CoverageEntry, 'day' | 'instrument' | 'variant'>[] {
-  if (window.filtered || dataSet.windows.per === 'file') return [];
+  if (window.filtered || (dataSet.windows.per === 'file' && dataSet.windows.days === 'none')) return [];
   const instruments = window.instruments.length === 0 ? [''] : window.instruments;
   const days = daysOf(dataSet, window, sessions, calledOn);
   return days.flatMap((day) =>
@@ -41,8 +41,6 @@ function daysOf(
   sessions: readonly Day[],
   calledOn: Day,
 ): readonly Day[] {
-  // The day of a row says which state of it is about, whether the request names it or not.
-  if (dataSet.windows.per === 'row') return [window.to];
   if (!dependsOnDays(dataSet, window)) return [calledOn];
   return dataSet.windows.per === 'instrument' ? [window.to] : sessions;
 }

@@ -3,7 +3,6 @@ import { today } from '../../core/clock.ts';
 import type { Day, DayRange } from '../../core/days.ts';
 import { EXCHANGES } from '../../core/exchanges.ts';
 import type { Extracted } from '../../extract/types.ts';
-import { writeExpectations } from '../../load/state/coverage/completeness.ts';
 import {
   digestSessions,
   digestStoredSessions,
@@ -23,8 +22,8 @@ type SessionsOf = Pick<Context, 'db' | 'calendar'>;
 type SessionsContext = SessionsOf & Pick<Context, 'clock' | 'config'>;
 
 /**
- * Brings what is expected up to date: the stored sessions with the calendar, and the expectations with the operations
- * in use. Adds the observed sessions to the calendar. Usually nothing differs.
+ * Brings the stored sessions up to date with the calendar, and adds the observed sessions to the calendar. Usually nothing
+ * differs.
  *
  * @param from first day to compare; FIRST_DAY if it is later.
  */
@@ -34,7 +33,6 @@ export async function syncSessions(context: SessionsContext, from: Day = FIRST_D
     from: from < FIRST_DAY ? from : FIRST_DAY,
     to: `${today(clock, config.EOD_TIMEZONE).slice(0, 4)}-12-31`,
   };
-  await writeExpectations(db.drizzle, { removes: false });
   const rows = listedSessions(calendar.listed, range);
   if (digestSessions(rows) !== (await digestStoredSessions(db.drizzle, range))) {
     await writeSessions(db.drizzle, rows);

@@ -9,9 +9,6 @@ import { BHAV_COPY, expectedVariants, isQuarterly, type Operation } from '../../
  */
 export type Covered = 'all' | Uint8Array;
 
-/** More than any chain of operations has; a circle of them ends here. */
-const DEEPEST = 5;
-
 /** The key of a request about a day. */
 export const requestKey = (day: Day, variant: string) => `${day}|${variant}`;
 
@@ -63,15 +60,14 @@ export function markCovered(bits: Uint8Array | undefined, positions: readonly nu
     bits[position >> 3] = (bits[position >> 3] as number) | (1 << (position & 7));
 }
 
-/** The operation whose rows list what another one requests; null if that is known without rows. */
+/** The operation whose rows list the instruments that another one requests; null if these are known without rows. */
 export function listedBy({ windows }: Pick<Operation, 'windows'>, named: boolean): string | null {
-  if (windows.per === 'row') return windows.of;
   return windows.per === 'instrument' && !named ? BHAV_COPY : null;
 }
 
 /**
  * Divides the targets of a run into those that can be planned and those that wait for others of them, which are about
- * to load what shows their requests. The first of a chain never waits, so each division gets further.
+ * to load what shows their requests.
  *
  * @param listOf the operation that shows what this one requests; null if none does.
  * @param plan plans a target. @returns whether it has anything to request.
@@ -82,10 +78,6 @@ export async function planUnlessWaiting<Target extends Pair>(
   listOf: (operation: string) => string | null,
   plan: (target: Target) => Promise<() => boolean>,
 ): Promise<Target[]> {
-  const depthOf = (operation: string, deepest = DEEPEST): number => {
-    const list = listOf(operation);
-    return list === null || deepest === 0 ? 0 : 1 + depthOf(list, deepest - 1);
-  };
   /** The pair that shows what a target requests. */
   const awaits = ({ operation, exchange }: Target): string | null => {
     const list = listOf(operation);
@@ -95,11 +87,10 @@ export async function planUnlessWaiting<Target extends Pair>(
   /** Pairs that are about to be loaded. */
   const coming = new Set<string>();
   const waiting = new Set<Target>();
-  const byDepth = targets.map((target) => ({ target, depth: depthOf(target.operation) }));
-  for (const { target } of byDepth.sort((a, b) => a.depth - b.depth)) {
+  const [first, then] = [targets.filter((target) => awaits(target) === null), targets.filter(awaits)];
+  for (const target of [...first, ...then]) {
     if (coming.has(awaits(target) ?? '')) {
       waiting.add(target);
-      coming.add(pairName(target));
       continue;
     }
     const hasPending = await plan(target);

@@ -1,4 +1,3 @@
-import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import { emptySessionsText } from '../../core/wording.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
@@ -8,7 +7,7 @@ import { updateObservedAliases } from '../../load/market/observed-aliases/observ
 import { analyzeTables } from '../../load/market/statistics.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { settleRejects } from '../../load/state/rejects.ts';
-import { emptySessionsOfRuns, unplannedOperations } from '../../load/state/runs/outcomes.ts';
+import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
 import {
   beginFollowUp,
   countTicks,
@@ -44,18 +43,11 @@ export async function closeRun(
 ): Promise<EndedRun | null> {
   const { db, log } = context;
   const failure = await updateDerived(context, runId);
-  const ended = await finishRun(db.drizzle, runId, end ?? failure ?? (await unplanned(db.drizzle, runId)));
+  const ended = await finishRun(db.drizzle, runId, end ?? failure);
   if (ended === null) return null;
   log.info({ runId, state: ended.state }, 'run has ended');
   await analyzeTables(db).catch((err) => log.warn({ runId, err }, 'could not analyze tables'));
   return ended;
-}
-
-/** How the run ends if declarations of the user kept some of its targets from being planned, otherwise null. */
-async function unplanned(db: NodePgDatabase, runId: number): Promise<RunEnd | null> {
-  const found = await unplannedOperations(db, runId);
-  const texts = found.map(({ operation, reason }) => `${operation}: ${reason}`);
-  return texts.length === 0 ? null : { state: 'failed', error: texts.join('; ') };
 }
 
 /**

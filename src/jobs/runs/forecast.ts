@@ -7,13 +7,14 @@ import { readHour } from '../../load/state/source/call-budget.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { requestMinutes } from '../../operations/night-times.ts';
 import { isQuarterly } from '../../operations/operation.ts';
-import { operationNamed, operations } from '../../operations/registry.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import { requestedOperations } from '../../operations/requested.ts';
 import type { Context } from '../context.ts';
 import { type CallGroup, expectedFinish, type Pace, spreadCalls } from '../policy/call-pace.ts';
 import { callLimitOf, callsOf, hourStart } from '../policy/quota.ts';
 import { classOf, isDetailClass, recencyOf, worthOf } from '../queue/call-order.ts';
 import { queueOf } from '../queue/queue.ts';
-import { defaultInstruments, isSpread, planInput, planRun } from './plan-run.ts';
+import { defaultInstruments, planInput, planRun } from './plan-run.ts';
 import { planTargets } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
 
@@ -35,8 +36,6 @@ interface Extent {
 
 /** What a run would request for one operation and exchange. */
 interface OperationForecast extends Pair, Extent {
-  /** True for a seventh of the instruments, because the nights of a week share them. */
-  readonly isSpread: boolean;
   /**
    * When its last call is made, ISO 8601; null if there is none, or it is never made. Of what is left when the next
    * night begins, at the earliest: that night requests prices and lists first.
@@ -117,7 +116,6 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
         exchange,
         ...(tallies.get(key) ?? NOTHING),
         isEstimated: deferred.has(key),
-        isSpread: isSpread(operationNamed(operation), request.kind, clock),
         ...(finishes.get(key) ?? NO_CALLS),
       }),
     );
@@ -203,14 +201,13 @@ function addWindow(tally: Tally, { state, from, operation }: PlannedWindow, reac
   if (from < reach && !isQuarterly(operationNamed(operation))) tally.outOfReach += 1;
 }
 
-/** The plan input of a deferred target, with the instruments or rows known now. */
+/** The plan input of a deferred target, with the instruments known now. */
 async function inputWithKnownInstruments(
   context: Context,
   request: RunRequest,
   target: Target,
 ): Promise<PlanInput> {
   const { config } = context;
-  if (operationNamed(target.operation).windows.per === 'row') return planInput(context, request, target);
   const known = await defaultInstruments(context, target.exchange);
   const missing = Math.max(0, config.EOD_INSTRUMENT_LIMIT - known.length);
   // Placeholders for instruments that the bhav copies of the run will list. No symbol starts with a space.
@@ -259,7 +256,7 @@ async function readPace(
  */
 function nextNightStart({ config, clock }: Context, date: Day): number {
   const zone = config.EOD_TIMEZONE;
-  const first = operations
+  const first = requestedOperations(config)
     .map((operation) => requestMinutes(operation, config)[0])
     .reduce((least, minutes) => Math.min(least, minutes));
   const now = today(clock, zone);

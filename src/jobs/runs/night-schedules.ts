@@ -11,8 +11,9 @@ import {
   nightAt,
   requestMinutes,
 } from '../../operations/night-times.ts';
-import { type ExchangeSettings, exchangesOf } from '../../operations/operation.ts';
+import { exchangesOf } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
+import { type RequestSettings, requestedOperations } from '../../operations/requested.ts';
 
 // When nightly runs are started by schedules.
 
@@ -29,12 +30,12 @@ export interface PlannedSchedule extends Pair {
   readonly pattern: string;
 }
 
-type ScheduleSettings = ExchangeSettings & Pick<NightSettings, 'EOD_NIGHT_TIMES'>;
+type ScheduleSettings = RequestSettings & Pick<NightSettings, 'EOD_NIGHT_TIMES'>;
 type TickSettings = ScheduleSettings & Pick<Config, 'EOD_TIMEZONE'>;
 
-/** The schedules of every operation and exchange, as declared or at the times of EOD_NIGHT_TIMES (pure). */
+/** The schedules of every requested operation and exchange, as declared or at the times of EOD_NIGHT_TIMES (pure). */
 export function plannedSchedules(config: ScheduleSettings): PlannedSchedule[] {
-  return operations.flatMap((operation) =>
+  return requestedOperations(config).flatMap((operation) =>
     exchangesOf(operation, config).flatMap((exchange, position) =>
       requestMinutes(operation, config).map((minutes, at) => ({
         id: `${operation.name}-${exchange}${at === 0 ? '' : `-${at + 1}`}`,

@@ -6,7 +6,7 @@ import { readProgress } from '../../load/state/coverage/completeness.ts';
 import type { RunRequest, Target } from '../../load/state/request.ts';
 import { lastNight } from '../../operations/night-times.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
-import { operations } from '../../operations/registry.ts';
+import { requestedOperations } from '../../operations/requested.ts';
 import type { Context } from '../context.ts';
 import { syncSessions } from '../responses/sync-sessions.ts';
 
@@ -26,7 +26,7 @@ interface NightlyScope {
 export async function nightlyRequest(context: Context, scope: NightlyScope): Promise<RunRequest> {
   const { config, clock, calendar } = context;
   const { date } = scope;
-  const chosen = scope.operation === undefined ? operations : [scope.operation];
+  const chosen = scope.operation === undefined ? requestedOperations(config) : [scope.operation];
   const requested = chosen.flatMap((operation) =>
     (scope.exchange === undefined ? exchangesOf(operation, config) : [scope.exchange]).map((exchange) => ({
       operation,
@@ -55,7 +55,7 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
 
 /** How far the data of each of these pairs reaches, up to a day; by their names. */
 async function readProgressOf(context: Context, expected: readonly Pair[], to: Day) {
-  const scope = { areNamed: true, others: false, to };
+  const scope = { others: false, to };
   const from = addDays(to, -context.config.EOD_HISTORY_DAYS);
   const recent = await readProgress(context, { ...scope, expected, from });
   // All of the history is read only where nothing of the last weeks is loaded.
@@ -93,8 +93,7 @@ export function nightlyTarget({
   config,
 }: NightlyInput): Target {
   const base = { operation: operation.name, exchange, to: date };
-  if (operation.windows.per === 'once' || operation.windows.per === 'row')
-    return { ...base, from: date, refetchFrom: null };
+  if (operation.windows.per === 'once') return { ...base, from: date, refetchFrom: null };
   const reach = addDays(date, -config.EOD_HISTORY_DAYS);
   // The watermark is after `date` if the run of an older night is repeated; then `date` counts.
   const edge = watermark === null || watermark > date ? date : watermark;

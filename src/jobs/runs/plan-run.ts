@@ -1,11 +1,9 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Calendar } from '../../calendar/calendar.ts';
-import { type Clock, today } from '../../core/clock.ts';
-import { addDays, type Day, eachDay } from '../../core/days.ts';
+import { today } from '../../core/clock.ts';
+import { type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Pair } from '../../core/exchanges.ts';
-import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
-import { type RowRequests, readRowRequests } from '../../load/market/row-requests.ts';
 import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/stored-values.ts';
 import {
   countResponses,
@@ -17,7 +15,6 @@ import type { RunRequest, Target } from '../../load/state/request.ts';
 import { readRangeLimits } from '../../load/state/source/range-limits.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { variantsOfRun } from '../../load/state/windows/windows.ts';
-import { instrumentsOfDay } from '../../operations/night-times.ts';
 import {
   isPart,
   isQuarterly,
@@ -27,7 +24,6 @@ import {
   settingFor,
 } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
-import { daysAhead } from '../../operations/spans.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../policy/quota.ts';
 import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
@@ -41,7 +37,7 @@ import {
   planUnlessWaiting,
   requestKey,
 } from './covered.ts';
-import { onTrialDay, planTargets, planWindows, problemOf } from './plan-windows.ts';
+import { onTrialDay, planTargets, planWindows } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
 
 export interface RunPlan {
@@ -53,8 +49,7 @@ export interface RunPlan {
 
 /**
  * Plans every target of a request, less what is covered now. Targets that request data per instrument are deferred if
- * the same run is about to load the bhav copies that list the instruments, and those that are about the rows of another
- * operation if it is about to load these.
+ * the same run is about to load the bhav copies that list the instruments.
  */
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
   await syncSessions(context);
@@ -144,22 +139,14 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     throw usageError(`"${long.slice(0, 40)}…" is not an instrument: it has ${long.length} characters`);
   }
   const { trialDay } = clock;
-  const all = [...new Set(instruments)];
-  const ofRun = isSpread(operation, request.kind, clock) ? instrumentsOfDay(all, target.to) : all;
-  // A night is about one day; what the source says of days to come is requested with it.
-  const { windows } = operation;
-  const isAhead = request.kind === 'nightly' && windows.per === 'range';
-  const ahead = isAhead ? Math.min(daysAhead(operation), windows.days - 1) : 0;
-  const range = { ...target, to: addDays(target.to, ahead) };
   const input = {
     operation,
     exchange: target.exchange,
     ...(trialDay === undefined
-      ? { from: range.from, to: range.to, sessions: sessionsOf(calendar, operation, range) }
+      ? { from: target.from, to: target.to, sessions: sessionsOf(calendar, operation, target) }
       : rangeOnTrialDay(operation, target, trialDay)),
     trialDay,
-    instruments: ofRun,
-    hasOtherNights: ofRun.length < instruments.length,
+    instruments: [...new Set(instruments)],
     options: request.options,
     refetchFrom: target.refetchFrom,
     today: today(clock, config.EOD_TIMEZONE),
@@ -167,69 +154,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     windowDays: await windowDays(context, operation),
     seenParts: await storedParts(context, operation, target.exchange),
   };
-  const rows = await readRows(context, input, request.kind);
-  const problem = problemOf(input);
-  if (problem !== null)
-    context.log.error(
-      { operation: operation.name, exchange: target.exchange },
-      `${operation.name}: ${problem}`,
-    );
-  return {
-    ...input,
-    rows,
-    problem,
-    covered: problem === null ? await readCovered(context, input) : new Map(),
-  };
-}
-
-/** True if a run requests a seventh of the instruments, because the nights of a week share them. */
-export function isSpread(
-  { schedule, windows }: Operation,
-  kind: RunRequest['kind'],
-  { trialDay }: Clock,
-): boolean {
-  const isDeclared = schedule.spread === 'week' && windows.per === 'instrument';
-  // A trial address has one day for ever, so the other instruments would never be requested.
-  return isDeclared && kind === 'nightly' && trialDay === undefined;
-}
-
-/** What the stored rows of another operation leave to be requested; undefined if the operation is about no rows. */
-async function readRows(
-  { config, db }: Context,
-  input: Omit<PlanInput, 'covered'>,
-  kind: RunRequest['kind'],
-): Promise<RowRequests | undefined> {
-  const { operation, exchange, instruments, options, from, to, refetchFrom } = input;
-  const { windows } = operation;
-  if (windows.per !== 'row') return undefined;
-  const table = operations.find(({ name }) => name === windows.of)?.shapes[0].table;
-  if (table === undefined) return undefined;
-  const { params, instrument, day } = windows;
-  const columns = { instrument, values: Object.values(params), day };
-  const needed = [instrument, ...columns.values, ...(day === undefined ? [] : [day])];
-  const unknown = needed.find((column) => table.fields.every((field) => field.column !== column));
-  if (unknown !== undefined) {
-    // A wrong declaration must not keep the other operations of a night from being planned.
-    const problem = `${CANNOT_BE_PLANNED}: it names the column ${unknown}, which market.${table.name} does not have`;
-    return { requests: [], more: false, hasRows: false, problem };
-  }
-  const only = Object.entries(params).flatMap(([param, column]) => {
-    const value = options[param];
-    return value === undefined ? [] : [[column, value] as const];
-  });
-  const isNight = kind === 'nightly';
-  return readRowRequests(db.pool, {
-    table,
-    columns,
-    operation: operation.name,
-    exchange,
-    instruments,
-    only: Object.fromEntries(only),
-    // The day of a row that has none of its own is when it was loaded, which the user does not mean.
-    days: isNight || day === undefined ? null : { from, to },
-    covered: !isNight && refetchFrom !== null ? [] : coveredStates(operation),
-    timeZone: config.EOD_TIMEZONE,
-  });
+  return { ...input, covered: await readCovered(context, input) };
 }
 
 /** The states in which a request is covered: a day that should have records and was empty is requested again. */
@@ -333,13 +258,11 @@ async function readCovered({ db }: Context, input: Omit<PlanInput, 'covered'>) {
   const days =
     windows.per === 'instrument'
       ? windows.requests(input).map(({ to }) => to)
-      : windows.per === 'row'
-        ? []
-        : windows.per === 'once'
-          ? [input.today]
-          : partsOf(operation) === undefined
-            ? input.sessions
-            : [...input.sessions, input.today];
+      : windows.per === 'once'
+        ? [input.today]
+        : partsOf(operation) === undefined
+          ? input.sessions
+          : [...input.sessions, input.today];
   const requested = {
     operation: operation.name,
     exchange: input.exchange,

@@ -4,19 +4,14 @@ import { AHEAD, type InstrumentRequest, isDated, partsOf, partVariant } from '..
 import { areCovered, type Covered, requestKey } from './covered.ts';
 import {
   COVERED,
-  declarationProblem,
   declaredOptions,
   furtherOptions,
   instrumentBatches,
-  isOneSpan,
   KNOWN,
-  outOfReach,
   ownOptions,
   type PlanInput,
   type PlannedRange,
-  planRows,
   REQUESTED,
-  reachableDays,
   sharedFields,
   skipAll,
   windowOf,
@@ -68,10 +63,7 @@ function repeatedRequests(inputs: readonly PlanInput[]): ReadonlySet<string> {
   const repeated = new Set<string>();
   for (const input of inputs) {
     const { exchange, operation } = input;
-    const own = [
-      { variant: '', from: '', to: '' },
-      ...(knownProblem(input) === null ? chosenRequests(input) : []),
-    ];
+    const own = [{ variant: '', from: '', to: '' }, ...chosenRequests(input)];
     for (const request of new Set(
       own.map((one) => requestOf({ ...one, exchange, operation: operation.name })),
     )) {
@@ -107,40 +99,15 @@ function skipRepeated(requested: Map<string, PlannedWindow>, window: PlannedWind
  *
  * @param repeated requests that several targets make: each keeps a window of its own, see `requestRanges`.
  */
-export function* planWindows(
+export function planWindows(
   input: PlanInput,
   repeated: ReadonlySet<string> = new Set(),
 ): Iterable<PlannedWindow> {
-  const problem = knownProblem(input);
-  if (problem !== null) yield skipAll(input, problem);
-  else yield* divide(input, repeated);
-}
-
-/** The same, computed only where planning has not yet. */
-const knownProblem = (input: PlanInput) => (input.problem === undefined ? problemOf(input) : input.problem);
-
-type RequestsInput = Omit<PlanInput, 'covered'>;
-
-/** What is wrong with the functions of a declaration that planning calls; null if nothing is. */
-export function problemOf(input: RequestsInput): string | null {
-  try {
-    chosenRequests(input);
-    onceRequests(input);
-    isRequestedByDays(input);
-    return null;
-  } catch (error) {
-    return declarationProblem(error);
-  }
-}
-
-function divide(input: PlanInput, repeated: ReadonlySet<string>): Iterable<PlannedWindow> {
   switch (input.operation.windows.per) {
     case 'once':
       return planOnce(input);
     case 'instrument':
       return planRequests(input, repeated);
-    case 'row':
-      return planRows(input);
     case 'session':
       return planDays(input, 1);
     case 'range':
@@ -159,32 +126,17 @@ function coveredFor({ covered, refetchFrom }: PlanInput, day: Day, variant: stri
 const instrumentsDiffer = (extents: Iterable<Covered | undefined>) =>
   [...extents].some((extent) => extent !== undefined && extent !== 'all');
 
-/** What an operation without dates requests today. */
-function onceRequests({ operation, today }: RequestsInput): readonly Readonly<Record<string, string>>[] {
-  return operation.windows.per === 'once' ? (operation.windows.requests?.(today) ?? [{}]) : [];
-}
-
+/** One window, of the day of the call, unless it is covered. */
 function planOnce(input: PlanInput): PlannedWindow[] {
   const day = input.today;
-  const own = ownOptions(input);
-  const requests = onceRequests(input);
-  const requested = new Map(
-    requests.map((request) => {
-      const params = { ...request, ...own };
-      const names = Object.keys(request).sort();
-      return [names.map((name) => `${name}/${params[name]}`).join('/'), params];
-    }),
-  );
-  const shared = sharedFields(input);
-  return [...requested].map(([variant, params]) => {
-    const isKnown = coveredFor(input, day, variant) === 'all';
-    const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : REQUESTED;
-    return windowOf(shared, { from: day, to: day, params, variant, ...outcome }, []);
-  });
+  const isKnown = coveredFor(input, day, '') === 'all';
+  const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : REQUESTED;
+  const range = { from: day, to: day, params: ownOptions(input), variant: '', ...outcome };
+  return [windowOf(sharedFields(input), range, [])];
 }
 
 /** True if its requests are sent with their days. Those with some filters are not. */
-const isRequestedByDays = (input: RequestsInput) =>
+const isRequestedByDays = (input: PlanInput) =>
   isDated(input.operation, { params: ownOptions(input), instruments: input.instruments });
 
 /** One window for each call's instruments, without dates; its response says nothing about any day. */
@@ -243,14 +195,11 @@ function planParts(input: PlanInput): PlannedWindow[] {
   });
 }
 
-function* planDays(requested: PlanInput, days: number): Generator<PlannedWindow> {
-  if (requested.sessions.length === 0) {
-    yield noSession(requested);
+function* planDays(input: PlanInput, days: number): Generator<PlannedWindow> {
+  if (input.sessions.length === 0) {
+    yield noSession(input);
     return;
   }
-  const input = requested.operation.request.dates === 'spans' ? reachableDays(requested) : requested;
-  if (input.sessions.length < requested.sessions.length) yield outOfReach(requested, input);
-  if (input.sessions.length === 0) return;
   const extents = new Map(input.sessions.map((day) => [day, coveredFor(input, day, '')]));
   const different = instrumentsDiffer(extents.values());
   const shared = sharedFields(input);
@@ -281,8 +230,7 @@ function fewestRanges(input: PlanInput, needed: (day: Day) => boolean, days: num
   const ranges: { from: Day; to: Day; limit: Day }[] = [];
   for (const day of wanted) {
     const last = ranges.at(-1);
-    const fits = last !== undefined && day <= last.limit && isOneSpan(input, { from: last.from, to: day });
-    if (fits) last.to = day;
+    if (last !== undefined && day <= last.limit) last.to = day;
     else ranges.push({ from: day, to: day, limit: addDays(day, days - 1) });
   }
   return ranges.map(({ from, to }) => ({ from, to }));
@@ -335,7 +283,7 @@ function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: num
 }
 
 /** The requests of an operation that requests data per instrument, limited to those with the chosen options. */
-function chosenRequests(input: RequestsInput): readonly InstrumentRequest[] {
+function chosenRequests(input: PlanInput): readonly InstrumentRequest[] {
   const { windows } = input.operation;
   if (windows.per !== 'instrument') return [];
   const options = Object.entries(declaredOptions(input));
@@ -368,9 +316,7 @@ function* planRequests(input: PlanInput, repeated: ReadonlySet<string>): Generat
   if (input.instruments.length === 0) {
     yield skipAll(
       input,
-      input.hasOtherNights === true
-        ? 'its instruments are spread over the week, and none of them is requested on this weekday'
-        : `no instruments are known: no prices of ${exchange} are stored, and none are named (EOD_INSTRUMENTS)`,
+      `no instruments are known: no prices of ${exchange} are stored, and none are named (EOD_INSTRUMENTS)`,
     );
     return;
   }

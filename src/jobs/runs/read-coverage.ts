@@ -4,13 +4,11 @@ import { type Pair, pairName } from '../../core/exchanges.ts';
 import {
   type GapReason,
   listExpectedPairs,
-  type PairScope,
   readSessionRecords,
-  scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
 import { knownDay, summarizeDays } from '../../load/state/coverage/covered-days.ts';
 import { listSuspiciousWindows } from '../../load/state/windows/suspicious.ts';
-import { hasSessions, operationNamed } from '../../operations/registry.ts';
+import { dataSetNamed, hasSessions } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
 /** What is known about a day of a data set. */
@@ -53,15 +51,7 @@ type SuspiciousWindow = Awaited<ReturnType<typeof listSuspiciousWindows>>[number
 
 /** The data sets to show: those that are expected, and any other operation that was ever requested. */
 export const listDataSets = (context: Context): Promise<Pair[]> =>
-  listExpectedPairs(context, { expected: scheduledPairs(context.config), others: true });
-
-/** What is expected of these pairs: of those that are not scheduled nothing after their last stored session. */
-function scopeOf(config: Context['config'], pairs: readonly Pair[]): PairScope {
-  const scheduled = new Set(scheduledPairs(config).map(pairName));
-  const expected = pairs.filter((pair) => scheduled.has(pairName(pair)));
-  // Without a key nothing may be expected of the scheduled ones either.
-  return { expected, others: expected.length < pairs.length || config.EOD_ACCESS_KEY === undefined };
-}
+  listExpectedPairs(context, { expected: 'scheduled', others: true });
 
 /** What is known about each day of a range, for each of these data sets. */
 export async function readDays(
@@ -72,7 +62,7 @@ export async function readDays(
   const { db, config, clock, calendar } = context;
   const now = today(clock, config.EOD_TIMEZONE);
   const [sessions, summaries, suspicious, firsts] = await Promise.all([
-    readSessionRecords(context, { ...scopeOf(config, pairs), from, to }),
+    readSessionRecords(context, { expected: 'scheduled', others: true, from, to }),
     summarizeDays(db.drizzle, { pairs: pairs.filter((pair) => !isBySession(pair)), from, to }),
     listSuspiciousWindows(db.drizzle, { from, to }, MAX_SUSPICIOUS),
     Promise.all(pairs.map((pair) => knownDay(db.drizzle, pair, 'first'))),
@@ -112,7 +102,7 @@ export async function readDays(
   });
 }
 
-const isBySession = ({ operation }: Pair) => hasSessions(operationNamed(operation));
+const isBySession = ({ operation }: Pair) => hasSessions(dataSetNamed(operation));
 
 const covers = ({ from, to }: SuspiciousWindow, day: Day) => from <= day && day <= to;
 

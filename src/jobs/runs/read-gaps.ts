@@ -6,13 +6,13 @@ import {
   type GapReason,
   listExpectedPairs,
   readCompleteness,
+  readRequestedNames,
   type SessionState,
-  scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
 import type { RunRequest, Target } from '../../load/state/request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
-import type { Operation } from '../../operations/operation.ts';
-import { isRequested, operationNamed } from '../../operations/registry.ts';
+import type { DataSet } from '../../operations/operation.ts';
+import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
 
@@ -45,7 +45,7 @@ export interface Gaps {
 
 /** What to report on; by default everything that is scheduled or was ever loaded. */
 export interface GapScope {
-  readonly operations?: readonly Operation[] | undefined;
+  readonly operations?: readonly DataSet[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
@@ -102,21 +102,21 @@ async function completenessScope(
   { operations, exchanges, from, to }: GapScope,
   isNamed: (pair: Pair) => boolean,
 ): Promise<CompletenessScope> {
-  const all = { expected: scheduledPairs(context.config), others: true };
+  const all = { expected: 'scheduled' as const, others: true };
   if (operations === undefined) return { ...all, from, to };
   const known = (await listExpectedPairs(context, all)).filter(isNamed);
-  const isEachRequested = operations.every(({ name }) => isRequested(name));
+  const requested = await readRequestedNames(context.db.drizzle);
+  const isEachRequested = operations.every(({ name }) => requested.has(name));
   // What is known of these pairs has the same range whether an exchange is named or not.
   if (known.length > 0 && to === undefined) return { ...all, from, to };
   if (exchanges === undefined && isEachRequested) return { ...all, from, to };
   // Of what files alone fill, a day that is named is missing also if it is after the last one.
-  if (exchanges === undefined || !isEachRequested)
-    return { expected: known, areNamed: true, others: false, from, to };
+  if (exchanges === undefined || !isEachRequested) return { expected: known, others: false, from, to };
   // The user names both: all combinations are expected, whether they are scheduled or not.
   const expected = operations.flatMap(({ name }) =>
     exchanges.map((exchange) => ({ operation: name, exchange })),
   );
-  return { expected, areNamed: true, others: false, from, to };
+  return { expected, others: false, from, to };
 }
 
 /** Joins sessions of one state to gaps: consecutive ones of one operation, exchange and reason (pure). */
@@ -153,9 +153,6 @@ export function groupGaps(
   }
   return gaps;
 }
-
-/** True if the source can be called for it: files alone fill some data sets. */
-export const canBeRequested = ({ operation }: Gap): boolean => isRequested(operation);
 
 /**
  * The request that requests exactly these gaps (pure). The gaps of an operation and exchange become one target, so that

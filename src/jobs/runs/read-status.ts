@@ -20,7 +20,7 @@ import { readHour } from '../../load/state/source/call-budget.ts';
 import { countSuspiciousWindows } from '../../load/state/windows/suspicious.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import { isQuarterly } from '../../operations/operation.ts';
-import { hasSessions, isRequested, operationNamed } from '../../operations/registry.ts';
+import { dataSetNamed, hasSessions } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { callLimitOf, keyHash } from '../policy/quota.ts';
 import { queueOf } from '../queue/queue.ts';
@@ -38,8 +38,6 @@ const RECENT_DAYS = 30;
 interface OperationStatus extends CurrentSet {
   /** True if it was ever requested; false if only files have filled it. */
   readonly hasBeenRequested: boolean;
-  /** False if files alone fill it. */
-  readonly isRequested: boolean;
   /** Number of recent sessions or quarters by the best response to them. */
   readonly recent: Readonly<Partial<Record<FoundState, number>>>;
   /** Windows that lacked too many rows, and no good response since: a person should look at them. */
@@ -115,7 +113,6 @@ export async function readStatus(context: Context): Promise<Status> {
     return {
       ...pair,
       hasBeenRequested: last !== undefined,
-      isRequested: isRequested(pair.operation),
       recent: recent.get(pairName(pair)) ?? {},
       suspiciousWindows: suspicious.find(same)?.windows ?? 0,
       lastRun: last?.runId ?? null,
@@ -145,16 +142,16 @@ async function recentSessions(
   pairs: readonly Pair[],
 ): Promise<ReadonlyMap<string, OperationStatus['recent']>> {
   const now = today(context.clock, context.config.EOD_TIMEZONE);
-  const operationOf = ({ operation }: Pair) => operationNamed(operation);
-  const dated = pairs.filter((pair) => hasSessions(operationOf(pair)));
+  const dataSetOf = ({ operation }: Pair) => dataSetNamed(operation);
+  const dated = pairs.filter((pair) => hasSessions(dataSetOf(pair)));
   const counts = await Promise.all([
     countFound(context, {
-      pairs: dated.filter((pair) => !isQuarterly(operationOf(pair))),
+      pairs: dated.filter((pair) => !isQuarterly(dataSetOf(pair))),
       from: addDays(now, -RECENT_DAYS),
       sessions: RECENT_SESSIONS,
     }),
     countFound(context, {
-      pairs: dated.filter((pair) => isQuarterly(operationOf(pair))),
+      pairs: dated.filter((pair) => isQuarterly(dataSetOf(pair))),
       from: addDays(now, -RECENT_QUARTERS * DAYS_OF_QUARTER),
       sessions: RECENT_QUARTERS,
     }),

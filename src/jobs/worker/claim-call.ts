@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
-import { knownOperation } from '../../load/state/enabled-operations.ts';
 import { readRunAge } from '../../load/state/runs/runs.ts';
 import { endKeyTrial } from '../../load/state/source/access-keys.ts';
 import type { CallLimit } from '../../load/state/source/call-budget.ts';
@@ -81,7 +80,6 @@ export async function claimCall(
     });
     if (claim.outcome === 'claimed') {
       const { window } = claim;
-      await knownOperation(context, window.operation);
       const lostTooMany = lostTooManyWorkers(window.lostWorkers);
       // After the claim, which waits for a window with the same request until its response is stored.
       const isKnown = window.mayBeKnown && (await isKnownByNow(context, window));

@@ -3,7 +3,7 @@ import { systemClock } from '../../core/clock.ts';
 import { endsWithin, oneAtATime } from '../../core/waits.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
-import { knownOperation } from '../../load/state/enabled-operations.ts';
+import { operationNamed } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
 import { tickJobPrefix } from '../queue/job-ids.ts';
@@ -15,7 +15,7 @@ import { handToQueue } from './hand-to-queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
 
 /**
- * Makes the job schedulers in the queue those that the operations declare. Any number of processes may do this, one
+ * Makes the job schedulers in the queue those of the requested operations. Any number of processes may do this, one
  * after the other: BullMQ refuses a scheduler that is being added twice at the same time.
  */
 export async function syncSchedules(context: QueueContext): Promise<PlannedSchedule[]> {
@@ -78,9 +78,8 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
   const { operation, exchange } = job.data;
   // By the time of the tick, not of the clock: a tick that is handled late is still for its own night.
   const due = job.opts.prevMillis ?? job.timestamp;
-  const declared = await knownOperation(context, operation);
   const date = context.clock.trialDay ?? nightOfTick({ operation, exchange }, due, context.config);
-  const request = await nightlyRequest(context, { date, operation: declared, exchange });
+  const request = await nightlyRequest(context, { date, operation: operationNamed(operation), exchange });
   const runId = await startRun(context, request, {
     tick: tickName({ operation, exchange }, new Date(due)),
     requestedBy: 'schedule',

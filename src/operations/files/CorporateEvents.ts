@@ -61,8 +61,11 @@ const table = defineTable({
   ],
 });
 
+/** The data set that no file fills. */
+export const COMPUTED = 'CorporateEvents';
+
 export default defineFileSet({
-  name: 'CorporateEvents',
+  name: COMPUTED,
   title: 'Corporate events',
   group: 'corporate actions',
   summary: 'Events computed from the lists of corporate actions',

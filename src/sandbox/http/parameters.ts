@@ -1,12 +1,10 @@
 import { addDays, type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
 import { EXCHANGES, exchangeOfSegment } from '../../core/exchanges.ts';
 import {
-  dateFormatParam,
   isByInstrument,
   knownOption,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
-  rowParams,
 } from '../../operations/operation.ts';
 import { type DateDialect, instrumentsParam, parameterNames } from '../../operations/request-parameters.ts';
 import type { Behaviour } from '../behaviour.ts';
@@ -87,43 +85,6 @@ function readRange(given: Map<string, string>, market: Market, { exactTimes }: B
   return { from: days.from, to: addDays(days.to, -1) };
 }
 
-/** The days of the years that are requested. */
-function readYears(given: Map<string, string>): Query['range'] {
-  const [from, to] = ['from', 'to'].map((name) => {
-    const year = given.get(name);
-    if (year !== undefined && !/^\d{4}$/.test(year)) throw invalid(name);
-    return year;
-  });
-  if (from === undefined && to === undefined) return null;
-  if (from === undefined || to === undefined) throw missing(from === undefined ? 'from' : 'to');
-  if (from > to) throw invalid('from');
-  return { from: `${from}-01-01`, to: `${to}-12-31` };
-}
-
-/** The days of the span that is named, from today on. */
-function readSpan(
-  { request }: Operation,
-  given: Map<string, string>,
-  market: Market,
-  readings: Behaviour,
-): Query['range'] {
-  const name = given.get('range');
-  if (name === undefined) throw missing('range');
-  const span = (request.spans ?? []).find(({ value }) => isSame(value, name, readings));
-  if (span === undefined) throw invalid('range');
-  const today = market.today();
-  return { from: addDays(today, span.from), to: addDays(today, span.to) };
-}
-
-/** Checks the parameters that every request of the operation has. */
-function checkFixed({ request }: Operation, given: Map<string, string>, readings: Behaviour): void {
-  for (const [name, value] of Object.entries(request.fixed ?? {})) {
-    const sent = given.get(name);
-    if (sent === undefined) throw missing(name);
-    if (!isSame(value, sent, readings)) throw invalid(name);
-  }
-}
-
 function readDay(given: Map<string, string>, dialect: Behaviour['dialect']): Day | null {
   const text = given.get('date');
   if (text === undefined) return null;
@@ -159,11 +120,6 @@ function readOptions(
     const spelled = knownOption(option, value);
     if (spelled === null || !isSame(spelled, value, readings)) throw invalid(param);
     options[param] = spelled;
-  }
-  for (const name of rowParams(operation)) {
-    const value = given.get(name);
-    if (value === undefined) throw missing(name);
-    options[name] = value;
   }
   return options;
 }
@@ -224,23 +180,16 @@ export function readQuery(
   if (code === undefined) throw missing('exchange');
   const segment = [...EXCHANGES, ...operation.exchanges].find((one) => isSame(one, code, readings));
   if (segment === undefined) throw new Diagnostic('Data for requested exchange is disabled.');
-  checkFixed(operation, given, readings);
-  const { dates } = operation.request;
   const query: Query = {
     operation,
     segment,
     exchange: exchangeOfSegment(segment),
-    range:
-      dates === 'years'
-        ? readYears(given)
-        : dates === 'spans'
-          ? readSpan(operation, given, market, readings)
-          : readRange(given, market, readings),
+    range: readRange(given, market, readings),
     day: readDay(given, readings.dialect),
     instruments: readInstruments(operation, given),
     options: readOptions(operation, given, readings),
     format: oneOf(given, 'format', ['Json', 'Xml', 'Csv', 'CsvContent'], readings),
-    dates: oneOf(given, dateFormatParam(operation) ?? 'dTFormat', ['String', 'Epoch'], readings),
+    dates: oneOf(given, 'dTFormat', ['String', 'Epoch'], readings),
   };
   checkSelection(query);
   checkRangeLimits(query, readings, market.today());

@@ -147,13 +147,8 @@ export function jsonObjects(
 }
 
 /** Puts the objects into their envelope. */
-export function jsonBody(
-  objects: readonly string[],
-  envelope: Envelope,
-  casing: Casing,
-  name = 'value',
-): string {
-  const value = JSON.stringify(cased(name, casing));
+export function jsonBody(objects: readonly string[], envelope: Envelope, casing: Casing): string {
+  const value = JSON.stringify(cased('value', casing));
   const count = JSON.stringify(cased('count', casing));
   const list = `[${objects.join(',')}]`;
   const empty = objects.length === 0;

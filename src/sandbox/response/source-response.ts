@@ -119,7 +119,7 @@ function inventedDataSets(operation: Operation): OperationDataSets {
       table: table.name,
       records(market, query) {
         const instruments = query.instruments.length === 0 ? [null] : query.instruments;
-        return daysOf(operation, market, query).flatMap((day) =>
+        return daysOf(market, query).flatMap((day) =>
           instruments.flatMap((instrument) => {
             const requested = instrument === null ? '' : ` ${instrument} ${JSON.stringify(query.options)}`;
             const identity = `${operation.name} ${query.segment} ${day}${requested}`;
@@ -152,13 +152,11 @@ function codesOf({ sample }: Operation, fields: readonly ResponseField[]): Sourc
 }
 
 /** The days of invented records: the sessions that were requested, or the newest if none were. */
-function daysOf({ windows }: Operation, market: Market, query: Query): readonly Day[] {
+function daysOf(market: Market, query: Query): readonly Day[] {
   const { exchange, day, range } = query;
-  // What a row of another operation is about, such as the end of a quarter, need not be a session.
-  if (windows.per === 'row' && day !== null) return [day];
   if (day !== null) return market.sessions(exchange, day, day);
   const latest = market.latestSession(exchange);
-  if (windows.per !== 'row' && range !== null) return sessionsOf(market, query);
+  if (range !== null) return sessionsOf(market, query);
   return latest === null ? [] : [latest];
 }
 
@@ -215,7 +213,7 @@ export async function createResponse(
   const envelope = behaviour.envelope ?? (dataSet.bare === true ? 'bare-object' : 'value');
   return {
     contentType: contentType(operation, behaviour),
-    body: byteOrderMark + jsonBody(objects, envelope, behaviour.casing, operation.envelope),
+    body: byteOrderMark + jsonBody(objects, envelope, behaviour.casing),
   };
 }
 

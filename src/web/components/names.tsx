@@ -3,7 +3,7 @@ import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import { sentenceCase } from '../../core/wording.ts';
 import { GROUPS } from '../../operations/operation.ts';
-import { coveredOperations, pairTitle, titled } from '../../operations/registry.ts';
+import { coveredSets, pairTitle, titled } from '../../operations/registry.ts';
 import { coveragePath } from '../page.tsx';
 
 /** A long name without spaces that may be wrapped between its words. */
@@ -38,7 +38,7 @@ export function DataSet({ operation, exchange }: Pick<Pair, 'operation'> & Parti
 export function DataSetLink({ operation, exchange, day }: Pair & { readonly day?: Day | undefined }) {
   const dataSet = <DataSet operation={operation} exchange={exchange} />;
   // Lists have no coverage.
-  if (!coveredOperations.some(({ name }) => name === operation)) return dataSet;
+  if (!coveredSets.some(({ name }) => name === operation)) return dataSet;
   return <a href={coveragePath({ operation, exchange }, day)}>{dataSet}</a>;
 }
 

@@ -12,10 +12,11 @@ import {
   listDataSets,
   readDays,
 } from '../../jobs/runs/read-coverage.ts';
+import { readRequestedNames } from '../../load/state/coverage/completeness.ts';
 import { readFreshness } from '../../load/state/coverage/freshness.ts';
 import { GAP_REASONS, gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
-import { isRequested, pairTitle } from '../../operations/registry.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import { COMMANDS } from '../commands.ts';
 import { Command, Section, Years } from '../components/basics.tsx';
 import { type Mark, MarkIcon } from '../components/marks.tsx';
@@ -113,10 +114,11 @@ export async function dataSetPage(context: QueueContext, requested: Requested): 
   const pair = pairOf(requested);
   const known = await knownYears(context, [pair]);
   const year = yearOf(requested, known);
-  const [[set], prices, trends] = await Promise.all([
+  const [[set], prices, trends, requestedNames] = await Promise.all([
     readDays(context, [pair], rangeOfYear(year)),
     pair.operation === BHAV_COPY ? readPrices(context, requested, pair.exchange, year) : null,
     readTrends(context, pair, rangeOfYear(year)),
+    readRequestedNames(context.db.drizzle),
   ]);
   const now = today(context.clock, context.config.EOD_TIMEZONE);
   const days = set?.days ?? [];
@@ -139,7 +141,7 @@ export async function dataSetPage(context: QueueContext, requested: Requested): 
             )}
           </div>
         </section>
-        {set === undefined ? null : missingOf(set, context)}
+        {set === undefined ? null : missingOf(set, requestedNames.has(set.operation), context)}
         {prices}
         {trends}
       </>
@@ -148,8 +150,8 @@ export async function dataSetPage(context: QueueContext, requested: Requested): 
 }
 
 /** The missing sessions by reason, and what to do about them. */
-function missingOf(set: DataSetDays, { config }: QueueContext) {
-  const hasKey = config.EOD_ACCESS_KEY !== undefined && isRequested(set.operation);
+function missingOf(set: DataSetDays, isRequested: boolean, { config }: QueueContext) {
+  const hasKey = config.EOD_ACCESS_KEY !== undefined && isRequested;
   const missing = set.days.flatMap(({ day, kind, reason, detail }) =>
     kind === 'missing' && reason !== null ? [{ day, reason, detail }] : [],
   );
@@ -173,7 +175,7 @@ function missingOf(set: DataSetDays, { config }: QueueContext) {
         <p>
           {hasKey
             ? 'They are too old for the source'
-            : isRequested(set.operation)
+            : isRequested
               ? 'Without EOD_ACCESS_KEY nothing is requested'
               : 'Files alone fill it'}
           : <Command>{COMMANDS.import}</Command> loads files of the exchanges.

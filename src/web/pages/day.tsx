@@ -1,6 +1,7 @@
 import { count, plural } from '../../core/wording.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import { type DataSetDays, readDays } from '../../jobs/runs/read-coverage.ts';
+import { readRequestedNames } from '../../load/state/coverage/completeness.ts';
 import {
   readDayCoverage,
   readDayLoads,
@@ -11,7 +12,7 @@ import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import { listFindings } from '../../load/state/findings.ts';
 import { openRejects } from '../../load/state/rejects.ts';
 import { isByInstrument } from '../../operations/operation.ts';
-import { isRequested, operationNamed, pairTitle } from '../../operations/registry.ts';
+import { dataSetNamed, pairTitle } from '../../operations/registry.ts';
 import { COMMANDS, refetchCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
 import { DAYS, RUN, Table } from '../components/data-table.tsx';
@@ -31,26 +32,28 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
   const { db, config } = context;
   const zone = config.EOD_TIMEZONE;
   const { operation, exchange } = pair;
-  const [[set], coverage, loads, responses, rejects, { findings, total: found }] = await Promise.all([
-    readDays(context, [pair], { from: day, to: day }),
-    readDayCoverage(db.drizzle, pair, LISTED),
-    readDayLoads(db.drizzle, pair, LISTED),
-    readDayResponses(db.drizzle, pair, LISTED),
-    openRejects(db.drizzle, { operations: [operation], exchanges: [exchange], from: day, to: day }, LISTED),
-    listFindings(db.drizzle, {
-      operation,
-      exchanges: [exchange],
-      from: day,
-      to: day,
-      resolved: true,
-      limit: LISTED,
-    }),
-  ]);
+  const [requestedNames, [set], coverage, loads, responses, rejects, { findings, total: found }] =
+    await Promise.all([
+      readRequestedNames(db.drizzle),
+      readDays(context, [pair], { from: day, to: day }),
+      readDayCoverage(db.drizzle, pair, LISTED),
+      readDayLoads(db.drizzle, pair, LISTED),
+      readDayResponses(db.drizzle, pair, LISTED),
+      openRejects(db.drizzle, { operations: [operation], exchanges: [exchange], from: day, to: day }, LISTED),
+      listFindings(db.drizzle, {
+        operation,
+        exchanges: [exchange],
+        from: day,
+        to: day,
+        resolved: true,
+        limit: LISTED,
+      }),
+    ]);
   const windowIds = [...coverage.listed, ...loads, ...responses].flatMap(({ windowId }) => windowId ?? []);
   const windows = (await readWindows(db.drizzle, [...new Set(windowIds)])).slice(0, LISTED);
   const sum = (name: 'fetched' | 'inserted' | 'updated' | 'unchanged' | 'rejected' | 'withdrawn') =>
     loads.reduce((total, load) => total + load[name], 0);
-  const perInstrument = isByInstrument(operationNamed(operation));
+  const perInstrument = isByInstrument(dataSetNamed(operation));
   return {
     title: `${pairTitle(pair)}, ${day}`,
     main: (
@@ -63,7 +66,7 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
           {loads.length === 0 ? (
             <Empty title="Nothing was loaded for this day.">
               <p>
-                {isRequested(operation) ? (
+                {requestedNames.has(operation) ? (
                   <>
                     <Command>{refetchCommand(operation, exchange, day)}</Command> requests it.
                   </>

@@ -2,7 +2,7 @@ import { type Day, type DayRange, isDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { EXCHANGE_CODES, type Pair } from '../../core/exchanges.ts';
 import type { KnownYears } from '../../jobs/runs/read-coverage.ts';
-import { coveredOperations, namedBy } from '../../operations/registry.ts';
+import { coveredSets, namedBy } from '../../operations/registry.ts';
 import type { Requested } from '../page.tsx';
 
 // These functions read what an address names. Their errors are shown as a page.
@@ -10,7 +10,7 @@ import type { Requested } from '../page.tsx';
 /** The data set. @throws PipelineError `usage` if there is no such data set. */
 export function pairOf({ params }: Requested): Pair {
   const { operation = '', exchange = '' } = params;
-  const found = namedBy(coveredOperations, operation);
+  const found = namedBy(coveredSets, operation);
   const known = found !== undefined && [...EXCHANGE_CODES, ...found.exchanges].includes(exchange);
   if (!known) throw usageError(`there is no data set ${operation} ${exchange}`);
   return { operation: found.name, exchange };

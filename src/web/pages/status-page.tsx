@@ -11,7 +11,6 @@ import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
 import { readTonight, type Tonight } from '../../jobs/runs/read-tonight.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
-import { isRequested } from '../../operations/registry.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { type Column, Table } from '../components/data-table.tsx';
@@ -264,10 +263,10 @@ const ofSession =
 const COLUMNS: readonly Column<Line>[] = [
   {
     head: 'Data set',
-    cell: ({ operation, exchange }) => (
+    cell: (one) => (
       <>
-        <DataSetLink operation={operation} exchange={exchange} />
-        {isRequested(operation) ? null : <span class="muted"> filled from files</span>}
+        <DataSetLink operation={one.operation} exchange={one.exchange} />
+        {'isRequested' in one && one.isRequested ? null : <span class="muted"> filled from files</span>}
       </>
     ),
   },

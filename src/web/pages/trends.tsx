@@ -7,7 +7,7 @@ import { readCodesAsSymbols } from '../../load/market/corporate-events.ts';
 import { adjustedCloses, mostTraded } from '../../load/market/examples.ts';
 import { readArrivals, readSessionRecords } from '../../load/state/coverage/completeness.ts';
 import { expectedVariants, isQuarterly } from '../../operations/operation.ts';
-import { operationNamed, pairTitle } from '../../operations/registry.ts';
+import { dataSetNamed, pairTitle } from '../../operations/registry.ts';
 import { Section } from '../components/basics.tsx';
 import { TimeChart } from '../components/time-chart.tsx';
 import type { Requested } from '../page.tsx';
@@ -32,9 +32,9 @@ interface Lateness {
  * session, because then there is no time at which data is due.
  */
 export async function readTrends(context: Context, pair: Pair, range: DayRange): Promise<VNode | null> {
-  const operation = operationNamed(pair.operation);
-  if (expectedVariants(operation) === null || isQuarterly(operation)) return null;
-  const scope = { expected: [pair], others: false, areNamed: true, ...range };
+  const dataSet = dataSetNamed(pair.operation);
+  if (expectedVariants(dataSet) === null || isQuarterly(dataSet)) return null;
+  const scope = { expected: [pair], others: false, ...range };
   const [sessions, lateness] = await Promise.all([
     readSessionRecords(context, scope),
     readLateness(context, pair, range),

@@ -1,6 +1,5 @@
 import type { Config } from '../../../core/config.ts';
 import { parseChoice } from '../../../core/input.ts';
-import { fromOperations } from '../../../operations/registry.ts';
 import type { Severity } from '../../state/findings.ts';
 import { activityChecks } from './activity-checks.ts';
 import { companyChecks } from './company-checks.ts';
@@ -10,7 +9,7 @@ import { priceChecks } from './prices.ts';
 import type { Check } from './quality-check.ts';
 
 /** All checks. */
-export const checks: () => readonly Check[] = fromOperations(() => [
+export const checks: readonly Check[] = [
   ...priceChecks,
   ...rowCountChecks,
   ...lostDayChecks(),
@@ -18,14 +17,14 @@ export const checks: () => readonly Check[] = fromOperations(() => [
   ...activityChecks,
   ...companyChecks,
   ...eventChecks,
-]);
+];
 
 /** The name of a check as it was typed. @throws PipelineError `usage` with the nearest known one. */
 export function parseCheckName(flag: string, text: string): string {
   return parseChoice(
     flag,
     text,
-    checks().map(({ name }) => name),
+    checks.map(({ name }) => name),
     'check',
   );
 }
@@ -42,5 +41,5 @@ export function severities(config: Pick<Config, 'EOD_FINDING_SEVERITY'>): Map<Ch
       severity,
     ]),
   );
-  return new Map(checks().map((check) => [check, wanted.get(check.name) ?? check.severity]));
+  return new Map(checks.map((check) => [check, wanted.get(check.name) ?? check.severity]));
 }

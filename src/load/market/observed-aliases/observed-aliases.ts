@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { addDays, isDay } from '../../../core/days.ts';
 import { EXCHANGES } from '../../../core/exchanges.ts';
-import { dataSetsFilling, fromOperations, namesFilling, tables } from '../../../operations/registry.ts';
+import { dataSetsFilling, namesFilling, tables } from '../../../operations/registry.ts';
 import type { Database } from '../../database/database.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../../database/transaction.ts';
 import { loadsAfter } from '../../state/loads/loads.ts';
@@ -58,9 +58,9 @@ export async function updateObservedAliases(database: Database): Promise<NamesFa
 }
 
 /** Operations that fill tables whose rows name instruments. */
-const naming = fromOperations(() => namesFilling(tables.filter(({ names }) => names.length > 0)));
+const naming = namesFilling(tables.filter(({ names }) => names.length > 0));
 
-const groupOf = (exchange: string) => ({ operations: naming(), exchange });
+const groupOf = (exchange: string) => ({ operations: naming, exchange });
 
 /**
  * Adds the names of the next loads of an exchange. If one of them withdrew or renamed a row on the first or last day of a

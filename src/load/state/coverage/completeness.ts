@@ -4,20 +4,20 @@ import pg, { type ClientBase } from 'pg';
 import type { Clock } from '../../../core/clock.ts';
 import { type Config, loadConfig } from '../../../core/config.ts';
 import { type Day, type DayRange, dayEnd } from '../../../core/days.ts';
-import type { Pair } from '../../../core/exchanges.ts';
+import { type Pair, pairName } from '../../../core/exchanges.ts';
+import { groupBy } from '../../../core/iterables.ts';
 import { dueMinutes } from '../../../operations/night-times.ts';
 import {
-  type ExchangeSettings,
-  exchangesOf,
+  type DataSet,
   expectedVariants,
   isByInstrument,
   isQuarterly,
-  type Operation,
   partsOf,
   partVariant,
   SCHEDULED_WEEKDAYS,
 } from '../../../operations/operation.ts';
-import { coveredOperations, hasSessions, isInUse, operations } from '../../../operations/registry.ts';
+import { coveredSets, isDataSet, operations } from '../../../operations/registry.ts';
+import { type RequestSettings, scheduledPairs } from '../../../operations/requested.ts';
 import type { CoverageState } from '../registers.ts';
 import { expectations } from '../schema/knowledge.ts';
 import type { GapReason } from './gap-reasons.ts';
@@ -29,10 +29,12 @@ export type { GapReason };
 
 /** Which operations and exchanges to include. */
 export interface PairScope {
-  /** Sessions of these are expected from the first stored one on, or else as far back as the source reaches. */
-  readonly expected: readonly Pair[];
-  /** True if a person names these pairs. Then they are expected, although nothing was ever requested with a key. */
-  readonly areNamed?: boolean;
+  /**
+   * Sessions of these are expected from the first stored one on, or else as far back as the source reaches: of what
+   * `etl.expectations` says that the schedules request, or of these pairs. Named pairs are expected also where nothing was
+   * ever requested with a key.
+   */
+  readonly expected: 'scheduled' | readonly Pair[];
   /** Include whatever else was ever requested or imported, from its first to its last stored session. */
   readonly others: boolean;
 }
@@ -46,54 +48,86 @@ export interface CompletenessScope extends PairScope {
   readonly since?: Day | undefined;
 }
 
-/** What is expected of an operation. */
-function expectationOf(operation: Operation): typeof expectations.$inferInsert {
-  const variants = hasSessions(operation) ? expectedVariants(operation) : null;
-  const parts = partsOf(operation);
-  const { windows, schedule } = operation;
+/** What is expected of a data set. @param exchanges for which the settings request it. */
+function expectationOf(dataSet: DataSet, exchanges: string[]): typeof expectations.$inferInsert {
+  const variants = expectedVariants(dataSet);
+  const parts = partsOf(dataSet);
   return {
-    operation: operation.name,
-    days: variants === null ? 'none' : isQuarterly(operation) ? 'quarters' : 'sessions',
+    operation: dataSet.name,
+    days: variants === null ? 'none' : isQuarterly(dataSet) ? 'quarters' : 'sessions',
     variants,
     parts: parts === undefined ? null : parts.values.map((value) => partVariant(parts, value)),
-    is_by_instrument: isByInstrument(operation),
-    // Those that are spread over a week are complete once a week has passed.
-    is_of_each_instrument: windows.per === 'instrument',
-    is_empty_normal: operation.emptyIsNormal,
-    weekday: SCHEDULED_WEEKDAYS[schedule.on],
+    is_by_instrument: isByInstrument(dataSet),
+    is_of_each_instrument: isByInstrument(dataSet),
+    is_empty_normal: dataSet.emptyIsNormal,
+    weekday: dataSet.schedule === null ? null : SCHEDULED_WEEKDAYS[dataSet.schedule.on],
+    exchanges,
   };
 }
 
-/**
- * Brings `etl.expectations` in line with the operations in use; writes nothing where it is.
- *
- * @param options.removes whether what is expected of others goes: this process may lack the files of some.
- */
-export async function writeExpectations(
-  db: NodePgDatabase,
-  { removes }: { readonly removes: boolean },
-): Promise<void> {
-  const rows = JSON.stringify(coveredOperations.map(expectationOf));
-  const wanted = sql`(select * from jsonb_populate_recordset(null::${expectations}, ${rows}::jsonb))`;
-  const isOther = sql`operation not in (select operation from ${wanted} w)`;
-  const { rows: found } = await db.execute<{ differs: boolean; others: boolean }>(sql`
-    select exists (${wanted} except table ${expectations}) as differs, exists (select from ${expectations} where ${isOther}) as others`);
-  // A role that may only read gets this far.
-  if (removes && found[0]?.others === true)
-    await db.execute(sql`delete from ${expectations} where ${isOther}`);
-  if (found[0]?.differs !== true) return;
-  await db.execute(sql`
-    insert into ${expectations} ${wanted} on conflict (operation) do update set
-      (days, variants, parts, is_by_instrument, is_of_each_instrument, is_empty_normal, weekday) =
-      (excluded.days, excluded.variants, excluded.parts, excluded.is_by_instrument, excluded.is_of_each_instrument,
-       excluded.is_empty_normal, excluded.weekday)`);
+/** What is expected with these settings, as rows of `etl.expectations`. */
+function expectedWith(settings: RequestSettings) {
+  const exchanges = groupBy(scheduledPairs(settings), ({ operation }) => operation);
+  const rows = coveredSets.map((dataSet) =>
+    expectationOf(
+      dataSet,
+      (exchanges.get(dataSet.name) ?? []).map(({ exchange }) => exchange),
+    ),
+  );
+  return sql`(select * from jsonb_populate_recordset(null::${expectations}, ${JSON.stringify(rows)}::jsonb))`;
 }
+
+/** Makes `etl.expectations` what the data sets declare and these settings request; writes nothing where it is. */
+export async function writeExpectations(db: NodePgDatabase, settings: RequestSettings): Promise<void> {
+  const wanted = expectedWith(settings);
+  const isOther = sql`operation not in (select operation from ${wanted} w)`;
+  await db.execute(sql`delete from ${expectations} where ${isOther}`);
+  await db.execute(sql`
+    insert into ${expectations} (select * from ${wanted} w except table ${expectations}) on conflict (operation) do update set
+      (days, variants, parts, is_by_instrument, is_of_each_instrument, is_empty_normal, weekday, exchanges) =
+      (excluded.days, excluded.variants, excluded.parts, excluded.is_by_instrument, excluded.is_of_each_instrument,
+       excluded.is_empty_normal, excluded.weekday, excluded.exchanges)`);
+}
+
+/** How the settings of a process differ from those that `etl.expectations` was written with. */
+export interface RequestDifference {
+  /** What only this process requests. */
+  readonly onlyHere: readonly Pair[];
+  /** What is expected, and this process does not request. */
+  readonly onlyExpected: readonly Pair[];
+}
+
+/** Compares what these settings request with what is expected; null if they are the same. */
+export async function compareRequested(
+  db: NodePgDatabase,
+  settings: RequestSettings,
+): Promise<RequestDifference | null> {
+  const expected = (await readScheduledPairs(db)).filter(({ operation }) => isDataSet(operation));
+  const own = scheduledPairs(settings);
+  const without = (some: readonly Pair[], others: readonly Pair[]) => {
+    const names = new Set(others.map(pairName));
+    return some.filter((pair) => !names.has(pairName(pair)));
+  };
+  const difference = { onlyHere: without(own, expected), onlyExpected: without(expected, own) };
+  return difference.onlyHere.length + difference.onlyExpected.length === 0 ? null : difference;
+}
+
+/** The operations and exchanges that the schedules request, as they were stored last. */
+export async function readScheduledPairs(db: NodePgDatabase): Promise<Pair[]> {
+  const { rows } = await db.execute<Pair & Record<string, unknown>>(sql`
+    select operation, exchange from ${expectations}, unnest(exchanges) as exchange order by operation, exchange`);
+  return rows;
+}
+
+/** The names of the operations that the schedules request for some exchange. */
+export const readRequestedNames = async (db: NodePgDatabase): Promise<ReadonlySet<string>> =>
+  new Set((await readScheduledPairs(db)).map(({ operation }) => operation));
 
 const text = (value: string): string => pg.escapeLiteral(value);
 const orNull = (value: Day | undefined) => `${value === undefined ? 'null' : text(value)}::date`;
 
 /** The arguments that say which pairs to look at; constants, so that Postgres inlines the functions. */
-function pairArguments(config: ViewSettings, { expected, others, areNamed }: PairScope) {
+function pairArguments(config: ViewSettings, { expected, others }: PairScope) {
   const facts = {
     zone: config.EOD_TIMEZONE,
     dueMinutes: Object.fromEntries(operations.map((one) => [one.name, dueMinutes(one, config)])),
@@ -101,10 +135,12 @@ function pairArguments(config: ViewSettings, { expected, others, areNamed }: Pai
     historyDays: config.EOD_HISTORY_DAYS,
     instrumentLimit: config.EOD_INSTRUMENT_LIMIT,
     hasKey: config.EOD_ACCESS_KEY !== undefined,
-    areNamed: areNamed === true,
   };
-  const pairs = expected.map(({ operation, exchange }) => ({ operation, exchange }));
-  return { pairs: `${text(JSON.stringify(pairs))}, ${others}`, facts: text(JSON.stringify(facts)) };
+  const named =
+    expected === 'scheduled'
+      ? 'null::jsonb'
+      : text(JSON.stringify(expected.map(({ operation, exchange }) => ({ operation, exchange }))));
+  return { pairs: `${named}, ${others}`, facts: text(JSON.stringify(facts)) };
 }
 
 /** @param now the moment as of which to look, in milliseconds since the epoch; null: when the query runs. */
@@ -122,8 +158,6 @@ function sessionStates(config: ViewSettings, scope: CompletenessScope, now: numb
 /** Settings that the view is created with; a migration brings it up to date when they change. */
 export type ViewSettings = Pick<
   Config,
-  | 'EOD_EXCHANGES'
-  | 'EOD_OPERATION_EXCHANGES'
   | 'EOD_TIMEZONE'
   | 'EOD_TRIAL_DAY'
   | 'EOD_PUBLISHED_AT'
@@ -131,10 +165,13 @@ export type ViewSettings = Pick<
   | 'EOD_LOOKBACK_SESSIONS'
   | 'EOD_INSTRUMENT_LIMIT'
 > &
-  Partial<Pick<Config, 'EOD_OPERATIONS_DIR' | 'EOD_ACCESS_KEY' | 'EOD_INSTRUMENTS' | 'EOD_NIGHT_TIMES'>>;
+  Partial<Pick<Config, 'EOD_ACCESS_KEY' | 'EOD_INSTRUMENTS' | 'EOD_NIGHT_TIMES'>>;
+
+/** The settings with which a database is migrated. */
+export type MigrateSettings = ViewSettings & RequestSettings;
 
 /** The defaults. */
-export const DEFAULT_VIEW_SETTINGS: ViewSettings = loadConfig({});
+export const DEFAULT_SETTINGS: MigrateSettings = loadConfig({});
 
 const COMMENT =
   'Every session that an operation should have for an exchange, and whether it is stored: from the first stored session on, or, if there is none, as far back as the source reaches.';
@@ -145,7 +182,7 @@ const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
   day: 'Session day; operations without dates, and those that are requested part by part, have one row, of the last session.',
   state: 'complete; missing: it should be stored; pending: it is too early for it.',
   reason:
-    'Why it is not complete: not_requested, failed, count_mismatch (the response states more records than it has), blocked, beyond_history (further back than the source reaches), not_imported (only files can fill it, and none covers the day), not_published, empty (the source listed nothing), partial (only some instruments or parts are stored); null when complete.',
+    'Why it is not complete: not_requested, failed, count_mismatch (the response states more records than it has), blocked, beyond_history (further back than the source reaches), not_imported (it is not requested, and no file covers the day), not_published, empty (the source listed nothing), partial (only some instruments or parts are stored); null when complete.',
   detail: 'How many companies are stored, and what the source or the failure said, if anything.',
   records: 'Records of the session in the responses.',
   checked_at: 'When the session was last requested; null when never.',
@@ -161,16 +198,9 @@ const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
 /** The columns of the view, in its order. */
 const COLUMNS = Object.keys(COLUMN_COMMENTS).join(', ');
 
-/** The pairs that the schedules request: each operation with the exchanges of the settings. */
-export function scheduledPairs(config: ExchangeSettings): Pair[] {
-  return operations.flatMap((operation) =>
-    exchangesOf(operation, config).map((exchange) => ({ operation: operation.name, exchange })),
-  );
-}
-
 /** Creates the view etl.completeness or brings it up to date; writes nothing if it is up to date. */
 export async function writeCompletenessView(client: ClientBase, wanted: ViewSettings): Promise<void> {
-  const query = `select ${COLUMNS} from ${sessionStates(wanted, { expected: scheduledPairs(wanted), others: true }, null)}`;
+  const query = `select ${COLUMNS} from ${sessionStates(wanted, { expected: 'scheduled', others: true }, null)}`;
   // Postgres stores views in a normalized form, so the comparison is done in SQL.
   await client.query(`create or replace temp view eod_completeness_wanted as ${query}`);
   const compared = await client.query<{ same: boolean }>(
@@ -226,7 +256,7 @@ export async function listExpectedPairs(context: CompletenessContext, scope: Pai
   const found = await context.db.drizzle.execute<Pair & Record<string, unknown>>(
     sql`select operation, exchange from ${expectedPairsIn(context, scope)} p order by (operation || ' ' || exchange) collate "C"`,
   );
-  return found.rows.filter(({ operation }) => isInUse(operation));
+  return found.rows.filter(({ operation }) => isDataSet(operation));
 }
 
 /** Every session of a scope, by operation, exchange and day. */
@@ -248,7 +278,7 @@ async function readSessions(context: CompletenessContext, scope: CompletenessSco
     select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, state, reason, detail,
            1000 * extract(epoch from due)::float8 as due${more}
        from ${sessionStatesIn(context, scope)} c order by operation, exchange, c.day`);
-  return found.rows.filter(({ operation }) => isInUse(operation));
+  return found.rows.filter(({ operation }) => isDataSet(operation));
 }
 
 /**
@@ -271,7 +301,7 @@ export async function readArrivals(
   expected: readonly Pair[],
   { from, to }: DayRange,
 ): Promise<(Pair & { readonly day: Day; readonly hours: number })[]> {
-  const scope = { expected, others: false, areNamed: true, from, to };
+  const scope = { expected, others: false, from, to };
   const found = await context.db.drizzle.execute<
     Pair & Record<string, unknown> & { day: Day; hours: number }
   >(sql`
@@ -292,7 +322,7 @@ export async function countFound(
     sessions,
   }: { readonly pairs: readonly Pair[]; readonly from: Day; readonly sessions: number },
 ): Promise<(Pair & { readonly found: FoundState; readonly sessions: number })[]> {
-  const states = sessionStatesIn(context, { expected, others: false, areNamed: true, from });
+  const states = sessionStatesIn(context, { expected, others: false, from });
   const found = await context.db.drizzle.execute<
     Pair & Record<string, unknown> & { found: FoundState; sessions: number }
   >(sql`

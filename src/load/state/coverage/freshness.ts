@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { type Day, UNKNOWN_DAY } from '../../../core/days.ts';
 import { EXCHANGES, type Pair, pairName } from '../../../core/exchanges.ts';
-import { dataSets, isInUse } from '../../../operations/registry.ts';
+import { dataSets, isDataSet } from '../../../operations/registry.ts';
 import { loads } from '../schema/load-results.ts';
 import { runs } from '../schema/work.ts';
 import {
@@ -10,7 +10,6 @@ import {
   expectedPairsIn,
   type GapReason,
   readCompleteness,
-  scheduledPairs,
   sessionStatesIn,
 } from './completeness.ts';
 
@@ -20,6 +19,8 @@ export interface Freshness extends Pair {
   readonly hasBeenRequested: boolean;
   /** True if schedules request it. If not, nothing is due after what was loaded. */
   readonly isScheduled: boolean;
+  /** True if schedules request the operation, for whatever exchange. If not, files alone fill it. */
+  readonly isRequested: boolean;
   /** The last complete session; null if there is none. */
   readonly lastComplete: Day | null;
   /** The last complete session before which none is missing; null if the first one is. */
@@ -56,14 +57,14 @@ const USUAL_OVER = 20;
  * The status, the dashboard and the metrics show it.
  */
 export async function readFreshness(context: CompletenessContext): Promise<Freshness[]> {
-  const known = await readSummaries(context, { expected: scheduledPairs(context.config), others: true });
+  const known = await readSummaries(context, { expected: 'scheduled', others: true });
   const late = known.filter(({ isLate }) => isLate);
   const [first] = late.map(({ lastDue }) => lastDue ?? '').sort();
   // Only of these sessions is read what the source said: the summary of years of history reads two small indexes.
   const sessions =
     first === undefined
       ? []
-      : await readCompleteness(context, { expected: late, areNamed: true, others: false, from: first });
+      : await readCompleteness(context, { expected: late, others: false, from: first });
   const details = new Map(sessions.map((one) => [`${pairName(one)} ${one.day}`, one.detail]));
   return known.map((one) => ({ ...one, detail: details.get(`${pairName(one)} ${one.lastDue}`) ?? null }));
 }
@@ -96,21 +97,21 @@ async function readSummaries(context: CompletenessContext, scope: CompletenessSc
         from (select operation, exchange, reason, count(*) as sessions from session where ${isMissing} group by operation, exchange, reason) r
        group by operation, exchange
     )
-    select p.operation, p.exchange, a.operation is not null as "hasBeenRequested", p.is_scheduled as "isScheduled",
+    select p.operation, p.exchange, a.operation is not null as "hasBeenRequested", p.is_scheduled as "isScheduled", x.exchanges <> '{}' as "isRequested",
            ${day(sql`s.last_complete`)} as "lastComplete",
            ${day(sql`s.complete_to`)} as "completeTo", ${day(sql`s.last_loaded`)} as "lastLoaded", ${day(sql`s.last_due`)} as "lastDue",
            s.reason is not null as "isLate", s.reason, coalesce(s.missing_sessions, 0) as "missingSessions",
            coalesce(s.missing_in_a_row, 0) as "missingInARow", coalesce(r.missing, '{}') as missing,
            u.last as "lastRecords", u.median as "medianRecords"
-      from pair p left join etl.requested_pairs() a using (operation, exchange)
+      from pair p join etl.expectations x using (operation) left join etl.requested_pairs() a using (operation, exchange)
       left join summary s using (operation, exchange) left join reasons r using (operation, exchange)
       left join lateral (
         select max(records) filter (where position = 1)::float8 as last,
                percentile_cont(0.5) within group (order by records) filter (where position > 1) as median
-          from unnest(s.usual) with ordinality as d(day, position) join etl.expectations e on e.operation = p.operation
-         cross join lateral etl.records_of(p.operation, p.exchange, d.day, e.is_by_instrument, e.variants) as records) u on true
+          from unnest(s.usual) with ordinality as d(day, position)
+         cross join lateral etl.records_of(p.operation, p.exchange, d.day, x.is_by_instrument, x.variants) as records) u on true
      order by (p.operation || ' ' || p.exchange) collate "C"`);
-  return found.rows.filter(({ operation }) => isInUse(operation));
+  return found.rows.filter(({ operation }) => isDataSet(operation));
 }
 
 /** The newest list of a data set of whose single sessions nothing is known: files fill it, on their own or besides. */

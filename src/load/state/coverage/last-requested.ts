@@ -12,25 +12,17 @@ const REACH_DAYS = 100;
 /**
  * When an operation last requested each instrument of an exchange, by the symbol; the empty one stands for the whole
  * exchange. What was requested too long ago, or never, is not in it.
- *
- * @param options.isOfAnyDay whether entries may be about days that are long past; otherwise only those of the last
- *   months are read, because coverage grows every night.
+ * Only entries of the last months are read, because coverage grows every night.
  */
 export async function readLastRequested(
   db: NodePgDatabase,
-  {
-    operation,
-    exchange,
-    date,
-    isOfAnyDay,
-    timeZone,
-  }: Pair & { readonly date: Day; readonly isOfAnyDay: boolean; readonly timeZone: string },
+  { operation, exchange, date, timeZone }: Pair & { readonly date: Day; readonly timeZone: string },
 ): Promise<ReadonlyMap<string, Day>> {
   const found = await db.execute<{ instrument: string; requested: Day }>(sql`
     select instrument, to_char(max(checked_at) at time zone ${timeZone}, 'YYYY-MM-DD') as requested
       from ${coverage}
      where operation = ${operation} and exchange = ${exchange} and isfinite(checked_at)
-       and (${isOfAnyDay}::boolean or day >= ${addDays(date, -REACH_DAYS)}::date)
+       and day >= ${addDays(date, -REACH_DAYS)}::date
      group by instrument`);
   return new Map(found.rows.map(({ instrument, requested }) => [instrument, requested]));
 }

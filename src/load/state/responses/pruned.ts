@@ -1,7 +1,7 @@
 import { and, desc, eq, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { BEFORE_ALL, type Position } from '../../../core/position.ts';
-import { isInUse, tableGroupOf } from '../../../operations/registry.ts';
+import { isDataSet, tableGroupOf } from '../../../operations/registry.ts';
 import type { LoadGroup } from '../loads/locks.ts';
 import { positionText } from '../schema/columns.ts';
 import { loads, withdrawals } from '../schema/load-results.ts';
@@ -44,7 +44,7 @@ export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<L
     .where(and(isNotNull(responses.hash), lt(responses.fetched_at, before.toISOString())));
   const groups = new Map<string, LoadGroup>();
   for (const one of found) {
-    if (!isInUse(one.operation)) continue;
+    if (!isDataSet(one.operation)) continue;
     const { name, members } = tableGroupOf(one.operation);
     groups.set(`${name}|${one.exchange}`, { operations: members, exchange: one.exchange });
   }

@@ -31,11 +31,11 @@ function matchesFilter(
   );
 }
 
-/** True if it is of one of these data sets, or a response or imported file of another one that fills their tables. */
+/** True if it is of one of these data sets, or an imported file of another one that fills their tables. */
 function isOf(table: Record<'operation' | 'params', Column>, names: readonly string[]): SQL | undefined {
-  const { inFiles, inResponses } = dataSetsAlsoFilling(dataSets, names);
+  const inFiles = dataSetsAlsoFilling(dataSets, names);
   return or(
-    inArray(table.operation, [...names, ...inResponses]),
+    inArray(table.operation, [...names]),
     inFiles.length === 0 ? undefined : and(inArray(table.operation, inFiles), sql`${table.params} ? 'file'`),
   );
 }

@@ -3,7 +3,6 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/exchanges.ts';
 import { groupBy } from '../../../core/iterables.ts';
-import { CANNOT_BE_PLANNED } from '../../../core/wording.ts';
 import { type CompletenessContext, sessionStatesIn } from '../coverage/completeness.ts';
 import type { RunState } from '../request.ts';
 import { expectations } from '../schema/knowledge.ts';
@@ -57,24 +56,6 @@ export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: 
     )
     .groupBy(operation, exchange)
     .orderBy(operation, exchange);
-}
-
-/** The operations of a run of which targets were not planned because of their declarations, with the reasons. */
-export async function unplannedOperations(
-  db: NodePgDatabase,
-  runId: number,
-): Promise<{ operation: string; reason: string }[]> {
-  return db
-    .selectDistinct({ operation: windows.operation, reason: sql<string>`${windows.error}` })
-    .from(windows)
-    .where(
-      and(
-        eq(windows.run_id, runId),
-        eq(windows.state, 'skipped'),
-        sql`starts_with(${windows.error}, ${CANNOT_BE_PLANNED})`,
-      ),
-    )
-    .orderBy(windows.operation);
 }
 
 /** The median duration in seconds of the windows loaded last; null if there are none. */
@@ -138,7 +119,7 @@ export async function emptySessionsOfRuns(
     .sort()
     .at(-1);
   if (from === undefined || to === undefined) return [];
-  const sessions = sessionStatesIn(context, { expected: pairs, areNamed: true, others: false, from, to });
+  const sessions = sessionStatesIn(context, { expected: pairs, others: false, from, to });
   const found = await drizzle.execute<EmptySessions & Record<string, unknown>>(sql`
     select r.id::int as "runId", s.operation, s.exchange, min(s.day)::text as from, max(s.day)::text as to, count(*)::int as sessions
       from ${sessions} s cross join ${runs} r

@@ -58,23 +58,6 @@ describe(findings, 'Where data sets contradict one another; a finding never bloc
   accepted_by: 'Who accepted it: user and host.',
 });
 
-export const storedOperations = etl.table('operations', {
-  name: text('name').primaryKey(),
-  is_enabled: boolean('is_enabled').notNull(),
-  changed_at: moment('changed_at').notNull().defaultNow(),
-  changed_by: text('changed_by').notNull(),
-});
-describe(
-  storedOperations,
-  "Operations besides those that come with eod: of the catalogue, or the user's own. Their tables are in market.",
-  {
-    name: 'Operation of the source.',
-    is_enabled: 'Whether it is requested. If not, its rows stay.',
-    changed_at: 'When it was last enabled or disabled.',
-    changed_by: 'Who did that: user and host.',
-  },
-);
-
 export const checkedDays = etl.table('checked_days', {
   day: day('day').primaryKey(),
   checked_at: moment('checked_at').notNull(),
@@ -149,13 +132,15 @@ export const expectations = etl.table(
     is_of_each_instrument: boolean('is_of_each_instrument').notNull(),
     is_empty_normal: boolean('is_empty_normal').notNull(),
     weekday: integer('weekday'),
+    exchanges: text('exchanges').array().notNull(),
   },
   (table) => [check('expectations_days', isOneOf(table.days, EXPECTED_DAYS))],
 );
 describe(
   expectations,
-  'What should be stored of each operation, as its file declares it; etl.completeness compares coverage with it.',
+  'What should be stored of each operation, as its file declares it and the settings request it; etl.completeness compares coverage with it.',
   {
+    operation: 'Operation of the source, or data set that files fill.',
     days: 'sessions: data is expected of each session; quarters: of the last day of each quarter; none: of the operation as a whole.',
     variants: 'The variants that are requested for each day; null if no day is requested.',
     parts: 'The variants whose last responses together list everything; null if one response does.',
@@ -164,6 +149,8 @@ describe(
       'Whether it is requested for a list of instruments, so that a share of them may be stored.',
     is_empty_normal: 'Whether it is normal that a day has no records.',
     weekday: 'The weekday on which it is requested, 0 on Sundays; null: every day.',
+    exchanges:
+      'The exchanges for which the settings request it (EOD_OPERATIONS, EOD_EXCHANGES, EOD_OPERATION_EXCHANGES), as of the last eod migrate or eod up; none: only files fill it.',
   },
 );
 

@@ -1,0 +1,303 @@
+import type { Day, DayRange } from '../core/days.ts';
+import type { GROUPS, Kind, Row, SCHEDULED_WEEKDAYS } from './declaration-values.ts';
+
+// What a declaration of an operation or data set may say. The compiler checks most of it; test/operations checks the rest
+// over all declarations.
+
+/** What was requested; the source of values that the response does not have. */
+export interface Requested extends DayRange {
+  readonly exchange: string;
+  readonly instruments: readonly string[];
+  /** The options of the request, and what planning notes for reading its response: `variant`, `trialDay`. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Day of the call in the source's time zone. */
+  readonly calledOn: Day;
+}
+
+/**
+ * Computes a value of a record. Called once for each record, in the order of the response and for rejected ones too.
+ * All calls for a response share one `memory`.
+ *
+ * @param get returns a value of the record as it was sent, by the name of its source field.
+ * @param read returns a value as it would be stored in a column of a kind, null if it cannot be read.
+ */
+export type Compute = (
+  get: (source: string) => unknown,
+  read: (source: string, kind: Kind) => string | number | boolean | null,
+  memory: Map<string, number>,
+) => string | number | null;
+
+/** What every field declares. */
+interface ColumnOfField {
+  /** In snake_case, of at most 63 characters, which Postgres does not shorten. */
+  readonly column: string;
+  readonly kind: Kind;
+  /** A sentence that says what the value means. */
+  readonly meaning: string;
+  /** Unit of the value, for comments and the data dictionary: `rupees`, `shares`, `percent`. */
+  readonly unit?: string;
+  /** A record without this value is a reject. */
+  readonly required?: boolean;
+  /** The value of a key column when the source sends none, because a key cannot be null. */
+  readonly absent?: '' | 0;
+  /** Texts that mean that there is no value. */
+  readonly blanks?: readonly string[];
+  /** Other source fields that may have the value, tried in order after the first. */
+  readonly orElse?: readonly string[];
+  /** True if it means nothing in this data set. Then what cannot be read is null, and the response has a warning. */
+  readonly meaningless?: boolean;
+}
+
+/** A field of the source's response. */
+export interface ResponseField extends ColumnOfField {
+  readonly from: 'response';
+  /** The name in the service's interface description; matched without regard to case. */
+  readonly source: string;
+  /** What is stored instead of the value as it was sent. */
+  readonly compute?: Compute;
+}
+
+/** A column whose value comes from the request, because the response does not have it. */
+export interface RequestField extends ColumnOfField {
+  readonly from: 'request';
+  readonly value: (requested: Requested) => string;
+}
+
+/** A column that is computed from the record and its position in the response. */
+export interface DerivedField extends ColumnOfField {
+  readonly from: 'derived';
+  readonly value: Compute;
+}
+
+export type Field = ResponseField | RequestField | DerivedField;
+
+/**
+ * The columns that name the instrument of a row. `market.instruments` is built from the rows of such tables: it states
+ * what an instrument was called on a day.
+ */
+export interface Naming {
+  readonly symbol: string;
+  readonly series?: string;
+  readonly isin?: string;
+  readonly scripCode?: string;
+  readonly name?: string;
+  /** Date or date-time columns; the first that has a value is the day on which the instrument had these names. */
+  readonly day: readonly [string, ...string[]];
+  /** True if it had these names for the last time on the day before that. */
+  readonly dayBefore?: boolean;
+}
+
+/** A table of the schema `market`. */
+export interface TableDefinition {
+  /** A plural in snake_case, of at most 50 characters, because names of functions and indexes add to it. */
+  readonly name: string;
+  /** A sentence that says what a row is. */
+  readonly comment: string;
+  /** Primary key columns, always including `exchange`; a migration may index them in another order. */
+  readonly key: readonly string[];
+  /** Every data column: key columns first, then values, then source audit. */
+  readonly fields: readonly Field[];
+  /** The column of `partitionBy`, or else the first date column of the key, if there is one: coverage, partitions and locks use it. */
+  readonly dateColumn: string | null;
+  /** True if the table is partitioned by year of `dateColumn`. */
+  readonly partitioned: boolean;
+  /** The names of instruments in its rows; all names in a row belong to the same instrument. */
+  readonly names: readonly Naming[];
+}
+
+/** One of the record shapes that an operation may respond with, and the table it is stored in. */
+export interface Shape {
+  readonly table: TableDefinition;
+  /** A record has this shape if it has all of these source fields … */
+  readonly has: readonly string[];
+  /** … and, if set, at least one of these. */
+  readonly hasOneOf?: readonly string[];
+  /** At least one of these source fields must name the instrument, or the record is rejected. */
+  readonly namedBy?: readonly string[];
+  /** Column with the requested symbol, if coverage can be recorded for each instrument. */
+  readonly symbolColumn?: string;
+  /**
+   * True if records have the session day that was requested, so that coverage can be recorded day by day. Then a
+   * record of any other day is rejected.
+   */
+  readonly dated: boolean;
+  /** What a row says that contradicts the request; then the record is rejected. Null if nothing does. */
+  readonly contradiction?: (
+    row: Row,
+    requested: Requested,
+  ) => { readonly column: string; readonly message: string } | null;
+  /** Column with the exchange of a record: a record of another known exchange is rejected. */
+  readonly exchangeColumn?: string;
+  /**
+   * What a response to a request without instruments and filters lists in full: the requested days, everything that
+   * the exchange has, or nothing in particular. Stored rows that such a response no longer lists are withdrawn.
+   */
+  readonly fullSet: 'days' | 'exchange' | 'none';
+}
+
+/** A request option that users can set, besides dates and instruments. */
+export interface RequestOption {
+  /** The source's parameter name. */
+  readonly param: string;
+  readonly meaning: string;
+  /** The value that is sent when the option is not set; undefined: the request has no such parameter. */
+  readonly fallback?: string;
+  /** Values that are known. Users may write them in upper or lower case. Others are sent as they are … */
+  readonly values?: readonly string[];
+  /** … unless these are all that there are. */
+  readonly isClosed?: boolean;
+  /** The format of a value, if the values cannot be listed. */
+  readonly form?: {
+    /** A regular expression that the whole value must match; a string, so that it can be printed as JSON. */
+    readonly pattern: string;
+    /** The format in words, e.g. `four digits`. */
+    readonly description: string;
+  };
+  /** True if it narrows the response. Then the response does not list its day in full and gives no coverage. */
+  readonly isFilter: boolean;
+}
+
+/** The parameters of a request, besides `accessKey`, `exchange` and `format`. */
+interface RequestDeclaration {
+  /** `range`: from and to as moments; `day`: date; `none`: the operation takes no dates. */
+  readonly dates: 'range' | 'day' | 'none';
+  /** Set if only some requests of the operation have the date: true for these. */
+  readonly datedWhen?: (requested: Pick<Requested, 'params' | 'instruments'>) => boolean;
+  /** `many`: instrumentIdentifiers (25 at most); `one`: instrumentIdentifier. */
+  readonly instruments: 'many' | 'one' | 'none';
+  /** True if it takes `dTFormat`, which says how dates are to be written. */
+  readonly dTFormat: boolean;
+  readonly options: readonly RequestOption[];
+}
+
+/**
+ * Requests without dates whose responses together list everything that an exchange has: one for each value of a request
+ * option. A value that is found in a response is requested too.
+ */
+export interface Parts {
+  /** The source's parameter name. */
+  readonly param: string;
+  /** The values that are known; values of the source are compared with them without regard to case. */
+  readonly values: readonly string[];
+  /** The column that has the value in the rows. */
+  readonly column: string;
+}
+
+/** One request for one instrument, for operations that request data per instrument. */
+export interface InstrumentRequest extends DayRange {
+  /** Identifies the request in the coverage of a day, e.g. `eod/Standalone`; '' if there is only one. */
+  readonly variant: string;
+  readonly params: Readonly<Record<string, string>>;
+  /** True if it is requested even if an earlier response covers it. */
+  readonly always?: boolean;
+}
+
+export interface RequestInput extends DayRange {
+  /** Sessions of the exchange from `from` to `to`, ascending. */
+  readonly sessions: readonly string[];
+  /** Today in the source's zone. */
+  readonly today: string;
+  /** True for today's nightly run. Only then are real-time figures worth a request. */
+  readonly live: boolean;
+  /** Request options that the user has set, by the source's parameter name. */
+  readonly options: Readonly<Record<string, string>>;
+}
+
+/** Up to `days` calendar days a window. */
+interface RangeWindows {
+  readonly per: 'range';
+  /** The longest range of a request. */
+  readonly days: number;
+  /** Records may be of days that are not sessions. */
+  readonly everyDay: boolean;
+  /** A response about days may list only what has changed on them; every run also requests each part, once a day. */
+  readonly parts?: Parts;
+  /** Records may be of days to come; a nightly run also requests this many days after it. */
+  readonly ahead?: number;
+}
+
+/** One window for each instrument and request. */
+interface InstrumentWindows {
+  readonly per: 'instrument';
+  /** The days for which data is expected: sessions, last days of quarters, or none in particular. */
+  readonly days: 'sessions' | 'quarters' | 'none';
+  readonly requests: (input: RequestInput) => readonly InstrumentRequest[];
+}
+
+/** How a date range is divided into windows, of which each is one request: `session`: one session; `once`: one a run, without dates. */
+type Windows = RangeWindows | InstrumentWindows | { readonly per: 'session' | 'once' };
+
+/** Its records come from imported files, or are computed from stored data. */
+export interface FileWindows {
+  readonly per: 'file';
+  /**
+   * The days for which data is expected, between the first and the last that files have: all sessions; only some,
+   * because files leave out the days without records; or none in particular, because a file is a list.
+   */
+  readonly days: 'sessions' | 'some sessions' | 'none';
+}
+
+export interface Schedule {
+  /** `HH:mm` in the source's zone, for the first exchange; the others follow a few minutes later. */
+  readonly at: string;
+  /** Every day, or the weekday of a weekly operation. */
+  readonly on: keyof typeof SCHEDULED_WEEKDAYS;
+  /** True if the last EOD_LOOKBACK_SESSIONS sessions are requested again, to get late corrections. */
+  readonly hasLookback: boolean;
+  /**
+   * What its windows are worth where not all of a night's fit: prices come before lists of whole exchanges, and these
+   * before details of single instruments. By default details if it is about instruments, and lists otherwise.
+   */
+  readonly value?: 'prices' | 'lists' | 'details';
+}
+
+export type ScheduleValue = NonNullable<Schedule['value']>;
+
+/** A data set that is requested from the source service. */
+export interface Operation {
+  /** By which the source is called, such as GetBhavCopyCM. */
+  readonly name: string;
+  /** What it is called where its table is named beside it: a plural of a few words. By default that name in words. */
+  readonly title?: string;
+  readonly group?: (typeof GROUPS)[number];
+  /** A sentence that says what the records are. */
+  readonly summary: string;
+  /**
+   * A record is stored by the shape that reads most of its fields, of those it has. The first has the table by which
+   * the data set is known.
+   */
+  readonly shapes: readonly [Shape, ...Shape[]];
+  /**
+   * The exchanges' UDiFF files that have its records: those of a segment. `exchanges` says of which exchange their
+   * rows are, by the exchange that they name.
+   */
+  readonly udiff?: { readonly segment: string; readonly exchanges: Readonly<Record<string, string>> };
+  /** Further tables that some imported files fill; responses of the source have no data for them. */
+  readonly alsoInFiles?: readonly TableDefinition[];
+  /** Exchanges and segments (`BFO`, `BSE_IDX`) it is requested for when the user names none. */
+  readonly exchanges: readonly string[];
+  readonly request: RequestDeclaration;
+  readonly windows: Windows;
+  /** `HH:mm` in the source's zone, when the day's data can be expected. An earlier empty response means nothing. */
+  readonly publishedAt: string;
+  readonly schedule: Schedule;
+  /** True if it is normal that a session has no records. If not, data is missing. */
+  readonly emptyIsNormal: boolean;
+  /** An example of a request and of the service's response to it. */
+  readonly sample: { readonly requested: Omit<Requested, 'calledOn'>; readonly response: unknown };
+  /**
+   * The operation that serves the same data, with these parameters, if the source does not offer this one any more. It
+   * must know the same shapes.
+   */
+  readonly instead?: { readonly operation: string; readonly params: Readonly<Record<string, string>> };
+}
+
+/**
+ * Records of one kind and the tables they are stored in, whether they are requested or, with `per: 'file'`, come from
+ * imported files or are computed from stored data. These are never requested.
+ */
+export interface DataSet extends Omit<Operation, 'windows' | 'schedule' | 'sample' | 'instead'> {
+  readonly windows: Windows | FileWindows;
+  readonly schedule: Schedule | null;
+  readonly sample: Operation['sample'] | null;
+}

@@ -1,0 +1,51 @@
+import type { Config } from '../core/config.ts';
+import { usageError } from '../core/errors.ts';
+import type { Pair } from '../core/exchanges.ts';
+import { defaultOperations, operations } from './data-sets.ts';
+import { type ExchangeSettings, exchangesOf, type Operation } from './operation.ts';
+import { allNamedBy, unknownOperation } from './registry.ts';
+
+/** The word of EOD_OPERATIONS that stands for the operations that are requested where it is not set. */
+const DEFAULT = 'default';
+
+/** The operations that an item of EOD_OPERATIONS means. @throws PipelineError `usage` */
+function operationsMeant(text: string): readonly Operation[] {
+  if (text.toLowerCase() === DEFAULT) return defaultOperations;
+  const meant = allNamedBy(operations, text);
+  if (meant.length > 0) return meant;
+  const { message, remedy } = unknownOperation(text, [DEFAULT, ...operations.map(({ name }) => name)]);
+  throw usageError(`EOD_OPERATIONS: ${message}`, remedy);
+}
+
+const namesOf = (some: readonly Operation[]) => some.map(({ name }) => name).join(', ');
+
+/**
+ * The operations that EOD_OPERATIONS requests, in alphabetical order, each once: those that it names, without those that
+ * it leaves out, in whatever order it says so.
+ *
+ * @throws PipelineError `usage` if it names something else, leaves out what it does not name, or requests nothing.
+ */
+export function requestedOperations({ EOD_OPERATIONS: items }: Pick<Config, 'EOD_OPERATIONS'>): Operation[] {
+  const meantBy = (some: readonly string[]) => new Set(some.flatMap(operationsMeant));
+  const isLeftOut = (item: string) => item.startsWith('-');
+  const named = meantBy(items.filter((item) => !isLeftOut(item)));
+  const leftOut = meantBy(items.filter(isLeftOut).map((item) => item.slice(1).trim()));
+  const absent = [...leftOut].filter((one) => !named.has(one));
+  if (absent.length > 0) {
+    const remedy = named.size === 0 ? `write ${[DEFAULT, ...items].join()}` : 'remove it from the list';
+    throw usageError(`EOD_OPERATIONS leaves out ${namesOf(absent)}, which it does not name: ${remedy}`);
+  }
+  const requested = operations.filter((one) => named.has(one) && !leftOut.has(one));
+  if (requested.length === 0) throw usageError('EOD_OPERATIONS leaves nothing to request: name an operation');
+  return requested;
+}
+
+/** The settings that say what is requested. */
+export type RequestSettings = ExchangeSettings & Pick<Config, 'EOD_OPERATIONS'>;
+
+/** The pairs that the schedules request: each operation of the settings with their exchanges. */
+export function scheduledPairs(config: RequestSettings): Pair[] {
+  return requestedOperations(config).flatMap((operation) =>
+    exchangesOf(operation, config).map((exchange) => ({ operation: operation.name, exchange })),
+  );
+}
