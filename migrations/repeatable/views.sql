@@ -119,10 +119,9 @@ CREATE OR REPLACE VIEW market.prices AS
          AND a.valid_from = coalesce(l.starts[width_bucket(b.trade_date, l.starts)], '-infinity')
         LEFT JOIN etl.event_sessions e ON e.exchange = b.exchange AND e.symbol = b.symbol AND e.trade_date = b.trade_date
     ) r
-    -- What is delivered on BSE is reported without groups.
     LEFT JOIN market.deliveries d
       ON d.exchange = r.exchange AND d.symbol = r.symbol AND d.trade_date = r.trade_date
-     AND d.series = CASE r.exchange WHEN 'BSE' THEN '' ELSE r.series END
+     AND d.series = r.series
     LEFT JOIN etl.hit_bands h
       ON h.exchange = r.exchange AND h.trade_date = r.trade_date AND h.symbol = r.symbol AND h.series = r.series;
 

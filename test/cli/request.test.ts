@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type BackfillFlags, backfillRequest } from '../../src/cli/parse-request.ts';
 import { loadConfig } from '../../src/core/config.ts';
-import { operations } from '../../src/operations/registry.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const RANGE = { from: '2025-02-20', to: '2025-02-27' };

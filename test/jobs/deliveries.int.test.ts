@@ -163,32 +163,6 @@ describe('deliveries', () => {
     expect(await stored(empty)).toEqual(before);
   });
 
-  test('of both exchanges are beside the prices, though BSE states no groups', async ({ context }) => {
-    const udiff = (exchange: string, row: string) =>
-      newFile(`${exchange}.csv`, [
-        'TradDt,BizDt,Sgmt,Src,FinInstrmTp,FinInstrmId,ISIN,TckrSymb,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,SsnId,NewBrdLotQty',
-        `2024-11-14,2024-11-14,CM,${exchange},STK,${row},10,11,9,10,10,10,100,1000,5,F1,1`,
-      ]);
-    await importInto(context, [
-      udiff('BSE', '500001,INE1,AA,A'),
-      udiff('NSE', '1,INE1,AA,EQ'),
-      positions('AA EQ 100 60 60.00'),
-    ]);
-    await context.db.pool.query(
-      `insert into market.deliveries (exchange, symbol, series, trade_date, delivered_quantity, first_loaded_at, last_changed_at, revision, run_id, load_id)
-       values ('BSE', 'AA', '', '2024-11-14', 70, now(), now(), 1, 1, 1)`,
-    );
-    expect(
-      await query(
-        context,
-        'select exchange, series, delivered_quantity as delivered from market.prices order by exchange',
-      ),
-    ).toEqual([
-      { exchange: 'BSE', series: 'A', delivered: '70' },
-      { exchange: 'NSE', series: 'EQ', delivered: '60' },
-    ]);
-  });
-
   test('that cannot be read are rejected, and the prices beside them are stored', async ({ context }) => {
     const rows = Array.from({ length: 30 }, (_, at) => `S${at} EQ 100 60 60.00`);
     const report = await importInto(context, [full(...rows, 'ZZ EQ 100 many 60.00')]);
