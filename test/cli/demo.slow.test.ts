@@ -5,7 +5,8 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import { EXAMPLES } from '../../src/load/market/examples.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
-import { listedAs, operations } from '../../src/operations/registry.ts';
+import { defaultOperations } from '../../src/operations/data-sets.ts';
+import { listedAs } from '../../src/operations/registry.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -54,7 +55,8 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   const first = await runCli(['demo'], { cwd, env });
   expect(first.stderr).not.toMatch(/eod:|"level"/);
   expect(first.code).toBe(0);
-  for (const { name } of operations) expect(first.stdout).toMatch(new RegExp(`^${listedAs(name)} `, 'm'));
+  for (const { name } of defaultOperations)
+    expect(first.stdout).toMatch(new RegExp(`^${listedAs(name)} `, 'm'));
   const { windows, fetched, inserted, unchanged = 0, ...others } = totals(first.stdout);
   expect(others).toEqual({});
   expect(inserted).toBeGreaterThan(5_000);
@@ -101,7 +103,8 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   ).toEqual([]);
   const status = await runCli(['--demo', 'status'], { cwd, env });
   expect(status).toMatchObject({ code: 0, stderr: '' });
-  for (const { name } of operations) expect(status.stdout).toMatch(new RegExp(`^${listedAs(name)} `, 'm'));
+  for (const { name } of defaultOperations)
+    expect(status.stdout).toMatch(new RegExp(`^${listedAs(name)} `, 'm'));
   expect(status.stdout).not.toMatch(/nothing| late /);
   const nightly = await runCli(['--demo', 'nightly', '--dry-run'], { cwd, env });
   expect(nightly.stdout).toMatch(/^the sandbox does not limit calls: /m);

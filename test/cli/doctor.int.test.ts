@@ -36,7 +36,7 @@ test('where all is well nothing fails, and two calls were made and counted', asy
     // The Redis of the tests keeps nothing.
     'queue persistence': 'warning',
     'queue jobs': 'ok',
-    operations: 'ok',
+    requested: 'ok',
     calendar: 'ok',
     night: 'ok',
     source: 'ok',

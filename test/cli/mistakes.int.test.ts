@@ -373,28 +373,14 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['backfill GetCorporateActions --action-type', "option '--action-type <value>' argument missing…"],
   ['backfill GetCorporateActions --purpose-code', "option '--purpose-code <value>' argument missing…"],
   ['operations GetBhavCopyCM --available', '…'],
-  ['operations draft', "missing required argument 'response'…"],
-  ['operations draft nothing.json', '"nothing" is not the name of an operation…'],
   [
-    'operations draft GetBulkDeal',
-    'there is neither a file nor an operation "GetBulkDeal"; did you mean GetBulkDeals?…',
-  ],
-  ['operations draft nothing.json --name GetNothing --print', 'there is no file nothing.json'],
-  ['operations check', "missing required argument 'files'…"],
-  [
-    'operations check GetNothing --response nothing.json --json',
-    'there is neither a file nor an operation "GetNothing"…',
-  ],
-  ['operations enable', "missing required argument 'names'…"],
-  [
-    'operations enable GetBulkDeal',
-    'unknown operation "GetBulkDeal"; did you mean GetBulkDeals? ("eod operations list --available" lists those that can be enabled)',
+    'operations GetBulkDeal',
+    'unknown operation "GetBulkDeal"; did you mean GetBulkDeals? ("eod operations" lists them)',
   ],
   [
-    'operations enable deliveries',
-    'Deliveries, deliveries is never requested, so not enabled or disabled: files fill it, or it is computed from other data',
+    'backfill GetBulkDeals --from 2025-02-24 --to 2025-02-28',
+    'Bulk deals, bulk_deals is never requested ("eod import" fills it from files of the exchanges)',
   ],
-  ['operations disable GetBhavCopyCM', 'GetBhavCopyCM comes with eod: it is never disabled'],
   ['sandbox --actions-by-announcement 1', 'sandbox takes no arguments…'],
   ['sandbox --coded-ratios 1', 'sandbox takes no arguments…'],
   ['verify --state x', '--state…'],
@@ -413,6 +399,18 @@ const COMMAND_LINES: readonly Mistake[] = [
 ];
 
 const SETTINGS: readonly Mistake[] = [
+  [
+    'EOD_OPERATIONS=default,GetBhavcopyFX status',
+    'EOD_OPERATIONS: unknown operation "GetBhavcopyFX"; did you mean GetBhavCopyFO? ("eod operations" lists them)',
+  ],
+  [
+    'EOD_OPERATIONS=default,GetBulkDeals nightly',
+    'EOD_OPERATIONS: Bulk deals, bulk_deals is never requested ("eod import" fills it from files of the exchanges)',
+  ],
+  [
+    'EOD_OPERATIONS=-GetSeriesChange up',
+    'EOD_OPERATIONS leaves out GetSeriesChange, which it does not name: write default,-GetSeriesChange',
+  ],
   [
     'EOD_DATABASE_URL=postgres://h/d config',
     'a setting is wrong: EOD_DATABASE_URL is no setting; did you mean DATABASE_URL?',

@@ -4,7 +4,8 @@ import { forecastRun } from '../../src/jobs/runs/forecast.ts';
 import { planInput, planKnown } from '../../src/jobs/runs/plan-run.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
-import { operations, tables } from '../../src/operations/registry.ts';
+import { defaultOperations } from '../../src/operations/data-sets.ts';
+import { tables } from '../../src/operations/registry.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import {
   backfill,
@@ -45,7 +46,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0, error: null });
     expect(report.windows).toMatchObject({ failed: 0, blocked: 0, cancelled: 0, skipped: 1, open: 0 });
     expect(new Set(report.operations.map((one) => one.operation))).toEqual(
-      new Set(operations.map((one) => one.name)),
+      new Set(defaultOperations.map((one) => one.name)),
     );
     const byName = (name: string) => report.operations.filter((one) => one.operation === name);
     expect(byName('GetBhavCopyCM').map((one) => one.windows.loaded)).toEqual([SESSIONS, SESSIONS]);
@@ -83,7 +84,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     const report = await runToEnd(pipeline, backfill(WEEK));
     expect(report).toMatchObject({ state: 'completed', requests: 0, fetched: 0 });
     expect(report.windows.skipped).toBe(report.windows.total);
-    expect(new Set(report.operations.map((one) => one.operation)).size).toBe(operations.length);
+    expect(new Set(report.operations.map((one) => one.operation)).size).toBe(defaultOperations.length);
     expect(report.skips.every((skip) => /^(loaded already|nothing to request)/.test(skip.reason))).toBe(true);
     expect({ requests: sandbox.stats().requests, market: await marketContents(pipeline) }).toEqual(before);
   });
@@ -133,7 +134,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
 });
 
 /** Operations whose windows do not depend on which instruments are the largest today. */
-const RANGED = operations.filter((one) => one.windows.per !== 'instrument').map((one) => one.name);
+const RANGED = defaultOperations.filter((one) => one.windows.per !== 'instrument').map((one) => one.name);
 
 test('a plan reads what is known of its own days and instruments, however much else is known', async () => {
   const context = await openPipeline({});

@@ -3,7 +3,8 @@ import type { Clock } from '../../src/core/clock.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
-import { operations, tables } from '../../src/operations/registry.ts';
+import { defaultOperations } from '../../src/operations/data-sets.ts';
+import { tables } from '../../src/operations/registry.ts';
 import { copyResponses } from '../support/copy-responses.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -72,7 +73,7 @@ describe('all operations, corrected once and with an instrument missing once', (
     expect(await count(original, 'market_history.bhavcopy_cm where withdrawn')).toBeGreaterThan(0);
     expect(
       await count(original, `(select distinct operation from etl.responses where ${FROM_SOURCE}) o`),
-    ).toBe(operations.length);
+    ).toBe(defaultOperations.length);
     const responses = await count(original, 'etl.responses');
     expect(await count(original, "etl.windows where state in ('loaded', 'empty', 'failed')")).toBe(responses);
     expect(await count(original, 'etl.response_bodies')).toBeLessThan(responses ?? 0);
