@@ -50,6 +50,7 @@ test('each commit of a load is reported, with its state, tables and days', async
 
 test('wait --night names what is missing, and ends with 0 once it is there', async () => {
   const one = { ...env, EOD_EXCHANGES: 'NSE', EOD_OPERATION_EXCHANGES: '' };
+  await runJson(['migrate'], { cwd, env: one });
   const late = await runCli(['wait', '--night', DAY, '--timeout', '0'], { cwd, env: one });
   expect(late.code).toBe(1);
   expect(late.stdout).toContain(`the night of ${DAY} is not complete`);
@@ -71,6 +72,7 @@ test('wait --night names what is missing, and ends with 0 once it is there', asy
 
 test('wait --night of a holiday is over at once, because nothing becomes due', async () => {
   const one = { ...env, EOD_EXCHANGES: 'NSE', EOD_OPERATION_EXCHANGES: '' };
+  await runJson(['migrate'], { cwd, env: one });
   const holiday = await runCli(['wait', '--night', '2025-02-26'], { cwd, env: one });
   expect(holiday).toMatchObject({
     code: 0,
