@@ -20,7 +20,7 @@ import {
   isByInstrument,
   type Operation,
 } from '../../operations/operation.ts';
-import { operations } from '../../operations/registry.ts';
+import { requestedOperations } from '../../operations/requested.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { countedCall, storeEvidence } from '../counted-call.ts';
 import { openContext, sourceSettings } from '../open-context.ts';
@@ -103,7 +103,7 @@ interface OperationRequest extends Requested {
 
 /** The request of each operation that nights request, of its first exchange, as they would be planned. */
 function requestsOfNight({ config, calendar, clock }: Context): OperationRequest[] {
-  return operations.flatMap((operation): OperationRequest[] => {
+  return requestedOperations(config).flatMap((operation): OperationRequest[] => {
     const [exchange] = exchangesOf(operation, config);
     if (exchange === undefined) return [];
     const day = lastDueDay(operation, exchange, { config, calendar, clock });
