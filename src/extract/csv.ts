@@ -1,13 +1,9 @@
-import { isUtf8 } from 'node:buffer';
 import { type Options, parse } from 'csv-parse/sync';
 import { messageOf, PipelineError } from '../core/errors.ts';
-import { isByInstrument, type Operation } from '../operations/operation.ts';
-import type { RowsWriter } from '../operations/rows.ts';
-import { createCsvScanner } from './csv-values.ts';
+import type { Operation } from '../operations/operation.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
 import { countLineEnds, findLongLine } from './lines.ts';
-import { createRecordScanner, MANY_PARSED, type Reading, type RecordScanner } from './record-scanner.ts';
 
 /** The most rows of one response, like `MAX_CONTAINERS` for JSON. */
 export const MAX_ROWS = 2_000_000;
@@ -25,16 +21,6 @@ const OPTIONS = {
   relax_quotes: true,
   max_record_size: MAX_ROW_BYTES,
 } as const;
-
-const LONGEST_SCANNED_HEADER = 10_000;
-
-/** The parser takes as long to start as to read this many bytes, which have to be there for each row parsed alone. */
-const BYTES_OF_A_START = 500;
-
-const TAB = 9;
-const LINE_FEED = 10;
-const CARRIAGE_RETURN = 13;
-const SPACE = 32;
 
 /** True if this text begins with a header row that names a record of the operation. */
 export function looksLikeCsv(operation: Operation, text: string): boolean {
@@ -92,8 +78,9 @@ export function readCsv(text: string): object[] {
   return readPlainCsv(text) ?? readAnyCsv(text);
 }
 
-/** What a cell may be padded with. Other white space of Unicode is left to the parser. */
-const ONLY_PADDING = /^[ \t]*$/;
+const TAB = 9;
+const SPACE = 32;
+const FIRST_BEYOND_ASCII = 128;
 
 /**
  * Reads CSV without quotes whose rows have as many cells as the header, like most files of the exchanges, in a fifth of
@@ -103,63 +90,74 @@ const ONLY_PADDING = /^[ \t]*$/;
  */
 export function readPlainCsv(text: string): object[] | null {
   if (text.includes('"')) return null;
-  const start = text.startsWith('\ufeff') ? 1 : 0;
   const separator = text.includes('\r') ? '\r\n' : '\n';
-  const lines = text.slice(start).split(separator);
-  if (lines.at(-1) === '') lines.pop();
-  const names = lines[0]?.split(',').map((name) => name.trim());
+  if (separator === '\r\n' && !hasOnlyCrLf(text)) return null;
+  const start = text.startsWith('\ufeff') ? 1 : 0;
+  const headerEnd = text.indexOf(separator, start);
+  const header = text.slice(start, headerEnd === -1 ? text.length : headerEnd);
+  const names = header.split(',').map((name) => name.trim());
   // Single columns, empty lines and other line ends are left to the parser.
-  if (names === undefined || names.length < 2 || names.includes('__proto__')) return null;
-  const columns = distinctColumns(names);
+  if (names.length < 2 || names.includes('__proto__') || /[\r\n]/.test(header)) return null;
   const records: object[] = [];
-  for (let at = 1; at < lines.length; at += 1) {
-    const record = readPlainRow(lines[at] as string, columns, names.length);
+  if (headerEnd === -1) return records;
+  const readLine = createLineReader(names);
+  for (let at = headerEnd + separator.length; at < text.length; ) {
+    const next = text.indexOf(separator, at);
+    const end = next === -1 ? text.length : next;
+    const record = readLine(text, at, end);
     if (record === null) return null;
     records.push(record);
+    at = end + separator.length;
   }
-  return /[\r\n]/.test(lines[0] as string) ? null : records;
+  return records;
 }
 
-type Columns = readonly (readonly [name: string, index: number])[];
-
-/** The record of a line without quotes; null if it does not have as many cells as there are names, or has to be parsed. */
-function readPlainRow(line: string, columns: Columns, width: number): object | null {
-  const cells = line.split(',');
-  if (cells.length !== width || /[\r\n]/.test(line)) return null;
-  const record: Record<string, string> = {};
-  for (const [name, index] of columns) {
-    const cell = cells[index] as string;
-    const trimmed = cell.trim();
-    if (trimmed.length < cell.length && !isPadded(cell, trimmed)) return null;
-    record[name] = trimmed;
-  }
-  return record;
+/** True if each carriage return and each line feed of a text belongs to an end of a line of both. */
+function hasOnlyCrLf(text: string): boolean {
+  for (let at = text.indexOf('\r'); at !== -1; at = text.indexOf('\r', at + 1))
+    if (text[at + 1] !== '\n') return false;
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1))
+    if (text[at - 1] !== '\r') return false;
+  return true;
 }
 
 /**
- * Makes a reader of single rows with their ends, each of which becomes the record that `readCsv` makes of it among the
- * others, under a header of these names, which differ. It returns null for a row that is broken alone, or has no cell.
+ * Makes the function that reads a line without quotes; null if it does not have as many cells as there are names, or has
+ * to be parsed: the parser decides about cells that other white space than spaces and tabs pads.
  */
-function createRowReader(names: readonly string[], lineEnd: '\n' | '\r\n') {
+function createLineReader(names: readonly string[]) {
   const columns = distinctColumns(names);
-  const width = names.length;
-  // The parser looks for the line end anew at each byte of the first line, unless the line end is set.
-  const options = { bom: false, record_delimiter: lineEnd } as const;
-  return (line: string): { readonly record: object; readonly cells: number } | null => {
-    const plain = line.includes('"') ? null : readPlainRow(line.slice(0, -lineEnd.length), columns, width);
-    if (plain !== null) return { record: plain, cells: width };
-    try {
-      const [row] = parseRows(Buffer.from(line), options);
-      if (row === undefined) return null;
-      const [spaced] = isLonger(row, width) ? parseRows(Buffer.from(markSpaces(line)), options) : [];
-      const joined = spaced === undefined ? row : joinedCells(spaced);
-      return { record: recordOf(row, joined, columns, width), cells: row.length };
-    } catch (error) {
-      if (error instanceof PipelineError) return null;
-      throw error;
+  // Records begin as copies of it, because objects of one form are read faster.
+  const blank: Record<string, string | null> = Object.fromEntries(columns.map(([name]) => [name, null]));
+  const nameAt = names.map((name, index) => (columns.some(([, first]) => first === index) ? name : null));
+  return (text: string, start: number, end: number): object | null => {
+    const record = { ...blank };
+    let from = start;
+    for (let cell = 0; cell < nameAt.length; cell += 1) {
+      const comma = text.indexOf(',', from);
+      const isLast = comma === -1 || comma >= end;
+      if (isLast !== (cell === nameAt.length - 1)) return null;
+      const to = isLast ? end : comma;
+      let first = from;
+      let behind = to;
+      while (first < behind && isPadding(text.charCodeAt(first))) first += 1;
+      while (first < behind && isPadding(text.charCodeAt(behind - 1))) behind -= 1;
+      const value = text.slice(first, behind);
+      if (first < behind && !(isPlain(text.charCodeAt(first)) && isPlain(text.charCodeAt(behind - 1)))) {
+        if (value.trim() !== value) return null;
+      }
+      const name = nameAt[cell];
+      if (name !== null && name !== undefined) record[name] = value;
+      from = to + 1;
     }
+    return record;
   };
 }
+
+const isPadding = (code: number): boolean => code === SPACE || code === TAB;
+
+/** True for printable ASCII, which is no white space. */
+const isPlain = (code: number): boolean => code > SPACE && code < FIRST_BEYOND_ASCII;
 
 /** No header of any source has more characters. */
 const LONGEST_HEADER = 20_000;
@@ -176,11 +174,7 @@ export function readHeader(text: string): string[] {
   }
 }
 
-/** True if the text of a cell is padded with spaces and tabs only. */
-function isPadded(cell: string, trimmed: string): boolean {
-  const start = cell.indexOf(trimmed);
-  return ONLY_PADDING.test(cell.slice(0, start)) && ONLY_PADDING.test(cell.slice(start + trimmed.length));
-}
+type Columns = readonly (readonly [name: string, index: number])[];
 
 /** Reads any CSV, with the parser. @throws PipelineError as `readCsv` does. */
 export function readAnyCsv(text: string): object[] {
@@ -329,92 +323,4 @@ function distinctColumns(header: readonly string[]): [name: string, index: numbe
     if (!columns.has(name.trim())) columns.set(name.trim(), index);
   }
   return [...columns];
-}
-
-/**
- * Reads the rows of a response in CSV one by one from its bytes, as `scanResponse` reads the records of JSON: rows that
- * are odd in any way are parsed one at a time, with the header.
- *
- * @returns that the last line has an end; null if the response has to be parsed as a whole, and then everything that
- *   was written or handed over has to be discarded.
- */
-export function scanCsv(
-  body: Buffer,
-  reading: Reading,
-): { readonly warnings: readonly string[]; readonly lineEnd: true } | null {
-  const { operation, requested, timeZone, reader, rowsWriterOf, take } = reading;
-  if (isByInstrument(operation) || requested.instruments.length > 0) return null;
-  // Refused when it is parsed as a whole, if there is room for that.
-  if (findLongLine(body, MAX_ROW_BYTES) !== null) return null;
-  const start = body.indexOf('\n') + 1;
-  // A last line without an end may have been cut off, which is found out when the whole text is parsed.
-  if (start === 0 || start > LONGEST_SCANNED_HEADER || body.at(-1) !== LINE_FEED || !isUtf8(body))
-    return null;
-  const header = body.toString('utf8', 0, start);
-  const separator = header.endsWith('\r\n') ? '\r\n' : '\n';
-  const line = header.slice(header.startsWith('\ufeff') ? 1 : 0, -separator.length);
-  if (/^[\s[{<]|["\r]/.test(line) || !looksLikeCsv(operation, line)) return null;
-  const names = line.split(',').map((name) => name.trim());
-  // Where names are repeated, all rows together tell which cells belong to which.
-  if (names.length < 2 || new Set(names).size < names.length || names.includes('__proto__')) return null;
-  const readRow = createRowReader(names, separator);
-  let scan: RecordScanner | null = null;
-  let lines: RowsWriter | null = null;
-  let records = 0;
-  let parsed = 0;
-  let rows = 0;
-  let absentInScanned = 0;
-  let absent = 0;
-  for (let at = start; at < body.length; ) {
-    rows += 1;
-    // What `readCsv` counts besides: the header, and what follows the last line end.
-    if (rows + 2 > MAX_ROWS) return null;
-    const blankEnd = endOfBlankLine(body, at, separator);
-    if (blankEnd !== -1) {
-      at = blankEnd;
-      continue;
-    }
-    let next = scan === null || lines === null ? -1 : scan(at, lines);
-    if (next >= 0) absent += absentInScanned;
-    else {
-      next = body.indexOf('\n', at) + 1;
-      const row = body.toString('utf8', at, next);
-      const read = row.endsWith(separator) ? readRow(row) : null;
-      if (read === null) return null;
-      parsed += 1;
-      if (parsed > MAX_UNEVEN_ROWS) return null;
-      if (parsed > MANY_PARSED && parsed * BYTES_OF_A_START > next - start) return null;
-      absent += Math.max(0, names.length - read.cells);
-      take(records, read.record);
-      if (scan === null) {
-        const layout = reader.lastLayout();
-        const { cells } = read;
-        if (layout === null || layout.shape === null || cells > names.length) return null;
-        const positions = layout.keys.map((key) => names.indexOf(key));
-        scan = createRecordScanner(body, layout, {
-          requested,
-          timeZone,
-          valuesOf: () =>
-            createCsvScanner(body, { positions, cells, crLf: separator === '\r\n', blankHyphens: false }),
-        });
-        if (scan === null) return null;
-        lines = rowsWriterOf(layout.shape.table);
-        absentInScanned = names.length - cells;
-      }
-    }
-    // Where `readCsv` may refuse them: no character of a text has more than three bytes.
-    if (absent > ABSENT_CELLS && 3 * absent > body.length) return null;
-    at = next;
-    records += 1;
-  }
-  return { warnings: [], lineEnd: true };
-}
-
-/** Where the next line begins if this one is empty or blank, which is no record; -1 if it is not certain. */
-function endOfBlankLine(body: Buffer, start: number, separator: '\n' | '\r\n'): number {
-  let at = start;
-  while (body[at] === SPACE || body[at] === TAB) at += 1;
-  if (body[at] === CARRIAGE_RETURN) at += 1;
-  else if (separator === '\r\n') return -1;
-  return body[at] === LINE_FEED ? at + 1 : -1;
 }

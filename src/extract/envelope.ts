@@ -1,16 +1,10 @@
-import { isUtf8 } from 'node:buffer';
-import { randomUUID } from 'node:crypto';
 import { messageOf } from '../core/errors.ts';
-import { isByInstrument } from '../operations/operation.ts';
-import type { RowsWriter } from '../operations/rows.ts';
 import { decodeText, isUtf16 } from './body.ts';
-import { endsItsLastLine, looksLikeCsv, MAX_ROW_BYTES, readCsv } from './csv.ts';
-import { MAX_CONTAINERS, markUnsafeNumbers, unsafeNumberText } from './decimals.ts';
+import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
+import { markUnsafeNumbers, unsafeNumberText } from './decimals.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { checkHeapRoom } from './heap-room.ts';
-import { createJsonScanner } from './json-values.ts';
-import { fitsAnyShape, type Layout } from './layout.ts';
-import { createRecordScanner, MANY_PARSED, type Reading, type RecordScanner } from './record-scanner.ts';
+import { fitsAnyShape } from './layout.ts';
 import { printable } from './sanitize.ts';
 import type { CountRule, EnvelopeContext } from './types.ts';
 import { readXml, type XmlValue } from './xml.ts';
@@ -26,21 +20,6 @@ interface Records {
   /** True if it says that there is no data. Then it does not list what there is. */
   readonly listsNothing?: boolean;
 }
-
-/** More layouts than this in one response: too few records share one for scanners to pay off. */
-const MOST_LAYOUTS = 20;
-
-const TAB = 9;
-const LINE_FEED = 10;
-const CARRIAGE_RETURN = 13;
-const SPACE = 32;
-const QUOTE = 34;
-const COMMA = 44;
-const BACKSLASH = 92;
-const OPENING_BRACKET = 91;
-const CLOSING_BRACKET = 93;
-const OPENING_BRACE = 123;
-const CLOSING_BRACE = 125;
 
 /** @param again whether the same response was refused before because of its count, or was stored. */
 export const countRule = (setting: 'check' | 'ignore', again: boolean): CountRule =>
@@ -109,52 +88,9 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
 /** The name of the list of records in its envelope, in lower case. */
 const LIST = 'value';
 
-/** Matches up to the first record of a list, alone or in an envelope with only plain values before it. */
-const LIST_START =
-  /^(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[^\s"{}[\],:]+)\s*,\s*)*"value"\s*:\s*)?\[\s*(?=\{)/i;
-
-/** How many bytes of a body are searched for the list of records, and how many may follow the list. */
-const LONGEST_ENVELOPE = 2_000;
-
-/** The offset of the first record of a JSON body with a list of records, alone or in an envelope; null if not found. */
-export const findRecords = (body: Buffer): number | null =>
-  LIST_START.exec(body.toString('latin1', 0, LONGEST_ENVELOPE))?.[0].length ?? null;
-
-/**
- * Checks the envelope of records that were read already, as `openResponse` would have done.
- *
- * @param list where the list of records begins and ends, and how many records it has.
- * @returns warnings, and what is said of missing records; null if the list turns out not to be the response's list.
- * @throws PipelineError as `openResponse` does.
- */
-export function openEnvelope(
-  body: Buffer,
-  list: { readonly start: number; readonly end: number; readonly records: number },
-  context: EnvelopeContext,
-): Pick<Records, 'warnings' | 'miscount'> | null {
-  if (body.length - list.end > LONGEST_ENVELOPE) return null;
-  const mark = randomUUID();
-  const text = `${decodeText(body.subarray(0, list.start))}"${mark}"${body.toString('utf8', list.end)}`;
-  const records: unknown[] = new Array(list.records);
-  const withRecords = (value: unknown) =>
-    Array.isArray(value) && value.length === 1 && value[0] === mark ? records : value;
-  let json: unknown;
-  try {
-    json = parseJson(text);
-  } catch {
-    return null;
-  }
-  const isEnvelope = typeof json === 'object' && json !== null && !Array.isArray(json);
-  const completed = isEnvelope
-    ? Object.fromEntries(Object.entries(json as object).map(([key, value]) => [key, withRecords(value)]))
-    : withRecords(json);
-  const { records: found, ...opened } = openJson(completed, context, WRAPPINGS);
-  return found === records ? opened : null;
-}
-
 /** Parses JSON, with numbers that would be rounded as marked strings. @throws PipelineError `unreadable` */
 function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
-  const marked = markUnsafeNumbers(utf8);
+  const marked = markUnsafeNumbers(utf8, text);
   try {
     return JSON.parse(marked === null ? text : decodeText(marked));
   } catch {
@@ -313,93 +249,4 @@ function withCount(read: Records, name: string, count: unknown, rule: CountRule)
     return { ...read, miscount: read.miscount ?? mismatch };
   }
   return { ...read, warnings: [...warnings, mismatch] };
-}
-
-/**
- * Reads the records of a JSON response one by one from its bytes: most with a scanner made from the first record of
- * their layout; the others are parsed one at a time and handed to `take`.
- *
- * @returns warnings about their envelope; null if the response has to be parsed as a whole, and then everything that
- *   was written or handed over has to be discarded.
- * @throws PipelineError as `openResponse` does.
- */
-export function scanResponse(body: Buffer, reading: Reading): Pick<Records, 'warnings' | 'miscount'> | null {
-  const { operation, requested, timeZone, reader, rowsWriterOf, take } = reading;
-  if (isByInstrument(operation) || requested.instruments.length > 0) return null;
-  const start = findRecords(body);
-  if (start === null || !isUtf8(body)) return null;
-  const scanners = new Map<Layout, RecordScanner>();
-  let scan: RecordScanner | undefined;
-  let lines: RowsWriter | undefined;
-  let records = 0;
-  let parsed = 0;
-  let containers = 2;
-  for (let at = start; ; ) {
-    let next = scan === undefined || lines === undefined ? -1 : scan(at, lines);
-    containers += 1;
-    if (next < 0) {
-      const end = findEnd(body, at);
-      // A long record may hold so much that there is no room for it, which is found out before all is parsed.
-      if (end === null || end.at - at > MAX_ROW_BYTES) return null;
-      const text = body.toString('utf8', at, end.at);
-      try {
-        take(records, parseJson(text, body.subarray(at, end.at)));
-      } catch {
-        return null;
-      }
-      const layout = reader.lastLayout();
-      if (layout === null) return null;
-      scan = scanners.get(layout);
-      if (scan === undefined) {
-        scan =
-          createRecordScanner(body, layout, {
-            requested,
-            timeZone,
-            valuesOf: (isRead) => createJsonScanner(body, layout.keys, text, isRead),
-          }) ?? undefined;
-        if (scan === undefined || scanners.size === MOST_LAYOUTS) return null;
-        scanners.set(layout, scan);
-      }
-      lines = layout.shape === null ? undefined : rowsWriterOf(layout.shape.table);
-      containers += end.containers;
-      next = end.at;
-      parsed += 1;
-      if (parsed > MANY_PARSED && 2 * parsed > records) return null;
-    }
-    records += 1;
-    if (containers > MAX_CONTAINERS) return null;
-    next = skipSpace(body, next);
-    if (body[next] !== COMMA) {
-      if (body[next] !== CLOSING_BRACKET) return null;
-      return openEnvelope(body, { start, end: next, records }, reading);
-    }
-    at = skipSpace(body, next + 1);
-  }
-}
-
-function skipSpace(body: Buffer, start: number): number {
-  let at = start;
-  for (let byte = body[at]; ; byte = body[++at]) {
-    if (byte !== SPACE && byte !== LINE_FEED && byte !== CARRIAGE_RETURN && byte !== TAB) return at;
-  }
-}
-
-/** Where the object that begins here ends, and how many arrays and objects it holds; null if there is no complete one. */
-function findEnd(body: Buffer, start: number): { readonly at: number; readonly containers: number } | null {
-  if (body[start] !== OPENING_BRACE) return null;
-  let depth = 0;
-  let containers = 0;
-  for (let at = start; at < body.length; at++) {
-    const byte = body[at];
-    if (byte === QUOTE) {
-      for (at++; at < body.length && body[at] !== QUOTE; at++) if (body[at] === BACKSLASH) at++;
-    } else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) {
-      depth += 1;
-      containers += 1;
-    } else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) {
-      depth -= 1;
-      if (depth === 0) return { at: at + 1, containers };
-    }
-  }
-  return null;
 }

@@ -2,14 +2,13 @@ import { REDACTED } from '../core/environment.ts';
 import { strayExchange } from '../core/exchanges.ts';
 import { isRequestedDay, type Requested } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
-import { RowsWriter } from '../operations/rows.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { keyRedactor } from './build-request.ts';
-import { JoinedRows, scanCsv } from './csv.ts';
-import { openResponse, scanResponse } from './envelope.ts';
+import { JoinedRows } from './csv.ts';
+import { openResponse } from './envelope.ts';
 import { createRecordReader, type RecordResult } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
-import type { Batch, CountRule, Extracted, Problem, RawResponse, Reject, SourceSettings } from './types.ts';
+import type { CountRule, Extracted, Problem, RawResponse, Reject, SourceSettings } from './types.ts';
 
 /** The warning about a response that contained the access key, also added to its rejects. */
 const REDACTED_NOTE = `the response held the access key; ${REDACTED} stands instead of it`;
@@ -17,19 +16,10 @@ const REDACTED_NOTE = `the response held the access key; ${REDACTED} stands inst
 /** How many distinct unknown names are reported for a response. */
 const MAX_UNKNOWN = 200;
 
-/** A shorter response is parsed as a whole, because it has few records. */
-const WORTH_SCANNING = 64 * 1024;
-
-/** The rows of a shorter response that is parsed as a whole stay objects until they are loaded. */
-const WORTH_WRITING = 1024 * 1024;
-
 /**
  * Reads a response and validates its records; pure. Each record becomes a row of one table or a reject; `fetched` is the
- * sum of both. A large response in JSON or CSV is
- * read from its bytes record by record, with the same result as if it were parsed as a whole, except that its rows are
- * COPY text.
+ * sum of both.
  *
- * @param scanFrom the size in bytes from which on a response is not parsed as a whole.
  * @throws PipelineError if the response as a whole is not data, see `openResponse`.
  */
 export function readResponse(
@@ -37,24 +27,12 @@ export function readResponse(
   requested: Requested,
   raw: RawResponse,
   settings: Pick<SourceSettings, 'accessKey' | 'timeZone'> & { readonly count?: CountRule },
-  scanFrom = WORTH_SCANNING,
 ): Extracted {
   const { count = 'check', timeZone } = settings;
   const { body } = raw;
   const context = { operation, count, redact: keyRedactor(settings.accessKey) };
-  if (body.length >= scanFrom) {
-    const rows = writeRows();
-    const records = collectRecords(operation, requested, timeZone, body, rows);
-    const reading = { ...context, requested, timeZone, ...records, rowsWriterOf: rows.rowsWriterOf };
-    const scanned = scanResponse(body, reading) ?? scanCsv(body, reading);
-    if (scanned !== null) {
-      const { warnings, ...others } = scanned;
-      return { ...records.finish(warnings), ...others };
-    }
-  }
   const { records, warnings, lineEnd, listsNothing, miscount } = openResponse(body, context);
-  const rows = body.length >= WORTH_WRITING ? writeRows() : keepRows();
-  const { take, finish } = collectRecords(operation, requested, timeZone, body, rows);
+  const { take, finish } = collectRecords(operation, requested, timeZone, body);
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
     // Release each record once it is read, so that the parsed response shrinks as the rows grow.
@@ -69,59 +47,22 @@ export function readResponse(
   };
 }
 
-/** Collects the rows of a response, by table. */
-interface RowStore {
-  addRow(table: TableDefinition, row: Row): void;
-  finishRows(): Batch[];
-}
-
-/** Keeps rows as objects. */
-function keepRows(): RowStore {
-  const rows = new Map<TableDefinition, Row[]>();
-  return {
-    addRow(table, row) {
-      const batch = rows.get(table);
-      if (batch === undefined) rows.set(table, [row]);
-      else batch.push(row);
-    },
-    finishRows: () => [...rows].map(([table, rows]) => ({ table, rows })),
-  };
-}
-
-/** Writes rows as COPY text, which is kept outside the heap. */
-function writeRows(): RowStore & { rowsWriterOf(table: TableDefinition): RowsWriter } {
-  const writers = new Map<TableDefinition, RowsWriter>();
-  const rowsWriterOf = (table: TableDefinition): RowsWriter => {
-    const lines = writers.get(table) ?? new RowsWriter(table);
-    writers.set(table, lines);
-    return lines;
-  };
-  return {
-    rowsWriterOf,
-    addRow: (table, row) => rowsWriterOf(table).add(row),
-    finishRows() {
-      const written = [...writers.values()].filter(({ ends }) => ends.length > 0);
-      return written.map((lines) => ({ table: lines.table, rows: lines.finish() }));
-    },
-  };
-}
-
 type Rejected = Extract<RecordResult, { readonly table: null }>;
 
-/** Reads the records of one response: their rows go to `store`, and those that are rejected are collected. */
-function collectRecords(
-  operation: Operation,
-  requested: Requested,
-  timeZone: string,
-  body: Buffer,
-  { addRow, finishRows }: RowStore,
-) {
+/** Reads the records of one response: collects their rows by table, and those that are rejected. */
+function collectRecords(operation: Operation, requested: Requested, timeZone: string, body: Buffer) {
   const reader = createRecordReader(operation, requested, timeZone);
   const notes = isRedacted(body) ? [REDACTED_NOTE] : [];
   const rejects: Reject[] = [];
   /** Days of strays that are no problem otherwise; at most two. */
   const strayDays = new Set<string>();
   let joined = 0;
+  const rowsOf = new Map<TableDefinition, Row[]>();
+  const addRow = (table: TableDefinition, row: Row) => {
+    const rows = rowsOf.get(table);
+    if (rows === undefined) rowsOf.set(table, [row]);
+    else rows.push(row);
+  };
 
   const reject = (
     position: number,
@@ -148,10 +89,9 @@ function collectRecords(
   }
 
   return {
-    reader,
     take,
     finish(warnings: readonly string[]) {
-      const batches = finishRows();
+      const batches = [...rowsOf].map(([table, rows]) => ({ table, rows }));
       const rows = batches.reduce((sum, batch) => sum + batch.rows.length, 0);
       const strays = rejects.filter(({ stray }) => stray === true).length;
       const unknownFields = [...reader.unknownFields()]

@@ -17,8 +17,6 @@ export type RecordResult =
 export interface RecordReader {
   /** Reads the next record of the response; the order matters to derived fields. */
   read(record: unknown): RecordResult;
-  /** The layout of the record read last; null if it was not a record. */
-  lastLayout(): Layout | null;
   /** Keys of the records so far that no declared field matches. */
   unknownFields(): ReadonlySet<string>;
   warnings(): readonly string[];
@@ -32,10 +30,48 @@ interface LayoutState {
   readonly layout: Layout;
   /** Null if the layout fits no shape. */
   readonly state: ShapeState | null;
+  /** The record's keys of which one has to name the instrument; null where none has to. */
+  readonly namedBy: readonly string[] | null;
 }
 
 /** The zod schema of a table's records: raw values in, in the order of its fields, a Row out. */
 type RowSchema = $ZodTransform<Row, readonly unknown[]>;
+
+/** A problem of the value at a position in the order of the fields. */
+interface ValueProblem {
+  readonly at: number;
+  readonly problem: string;
+}
+
+/**
+ * Makes the function that turns raw values, in the order of the fields, into a row. What cannot be read is a problem,
+ * or null in fields that mean nothing. The value before is remembered for each field, because records next to each
+ * other often have the same day, series or exchange.
+ */
+function createRowReader(table: TableDefinition, timeZone: string) {
+  const columns = table.fields.map(({ column }) => column);
+  const readers = [...readersOf(table, timeZone).values()];
+  const tolerant = table.fields.map(({ meaningless }) => meaningless === true);
+  const lastSent: unknown[] = columns.map(() => null);
+  const lastRead = readers.map((read) => read(null));
+  // Rows begin as copies of it, because objects of one form are read faster than those that got all their columns one by one.
+  const blank: Row = Object.fromEntries(columns.map((column) => [column, null]));
+  return (raw: readonly unknown[], problems: ValueProblem[]): Row => {
+    const row = { ...blank };
+    for (let at = 0; at < columns.length; at++) {
+      const sent = raw[at];
+      if (sent !== lastSent[at]) {
+        lastSent[at] = sent;
+        lastRead[at] = (readers[at] as ValueReader)(sent);
+      }
+      const value = lastRead[at] as Scalar | InvalidValue;
+      if (value === null) continue;
+      if (!(value instanceof InvalidValue)) row[columns[at] as string] = value;
+      else if (!tolerant[at]) problems.push({ at, problem: value.problem });
+    }
+    return row;
+  };
+}
 
 /**
  * The schema made from a table's fields, with null for what cannot be read in those that mean nothing; dates without an
@@ -43,27 +79,24 @@ type RowSchema = $ZodTransform<Row, readonly unknown[]>;
  * allocate objects for every value.
  */
 export const schemaOf = madeOnce((table, timeZone): RowSchema => {
-  const readers = [...readersOf(table, timeZone)];
-  const tolerant = table.fields.map(({ meaningless }) => meaningless === true);
-  // Rows begin as copies of it, because V8 keeps objects that got all their columns one by one as slow hash tables.
-  const blank: Row = Object.fromEntries(readers.map(([column]) => [column, null]));
+  const readRow = createRowReader(table, timeZone);
   const transform = (input: unknown, { issues }: ParsePayload) => {
     const raw = input as readonly unknown[];
-    const row = { ...blank };
-    for (let at = 0; at < readers.length; at++) {
-      const [column, read] = readers[at] as (typeof readers)[number];
-      const value = read(raw[at]);
-      if (value === null) continue;
-      if (!(value instanceof InvalidValue)) row[column] = value;
-      else if (!tolerant[at])
-        issues.push({ code: 'custom', message: value.problem, input: raw[at], path: [column] });
-    }
+    const problems: ValueProblem[] = [];
+    const row = readRow(raw, problems);
+    for (const { at, problem } of problems)
+      issues.push({
+        code: 'custom',
+        message: problem,
+        input: raw[at],
+        path: [(table.fields[at] as Field).column],
+      });
     return row;
   };
   return new $ZodTransform({ type: 'transform', transform }) as RowSchema;
 });
 
-/** Reads the records of one response, with the zod schema. */
+/** Reads the records of one response. Those that are not rows have the issues that the zod schema finds. */
 export function createRecordReader(operation: DataSet, requested: Requested, timeZone: string): RecordReader {
   const layoutFor = createLayouts(operation);
   const shapes = new Map<Shape, ShapeState>();
@@ -80,9 +113,7 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
   let last: LayoutState | null = null;
   const sent = (source: string): unknown => {
     const key = last?.layout.keyOf.get(plainName(source));
-    const value = key === undefined ? undefined : current[key];
-    // Operations convert these to text, where a nested value could throw or recurse.
-    return typeof value === 'object' ? null : (unsafeNumberText(value) ?? value);
+    return key === undefined ? undefined : scalarOf(current[key]);
   };
   const kinds = new Map<Kind, ValueReader>();
   const readAs = (source: string, kind: Kind): Scalar => {
@@ -97,7 +128,8 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
     if (found === undefined) {
       for (const key of layout.unknown) if (unknown.size < 1_000) unknown.add(key);
       for (const key of layout.repeated) if (repeated.size < 20) repeated.add(key);
-      found = { layout, state: shapeStateOf(layout.shape) };
+      const keys = layout.shape?.namedBy?.flatMap((source) => layout.keyOf.get(plainName(source)) ?? []);
+      found = { layout, state: shapeStateOf(layout.shape), namedBy: keys ?? null };
       layouts.set(layout, found);
     }
     return found;
@@ -122,37 +154,35 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
       const layout = layoutFor(record);
       if (last === null || last.layout !== layout) last = stateOf(layout);
       current = record as Readonly<Record<string, unknown>>;
-      if (layout.nameless !== null && layout.shape !== null && !isNamed(layout.shape, sent)) {
-        last = stateOf(layout.nameless);
-      }
-      const found = last;
-      const { state } = found;
+      if (layout.nameless !== null && !isNamed(last, current)) last = stateOf(layout.nameless);
+      const { state } = last;
       if (state === null) {
         return rejected([{ path: '', message: `fits no known shape of ${operation.name}` }]);
       }
       for (const [at, compute] of state.computed) state.raw[at] = compute(sent, readAs, state.memory);
-      const unnamed = nameless || !isNamed(state.shape, sent);
-      fill(state, found.layout, current);
-      const parsed = safeParse(state.schema, state.raw);
-      if (parsed.success && !unnamed) {
+      const unnamed = nameless || !isNamed(last, current);
+      fill(state, last.layout, current);
+      const invalid: ValueProblem[] = [];
+      const row = state.readRow(state.raw, invalid);
+      if (invalid.length === 0 && !unnamed) {
         for (const [at, read] of state.meaningless) {
           const value = read(state.raw[at]);
           if (!(value instanceof InvalidValue)) continue;
-          const path = pathOf(found.layout, (state.shape.table.fields[at] as Field).column);
+          const path = pathOf(last.layout, (state.shape.table.fields[at] as Field).column);
           if (!unread.has(path)) unread.set(path, value.problem);
         }
-        return { table: state.shape.table, row: parsed.data };
+        return { table: state.shape.table, row };
       }
+      const { layout: read } = last;
       const problems = [
         ...(unnamed ? [{ path: '', message: 'names no instrument' }] : []),
-        ...(parsed.error?.issues ?? []).map((issue) => ({
-          path: pathOf(found.layout, String(issue.path[0])),
+        ...(safeParse(state.schema, state.raw).error?.issues ?? []).map((issue) => ({
+          path: pathOf(read, String(issue.path[0])),
           message: issue.message,
         })),
       ];
       return { ...rejected(problems), ...namesOf(state, timeZone) };
     },
-    lastLayout: () => last?.layout ?? null,
     unknownFields: () => unknown,
     warnings: () => [
       ...[...repeated].map(
@@ -161,6 +191,20 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
       ...(unread.size === 0 ? [] : [unreadText(unread)]),
     ],
   };
+}
+
+/** The value of a field as declarations see it: they convert it to text, where a nested value could throw or recurse. */
+const scalarOf = (value: unknown): unknown =>
+  typeof value === 'object' ? null : (unsafeNumberText(value) ?? value);
+
+/** True if at least one of the fields that name the instrument has a value. A code of 0 is none. */
+function isNamed({ namedBy }: LayoutState, record: Readonly<Record<string, unknown>>): boolean {
+  if (namedBy === null) return true;
+  for (const key of namedBy) {
+    const value = scalarOf(record[key]);
+    if (!isBlank(value) && Number(value) !== 0) return true;
+  }
+  return false;
 }
 
 function unreadText(unread: ReadonlyMap<string, string>): string {
@@ -191,6 +235,7 @@ function createShapeState(shape: Shape, requested: Requested, timeZone: string) 
   return {
     shape,
     schema: schemaOf(shape.table, timeZone),
+    readRow: createRowReader(shape.table, timeZone),
     /** Raw values in the order of the fields, overwritten for each record to avoid allocations. */
     raw: fields.map((field): unknown => (field.from === 'request' ? field.value(requested) : null)),
     /** By position of the field. */
@@ -214,15 +259,6 @@ function fill({ raw }: ShapeState, { sources }: Layout, record: Readonly<Record<
     for (let next = 1; next < keys.length && isBlank(value); next++) value = record[keys[next] as string];
     raw[at] = value;
   }
-}
-
-/** True if at least one of the fields that name the instrument has a value. A code of 0 is none. */
-function isNamed({ namedBy }: Shape, sent: (source: string) => unknown): boolean {
-  if (namedBy === undefined) return true;
-  return namedBy.some((source) => {
-    const value = sent(source);
-    return !isBlank(value) && Number(value) !== 0;
-  });
 }
 
 /** The record's key for a column's field, for problems; the declared name if it has none. */

@@ -2,7 +2,6 @@ import type { ProxySettings } from '../core/proxy.ts';
 import type { Requested } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { DateDialect } from '../operations/request-parameters.ts';
-import type { Rows } from '../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import type { Limitation } from './limitation.ts';
 
@@ -48,7 +47,7 @@ export interface Reject {
 /** Validated records for one table, in the order of the response. */
 export interface Batch {
   readonly table: TableDefinition;
-  readonly rows: Rows;
+  readonly rows: readonly Row[];
 }
 
 /** A response before its records are read. */

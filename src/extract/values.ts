@@ -35,15 +35,29 @@ export function isBlank(value: unknown): boolean {
   return value === null || value === undefined || (typeof value === 'string' && value.trim() === '');
 }
 
+const SHORT = 20;
+const FIRST_PRINTABLE = 32;
+const FIRST_BEYOND_ASCII = 128;
+
 /** The longest text of a column. */
 const MAX_TEXT = 100_000;
 /** What text in Postgres cannot contain: NUL, and halves of surrogate pairs. */
 const UNSTORABLE = /[\0\p{Surrogate}]/u;
 
+/** True for a short text of printable ASCII, as nearly all are. */
+function isShortAscii(text: string): boolean {
+  if (text.length > SHORT) return false;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code < FIRST_PRINTABLE || code >= FIRST_BEYOND_ASCII) return false;
+  }
+  return true;
+}
+
 /** Reads text, trimmed, because the source pads it to fixed widths; numbers become text. */
 export function readText(value: unknown): Scalar | InvalidValue {
   if (typeof value === 'string') {
-    if (UNSTORABLE.test(value)) {
+    if (!isShortAscii(value) && UNSTORABLE.test(value)) {
       return unsafeNumberText(value) === null
         ? new InvalidValue('contains a NUL or half a surrogate pair, which cannot be stored')
         : invalid(value, 'text');
@@ -60,6 +74,23 @@ export function readText(value: unknown): Scalar | InvalidValue {
 const MAX_DIGITS = 1_000;
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?$/;
 
+const DOT = 46;
+const ZERO = 48;
+const NINE = 57;
+
+/** True for a few digits with at most one point between them, which nearly all numbers in texts are. */
+function isShortDecimal(text: string): boolean {
+  if (text.length > SHORT) return false;
+  let points = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code >= ZERO && code <= NINE) continue;
+    if (code !== DOT || at === 0) return false;
+    points += 1;
+  }
+  return points <= 1;
+}
+
 /** Reads a decimal number: a double that is exact as printed, or text that is kept digit for digit. */
 export function readNumeric(value: unknown): Scalar | InvalidValue {
   // Adding zero turns -0, which no column can store, into 0.
@@ -70,6 +101,7 @@ export function readNumeric(value: unknown): Scalar | InvalidValue {
   const text = value.trim();
   if (text === '') return null;
   if (text.length > MAX_DIGITS + 8) return new InvalidValue(`has more than ${MAX_DIGITS} digits`);
+  if (isShortDecimal(text)) return text;
   if (!NUMBER.test(text)) return invalid(value, 'a number');
   if (text.replace(/[eE].*$/, '').replace(/\D/g, '').length > MAX_DIGITS) {
     return new InvalidValue(`has more than ${MAX_DIGITS} digits`);
@@ -83,6 +115,10 @@ const INTEGER_RANGES = {
   int4: { low: -(2 ** 31), high: 2 ** 31 - 1 },
   int8: { low: Number.MIN_SAFE_INTEGER, high: Number.MAX_SAFE_INTEGER },
 } as const;
+
+/** So many digits are exact in a double. */
+const EXACT_DIGITS = 15;
+const WHOLE = /^\d+$/;
 
 function createIntegerReader(kind: keyof typeof INTEGER_RANGES): ValueReader {
   const bits = { int2: 16, int4: 32, int8: 64 }[kind];
@@ -101,6 +137,10 @@ function createIntegerReader(kind: keyof typeof INTEGER_RANGES): ValueReader {
     if (typeof value !== 'string') return invalid(value, 'a whole number');
     const text = value.trim();
     if (text === '') return null;
+    if (text.length <= EXACT_DIGITS && WHOLE.test(text)) {
+      const number = Number(text);
+      return number >= safe.low && number <= safe.high ? number : invalid(value, range);
+    }
     const exact = integerOf(text);
     if (exact === null) return invalid(value, 'a whole number');
     if (exact < low || exact > high) return invalid(value, range);

@@ -1,10 +1,11 @@
+import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readAnyCsv, readCsv, readPlainCsv } from '../../src/extract/csv.ts';
-import { type Extracted, readResponse } from '../../src/extract/index.ts';
+import type { Extracted } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
-import { ALWAYS, raw, readAs, requestedOf, SETTINGS } from './support.ts';
+import { readAs } from './support.ts';
 
 const NAME = 'GetTotalTradeHighlights';
 const rows = (read: Extracted) => read.batches.flatMap((batch) => [...batch.rows]);
@@ -151,11 +152,9 @@ describe('lines in which ends of lines are missing', () => {
   const [header = '', row = ''] = CSV.split('\r\n');
   const names = header.split(',').slice(0, 8).join();
   const lines = Array.from({ length: 6 }, (_, at) => row.replaceAll('"', '').replace('Total', String(at)));
-  const operation = operationNamed(NAME);
 
   test.each<[string, (csv: string) => Extracted]>([
-    ['parsed', (csv) => readAs(NAME, csv)],
-    ['scanned', (csv) => readResponse(operation, requestedOf(operation), raw(csv), SETTINGS, ALWAYS)],
+    ['alone', (csv) => readAs(NAME, csv)],
     ['inside JSON', (csv) => readAs(NAME, { Value: csv })],
   ])('are rejects, and counted: %s', (_, read) => {
     forAll([fc.constantFrom(header, names), fc.subarray([0, 1, 2, 3])], (first, missing) => {
@@ -188,7 +187,7 @@ describe('CSV that needs no parser', () => {
     unit: fc.constantFrom('a', '7', '.', '-', ' ', '\t', '\f', '\u00a0', 'é', '\0'),
     maxLength: 5,
   });
-  const odd = fc.constantFrom('"', ',', '\r', '\n', '\r\n', '\ufeff', '__proto__', '');
+  const odd = fc.constantFrom('"', ',', '\r', 'a\rb', '\n', 'a\nb', '\r\n', '\ufeff', '__proto__', '');
   const text = fc
     .record({
       rows: fc.array(
@@ -287,4 +286,49 @@ test('a header over several lines, behind empty ones; problems name the line of 
   expect(readCsv('\ufeff\n\n"a\nb", c \r\n\r\n1,2\r\n')).toEqual([{ 'a\nb': '1', c: '2' }]);
   expect(() => readCsv('a,b\n1,2\n\n3,"4\n')).toThrowError(/line 4 has a quote that is never closed/);
   expect(readCsv('\n')).toEqual([]);
+});
+
+test('a text with commas is put together beside lines of blanks as well', () => {
+  const csv = `a,b\n\nIron, Steel,1\n  \n"",\n2,3\n`;
+  expect(readCsv(csv)).toEqual([
+    { a: 'Iron, Steel', b: '1' },
+    { a: '', b: '' },
+    { a: '2', b: '3' },
+  ]);
+});
+
+test('rows that end with carriage returns alone are lines', () => {
+  expect(readCsv(`a,b\r${`${'1'.repeat(200)},2\r`.repeat(6_000)}`)).toHaveLength(6_000);
+});
+
+// The parser itself, whose calls are counted.
+vi.mock('csv-parse/sync', { spy: true });
+
+describe('a line that is longer than a row may be never becomes a string', () => {
+  const long = Buffer.alloc(2_000_000, ',');
+  const header = 'TradeHighlights,ScripsNo,TradesNo,SharesVol,TurnoverRsCr,Date';
+  const start = Buffer.from(`${header}\n`);
+  const good = Buffer.from('Total,4471,2802025,43.87,4179,02-27-2025\n');
+
+  test.each([
+    ['the first row', Buffer.concat([start, long, Buffer.from('\n')]), 2],
+    ['a later row', Buffer.concat([start, good, long, Buffer.from('\n'), good]), 3],
+    ['the last row, without an end', Buffer.concat([start, good, long]), 3],
+    ['the header', Buffer.concat([Buffer.from(header), long, Buffer.from('\n'), good]), 1],
+  ])('as %s of CSV', (_, body, line) => {
+    const { mock } = vi.mocked(parse).mockClear();
+    const split = vi.spyOn(String.prototype, 'split');
+    expect(() => readAs(NAME, body)).toThrowError(
+      expect.objectContaining({
+        kind: 'unreadable',
+        message: expect.stringMatching(
+          `^the response cannot be read: broken CSV \\(line ${line} has 20000..? bytes; at most 1000000 of a line are read\\)$`,
+        ),
+      }),
+    );
+    const cells = split.mock.results.map(({ value }) => (value as string[]).length);
+    split.mockRestore();
+    expect(mock.calls.reduce((sum, [given]) => sum + given.length, 0)).toBeLessThan(50_000);
+    expect(Math.max(0, ...cells)).toBeLessThan(100);
+  });
 });

@@ -106,7 +106,7 @@ test('derivatives before July 2024: contracts, units of open interest, and lakhs
       open_interest: 2_836_425,
       open_interest_change: 212_475,
     },
-    { instrument_type: 'STO', strike_price: 495, option_type: 'PE', traded_quantity: 0 },
+    { instrument_type: 'STO', strike_price: '495', option_type: 'PE', traded_quantity: 0 },
   ]);
   expect(read('x.csv', text)[0]?.unknown).toContain('board_lot_quantity');
 });

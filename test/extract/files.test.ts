@@ -59,7 +59,7 @@ describe('formats', () => {
       symbol: 'ACC',
       trade_date: '2005-01-03',
       isin: null,
-      turnover: 40980.5,
+      turnover: '40980.5',
     });
     expect(session?.unknown).toEqual(expect.arrayContaining(['isin', 'trade_count']));
   });

@@ -8,7 +8,6 @@ import { takePosition } from '../../src/load/state/position-sql.ts';
 import type { CoverageEntry } from '../../src/load/state/registers.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import { dataSets, operationNamed } from '../../src/operations/registry.ts';
-import type { Rows } from '../../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
@@ -69,7 +68,7 @@ export async function newWindow(
 }
 
 export interface Response {
-  readonly batches: readonly { readonly table: TableDefinition; readonly rows: Rows }[];
+  readonly batches: readonly { readonly table: TableDefinition; readonly rows: readonly Row[] }[];
   readonly rejects?: readonly RejectEntry[];
   readonly coverage?: readonly CoverageEntry[];
   /** When it was fetched: now, where nothing is said. */

@@ -6,8 +6,7 @@ import { loadWindow } from '../../src/load/market/load-window.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
 import type { ResponseField } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
-import type { Rows } from '../../src/operations/rows.ts';
-import type { TableDefinition } from '../../src/operations/table.ts';
+import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { offlineSource, recordsOf, shapeOf } from '../load/expected.ts';
 import { newRun, newWindow, unkept } from '../load/support.ts';
 
@@ -85,7 +84,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
 export async function difference(
   store: Database,
   table: TableDefinition,
-  accepted: Rows,
+  accepted: readonly Row[],
 ): Promise<{ strangers: number; lost: number }> {
   const list = (prefix: string, columns: readonly string[]) =>
     columns.map((column) => `${prefix}."${column}"`).join(', ');

@@ -66,27 +66,35 @@ export function columnsOf(
           field?.kind === 'date'
             ? dayReader(format, isSession ? dayInName(file.name, format) : null)
             : textReader(format, source);
-        present.set(source, { source, column, isNumber, read });
+        present.set(source, { source, column, isNumber, read: read && rememberLast(read) });
       }
     }
     return [...present.values()];
   };
   const { suffix } = format;
   const constants = Object.entries(format.constants ?? {});
-  const recordOf = (fields: readonly PresentField[]) => (row: FileRow) => {
-    const record: Record<string, string | null> = {};
-    for (const { source, column, isNumber, read } of fields) {
-      let value = row[column];
-      if (isNumber && typeof value === 'string' && WITH_COMMAS.test(value)) value = value.replaceAll(',', '');
-      if (format.isHtml === true && typeof value === 'string') value = value.replaceAll('&amp;', '&');
-      record[source] = textOf(value, read);
-    }
-    for (const [source, value] of constants) record[source] = value;
-    if (suffix !== undefined) {
-      const [id, series] = [record[suffix.field], record[suffix.series]];
-      if (id && series && series !== 'EQ') record[suffix.field] = `${id}.${series}`;
-    }
-    return record;
+  const recordOf = (fields: readonly PresentField[]) => {
+    // Records begin as copies of it, because objects of one form are read faster.
+    const blank: Record<string, string | null> = Object.fromEntries([
+      ...fields.map(({ source }) => [source, null] as const),
+      ...constants,
+    ]);
+    return (row: FileRow) => {
+      const record = { ...blank };
+      for (const { source, column, isNumber, read } of fields) {
+        let value = row[column];
+        if (isNumber && typeof value === 'string' && WITH_COMMAS.test(value))
+          value = value.replaceAll(',', '');
+        if (format.isHtml === true && typeof value === 'string') value = value.replaceAll('&amp;', '&');
+        record[source] = textOf(value, read);
+      }
+      for (const [source, value] of constants) record[source] = value;
+      if (suffix !== undefined) {
+        const [id, series] = [record[suffix.field], record[suffix.series]];
+        if (id && series && series !== 'EQ') record[suffix.field] = `${id}.${series}`;
+      }
+      return record;
+    };
   };
   const present = presentOf(dataSet, format.columns);
   const also =
@@ -107,10 +115,6 @@ export function columnsOf(
     record: recordOf(present),
     /** What the row has for another table, as a record of that data set; null if this file has nothing for it. */
     also: hasAll ? recordOf(also) : null,
-    /** By field: the function that converts its text, if there is one. */
-    texts: new Map(
-      [...found].flatMap(([source, { read }]) => (read === undefined ? [] : [[source, read] as const])),
-    ),
     /** The value that the row has for a field. */
     value(row: FileRow, source: string): string | null {
       const one = found.get(source);
@@ -211,6 +215,15 @@ function textReader(
   const spelling = anyCase?.[source];
   if (spelling === undefined) return undefined;
   return spelling === 'upper' ? (text) => text.toUpperCase() : (text) => text.toLowerCase();
+}
+
+/** The same function, which is called only where the text is another than before: rows next to each other have the same day. */
+function rememberLast(read: (text: string) => string): (text: string) => string {
+  let last: { readonly text: string; readonly result: string } | undefined;
+  return (text) => {
+    if (last?.text !== text) last = { text, result: read(text) };
+    return last.result;
+  };
 }
 
 /** The text of a cell; null for a blank cell and for `-`, which mean that there is no value. */

@@ -4,7 +4,6 @@ import { onlyDayIn } from '../../core/position.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
-import type { Rows } from '../../operations/rows.ts';
 import type { Row } from '../../operations/table.ts';
 import { JoinedRows } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
@@ -13,7 +12,6 @@ import { columnsFor, columnsOf, type FileColumns, type FileRow } from './file-co
 import { dayInName, exampleName, FORMATS } from './formats.ts';
 import { checkFile, cutLineText, parseRows } from './parse-rows.ts';
 import { type DatedRow, exchangeOf, readAlso, readersOf, readRow } from './read-row.ts';
-import { scanFile } from './scan-file.ts';
 
 /** The file that a session was read from: the imported one, or one in an archive. */
 interface FileContent {
@@ -23,6 +21,9 @@ interface FileContent {
 
 /** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like a response. */
 export type FileSession = ReturnType<typeof sessionsOf>[number];
+
+/** Stands where a row was read already. */
+const NO_ROW: FileRow = {};
 
 /** More rows are not looked for on one line. */
 const MOST_JOINED = 8;
@@ -35,14 +36,6 @@ const MOST_JOINED = 8;
 export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
   const content = { name: keptName(name), bytes };
   const start = checkFile(bytes, content.name);
-  const scanned = !start.hasHeader
-    ? null
-    : scanFile(bytes.at(-1) === 0x1a ? bytes.subarray(0, -1) : bytes, content.name, timeZone);
-  if (scanned !== null) {
-    const { columns, exchange, day, rows, also, rejects } = scanned;
-    const group = { byDay: new Map([[day, rows]]), alsoByDay: new Map([[day, also]]), rejects, joined: 0 };
-    return sessionsOf(exchange, group, { columns, content, warnings: cutLineText(bytes), passedOver: 0 });
-  }
   const { header, rows, ...titled } = parseRows(bytes, start);
   const warnings = [...titled.warnings, ...(start.hasHeader ? cutLineText(bytes) : [])];
   // A row that is a list of cells is several rows, or none.
@@ -88,19 +81,23 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   };
   const isRowOf = (row: FileRow) => isRow(columns, { row, named, timeZone });
   const lastName = header.at(-1)?.trim() ?? '';
-  const whole = rows.filter((row) => !Array.isArray(row));
+  const isWhole = (row: FileRow) => !Array.isArray(row);
   const isBlank = (row: FileRow) => String(row[lastName] ?? '').trim() === '';
-  const endsBlank = lastName === '' || (whole.length > 0 && whole.every(isBlank));
-  const ordered = [...rows.entries()];
+  const endsBlank =
+    lastName === '' || (rows.some(isWhole) && rows.every((row) => !isWhole(row) || isBlank(row)));
+  const positions = Array.from(rows.keys());
   const by = columns.format.greatestFirst;
   if (by !== undefined) {
-    const amount = (row: FileRow) => Number(columns.value(row, by) ?? 0);
-    ordered.sort(([, a], [, b]) => amount(b) - amount(a));
+    const amount = (at: number) => Number(columns.value(rows[at] as FileRow, by) ?? 0);
+    positions.sort((a, b) => amount(b) - amount(a));
   }
-  ordered.forEach(([position, row]) => {
+  for (const position of positions) {
+    const row = rows[position] as FileRow;
+    // Release each row once it is read, so that the parsed file shrinks as the rows of the table grow.
+    rows[position] = NO_ROW;
     const joined = Array.isArray(row) ? splitJoinedRows(row, header, { isRow: isRowOf, endsBlank }) : null;
     for (const one of joined ?? [row]) take(one, position);
-  });
+  }
   return [...groups].flatMap(([exchange, group], at) =>
     sessionsOf(exchange, group, {
       columns,
@@ -122,8 +119,8 @@ const keptName = (name: string) =>
 
 /** The rows of one exchange, by their day. */
 interface Group {
-  readonly byDay: ReadonlyMap<string, Rows>;
-  readonly alsoByDay: ReadonlyMap<string, Rows>;
+  readonly byDay: ReadonlyMap<string, readonly Row[]>;
+  readonly alsoByDay: ReadonlyMap<string, readonly Row[]>;
   readonly rejects: readonly Reject[];
   readonly joined: number;
 }

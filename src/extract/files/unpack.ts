@@ -4,7 +4,6 @@ import { crc32, gunzip } from 'node:zlib';
 import { type Entry, fromBufferPromise, getFileNameLowLevel } from 'yauzl';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { escapeName, plural } from '../../core/wording.ts';
-import type { Rows } from '../../operations/rows.ts';
 import type { Row, Scalar } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { isNameOfFormat } from './formats.ts';
@@ -336,13 +335,13 @@ const UNITS: Readonly<Record<number, string>> = {
  *   are far from that; in a file of fewer than three such rows, if one proves it: in that unit, and in no other, its
  *   average price lies between the lowest and the highest.
  */
-function checkTurnover(sessions: readonly Rows[]): void {
+function checkTurnover(sessions: readonly (readonly Row[])[]): void {
   if (sessions.length > 1) for (const rows of sessions) checkRows([rows], false);
   // A history of few securities has few rows of each session.
   checkRows(sessions, true);
 }
 
-function checkRows(sessions: readonly Rows[], isFile: boolean): void {
+function checkRows(sessions: readonly (readonly Row[])[], isFile: boolean): void {
   if (factorOf(sessions, FIRST_ROWS, isFile) === null) return;
   const found = factorOf(sessions, Number.POSITIVE_INFINITY, isFile);
   if (found === null) return;
@@ -356,7 +355,7 @@ function checkRows(sessions: readonly Rows[], isFile: boolean): void {
 
 /** The power of ten by which the turnover of nearly all rows is too small; null if it is not. */
 function factorOf(
-  sessions: readonly Rows[],
+  sessions: readonly (readonly Row[])[],
   most: number,
   isFile: boolean,
 ): { readonly power: number; readonly wrong: number; readonly traded: number } | null {
@@ -383,7 +382,7 @@ function factorOf(
   return { power, wrong: times, traded };
 }
 
-function* rowsOf(sessions: readonly Rows[]): Generator<Row> {
+function* rowsOf(sessions: readonly (readonly Row[])[]): Generator<Row> {
   for (const rows of sessions) yield* rows;
 }
 

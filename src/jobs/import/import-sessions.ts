@@ -26,8 +26,8 @@ import {
 import { type KeptResponse, packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
 import type { RowDifference } from '../../load/state/runs/reports.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
-import { encodeValue, type Rows, textsOf } from '../../operations/rows.ts';
-import type { TableDefinition } from '../../operations/table.ts';
+import { encodeValue } from '../../operations/rows.ts';
+import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { createResponseReader } from '../responses/read-response.ts';
 import { type ReadResponse, recordsOf, sessionResponse, symbolsFor } from '../responses/session-response.ts';
@@ -94,7 +94,7 @@ interface OwnFile extends Pick<StoredFile, 'name' | 'path' | 'order' | 'bytes'> 
   readonly read: ReadResponse;
 }
 
-type OfTable = Pick<ReadResponse, 'preserved'> & { readonly rows: Rows };
+type OfTable = Pick<ReadResponse, 'preserved'> & { readonly rows: readonly Row[] };
 
 /** The report of a file that was not loaded. */
 export function notLoaded(
@@ -396,9 +396,14 @@ function countDifferences(table: TableDefinition, one: OfTable, other: OfTable):
   // Key columns come first.
   const keyOf = (texts: readonly string[]) => texts.slice(0, table.key.length).join('\t');
   const byKey = new Map<string, readonly string[]>();
-  for (const texts of textsOf(table, other.rows)) byKey.set(keyOf(texts), texts);
+  const textsOf = (row: Row) => table.fields.map(({ column }) => encodeValue(row[column] ?? null));
+  for (const row of other.rows) {
+    const texts = textsOf(row);
+    byKey.set(keyOf(texts), texts);
+  }
   let differing = 0;
-  for (const texts of textsOf(table, one.rows)) {
+  for (const row of one.rows) {
+    const texts = textsOf(row);
     const its = byKey.get(keyOf(texts));
     const isOther = compared.some(({ at, isNumber, step }) => {
       const [left, right] = [texts[at], its?.[at] ?? none];

@@ -3,8 +3,7 @@ import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
-import type { Rows } from '../../operations/rows.ts';
-import type { TableDefinition } from '../../operations/table.ts';
+import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/database-errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
@@ -98,7 +97,7 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
 /** A table with rows to merge or rows to withdraw. */
 interface TableToLoad {
   readonly table: TableDefinition;
-  readonly rows: Rows;
+  readonly rows: readonly Row[];
   readonly fullSet: FullSet | undefined;
   /** Days of its rows and those that the response lists in full. */
   readonly days: readonly string[];

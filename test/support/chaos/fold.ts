@@ -3,7 +3,6 @@ import type pg from 'pg';
 import { readCsvFile } from '../../../src/extract/files/read-file.ts';
 import { readResponse } from '../../../src/extract/index.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
-import type { Rows } from '../../../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../../../src/operations/table.ts';
 import { withClient } from '../query.ts';
 
@@ -31,7 +30,10 @@ const KEPT = `
    order by r.position`;
 
 /** What a response says of its tables, and whether it lists all rows it is about. */
-function read(kept: Kept): { batches: readonly { table: TableDefinition; rows: Rows }[]; whole: boolean } {
+function read(kept: Kept): {
+  batches: readonly { table: TableDefinition; rows: readonly Row[] }[];
+  whole: boolean;
+} {
   const body = brotliDecompressSync(kept.body);
   if (kept.params.file !== undefined) {
     const sessions = readCsvFile(kept.params.file, body, TIME_ZONE);
@@ -79,7 +81,7 @@ export async function checkFold(url: string): Promise<string[]> {
 function apply(
   known: Map<string, Known>,
   table: TableDefinition,
-  rows: Rows,
+  rows: readonly Row[],
   { kept, whole }: { readonly kept: Kept; readonly whole: boolean },
 ): void {
   const listed = new Set<string>();

@@ -3,8 +3,8 @@ import { messageOf, PipelineError } from '../../../core/errors.ts';
 import type { Position } from '../../../core/position.ts';
 import type { Shape } from '../../../operations/operation.ts';
 import { listedInFull, namesFilling } from '../../../operations/registry.ts';
-import { countValues, type Rows } from '../../../operations/rows.ts';
-import type { TableDefinition } from '../../../operations/table.ts';
+import { countValues } from '../../../operations/rows.ts';
+import type { Row, TableDefinition } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
 import type { LoadScope } from '../../state/loads/other-loads.ts';
 import type { Pruned } from '../../state/responses/pruned.ts';
@@ -159,7 +159,7 @@ export async function refoldTable(tx: Transaction, part: RefoldedPart): Promise<
 export async function foldInOrder(
   tx: Transaction,
   load: Omit<TableLoad, 'rows' | 'position' | 'readAgain'> & {
-    readonly rows: Rows | null;
+    readonly rows: readonly Row[] | null;
     readonly position: Position | null;
   },
   scope: Scope & FoldScope,
@@ -303,10 +303,14 @@ export async function foldInOrder(
 const FEW_ROWS = 100;
 
 /** The rows of some days. */
-function ofDays({ dateColumn }: TableDefinition, rows: Rows, days: ReadonlySet<string>): Rows {
+function ofDays(
+  { dateColumn }: TableDefinition,
+  rows: readonly Row[],
+  days: ReadonlySet<string>,
+): readonly Row[] {
   if (dateColumn === null) return rows;
   const isAll = [...countValues(rows, dateColumn).keys()].every((day) => days.has(String(day)));
-  return isAll ? rows : [...rows].filter((row) => days.has(row[dateColumn] as string));
+  return isAll ? rows : rows.filter((row) => days.has(row[dateColumn] as string));
 }
 
 const without = (days: readonly string[], others: ReadonlySet<string>) =>

@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
 import type { DayRange } from '../../../core/days.ts';
 import { listedInFull } from '../../../operations/registry.ts';
-import type { Rows } from '../../../operations/rows.ts';
+import type { Row } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
 import { hasLaterLoad, hasLaterOrOwnLoad } from '../../state/loads/other-loads.ts';
 import { prunedUpTo } from '../../state/responses/pruned.ts';
@@ -119,7 +119,7 @@ export function scopeOf({
  */
 async function foldResponses(
   tx: Transaction,
-  load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
+  load: Omit<TableLoad, 'rows'> & { readonly rows: readonly Row[] | null },
   scope: Scope & FoldScope,
 ): Promise<MergedTable> {
   const { position, readAgain } = load;

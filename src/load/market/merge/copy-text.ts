@@ -1,4 +1,4 @@
-import { EncodedRows, encodeValue, type Rows } from '../../../operations/rows.ts';
+import { encodeValue } from '../../../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../../../operations/table.ts';
 
 /** The text is handed to the socket in pieces of about this many bytes. */
@@ -13,18 +13,23 @@ const PIECE = 64 * 1024;
  * @param line.audit further values that end every line, encoded, each after a tab.
  */
 export function* encodeRows(
-  table: TableDefinition,
-  rows: Rows,
+  { fields }: TableDefinition,
+  rows: readonly Row[],
   { positions = false, audit = '' }: { readonly positions?: boolean; readonly audit?: string },
 ): Generator<Buffer> {
-  const writeRow = rows instanceof EncodedRows ? lineWriter(rows) : rowWriter(table, rows);
+  const columns = fields.map(({ column }) => column);
   let end = 0;
   for (let position = 0; position < rows.length; position += 1) {
+    const row = rows[position] as Row;
     if (positions) {
       end = writeNumber(position, reserve(end));
       scratch[end++] = TAB;
     }
-    end = writeText(audit, writeRow(position, end));
+    for (let at = 0; at < columns.length; at += 1) {
+      if (at > 0) scratch[end++] = TAB;
+      end = writeValue(row[columns[at] as string], end);
+    }
+    end = writeText(audit, end);
     scratch[end++] = NEWLINE;
     if (end >= PIECE) {
       yield takePiece(end);
@@ -57,40 +62,6 @@ function reserve(offset: number, bytes = 0): number {
   return offset;
 }
 
-/** Makes the writer of rows that are COPY text already. */
-function lineWriter({ text, ends }: EncodedRows): (position: number, start: number) => number {
-  return (position, start) => {
-    const from = position === 0 ? 0 : (ends[position - 1] as number);
-    const to = ends[position] as number;
-    const end = reserve(start, to - from);
-    text.copy(scratch, end, from, to);
-    return end + to - from;
-  };
-}
-
-/** Writes the values of a row from an offset on. @returns the offset after them. */
-type RowWriter = (row: Row, start: number) => number;
-
-const rowWriters = new WeakMap<TableDefinition, RowWriter>();
-
-/** Makes the writer of rows. Its code names the table's columns, so that V8 remembers where each property is. */
-function rowWriter(
-  table: TableDefinition,
-  rows: readonly Row[],
-): (position: number, start: number) => number {
-  let writer = rowWriters.get(table);
-  if (writer === undefined) {
-    const steps = table.fields.map(
-      ({ column }, at) => `end = ${at === 0 ? 'first' : 'next'}(row[${JSON.stringify(column)}], end);`,
-    );
-    const source = `return (row, start) => { let end = start; ${steps.join('\n')} return end; }`;
-    writer = new Function('first', 'next', source)(writeValue, writeNextValue) as RowWriter;
-    rowWriters.set(table, writer);
-  }
-  const write = writer;
-  return (position, start) => write(rows[position] as Row, start);
-}
-
 const TAB = 9;
 const NEWLINE = 10;
 const CARRIAGE_RETURN = 13;
@@ -100,11 +71,6 @@ const ZERO = 48;
 const BACKSLASH = 92;
 const FIRST_BEYOND_ASCII = 128;
 const [TRUE, FALSE, NULL] = ['t', 'f', 'N'].map((letter) => letter.charCodeAt(0)) as [number, number, number];
-
-function writeNextValue(value: Scalar | undefined, start: number): number {
-  scratch[start] = TAB;
-  return writeValue(value, start + 1);
-}
 
 function writeValue(value: Scalar | undefined, offset: number): number {
   const start = reserve(offset);

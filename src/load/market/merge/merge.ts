@@ -5,8 +5,9 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { type DayRange, eachDay } from '../../../core/days.ts';
 import type { Position } from '../../../core/position.ts';
 import type { RecordCounts } from '../../../core/record-counts.ts';
+import type { Kind } from '../../../operations/fields.ts';
 import { comparedDay, tables } from '../../../operations/registry.ts';
-import { COMPARED_KINDS, countValues, EncodedRows, type Rows } from '../../../operations/rows.ts';
+import { countValues } from '../../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { afterCommit } from '../../database/transaction.ts';
@@ -21,7 +22,7 @@ import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
  */
 export function lockedParts(
   { key, fields }: TableDefinition,
-  rows: Rows,
+  rows: readonly Row[],
   days: readonly string[],
 ): Iterable<string> {
   const requested = fields.filter(
@@ -36,7 +37,7 @@ export function lockedParts(
 /** Rows for a table. */
 export interface TableRows {
   readonly table: TableDefinition;
-  readonly rows: Rows;
+  readonly rows: readonly Row[];
 }
 
 /** The part of a table that a response lists in full: stored rows of that part that it does not list are withdrawn. */
@@ -76,7 +77,7 @@ export interface Merged extends Omit<RecordCounts, 'fetched' | 'rejected'> {
 
 /** The part of a response that is about one table. */
 export interface TableResponse {
-  readonly rows: Rows;
+  readonly rows: readonly Row[];
   readonly fullSet: FullSet | undefined;
   /** Stored values to keep; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
@@ -111,7 +112,7 @@ const existingPartitions = new WeakMap<Database, Set<string>>();
 export async function ensurePartitions(
   database: Database,
   table: TableDefinition,
-  rows: Rows,
+  rows: readonly Row[],
 ): Promise<void> {
   const column = table.dateColumn;
   if (!table.partitioned || column === null) return;
@@ -149,7 +150,11 @@ export async function ensureStage(client: ClientBase, table: TableDefinition): P
 }
 
 /** Copies rows into the staging table, which must be empty. */
-export async function stageRows(client: PoolClient, table: TableDefinition, rows: Rows): Promise<void> {
+export async function stageRows(
+  client: PoolClient,
+  table: TableDefinition,
+  rows: readonly Row[],
+): Promise<void> {
   if (rows.length === 0) return;
   await copyRows(client, mergeSql(table).copy, encodeRows(table, rows, { positions: true }));
 }
@@ -208,18 +213,36 @@ interface NewRows extends Pick<LoadOfResponse, 'runId' | 'loadId'> {
   readonly exchange: string;
 }
 
+/** Kinds of key columns whose values are equal in Postgres only if they are equal here, numbers by `shortDecimal`. */
+const COMPARED_KINDS: ReadonlySet<Kind> = new Set(['text', 'int2', 'int4', 'boolean', 'date', 'numeric']);
+
 /** True if two rows have the same key, or that cannot be ruled out. */
-export function hasDuplicates({ key, fields }: TableDefinition, rows: Rows): boolean {
-  const kinds = fields.filter(({ column }) => key.includes(column)).map(({ kind }) => kind);
-  if (!kinds.every((kind) => COMPARED_KINDS.has(kind))) return true;
-  if (rows instanceof EncodedRows) return rows.hasDuplicates();
-  if (kinds.includes('numeric')) return true;
-  // No value contains NUL.
-  return new Set(rows.map((row) => key.map((column) => row[column]).join('\0'))).size < rows.length;
+export function hasDuplicates({ key, fields }: TableDefinition, rows: readonly Row[]): boolean {
+  const columns = fields.filter(({ column }) => key.includes(column));
+  if (!columns.every(({ kind }) => COMPARED_KINDS.has(kind))) return true;
+  const keys = new Set<string>();
+  for (const row of rows) {
+    let text = '';
+    for (const { column, kind } of columns) {
+      const value = row[column] ?? null;
+      const compared = kind === 'numeric' && value !== null ? shortDecimal(String(value)) : value;
+      if (kind === 'numeric' && value !== null && compared === null) return true;
+      // No value contains NUL.
+      text += `${compared}\0`;
+    }
+    keys.add(text);
+  }
+  return keys.size < rows.length;
+}
+
+/** The shortest text of a plain decimal: 7.50 is 7.5. Null for other texts, because 1e1 and 10 are the same number. */
+function shortDecimal(text: string): string | null {
+  if (!/^(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text)) return null;
+  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
 /** The days by which the rows are compared with stored ones; NO_DAY where that are all rows of the exchange. */
-export function daysOfRows(table: TableDefinition, rows: Rows): Set<string> {
+export function daysOfRows(table: TableDefinition, rows: readonly Row[]): Set<string> {
   const day = comparedDay(table);
   if (day === null) return new Set(rows.length === 0 ? [] : [NO_DAY]);
   return new Set(countValues(rows, day).keys() as Iterable<string>);
@@ -331,7 +354,7 @@ function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
 export async function preserveStored(
   client: PoolClient,
   table: TableDefinition,
-  { into, from, rows }: { readonly into: string; readonly from: string; readonly rows: Rows },
+  { into, from, rows }: { readonly into: string; readonly from: string; readonly rows: readonly Row[] },
   { columns, rounded, sometimesBlank = [] }: PreservedColumns,
 ): Promise<void> {
   // A file may fill several tables: not all of these are columns of this one.
@@ -426,7 +449,7 @@ function reasonToWithhold(
 /** First and last day on which a load may have written rows; `-infinity` and `infinity` where that may be any. */
 export function changedDays(
   table: TableDefinition,
-  rows: Rows,
+  rows: readonly Row[],
   fullSet: FullSet | undefined,
 ): { readonly from: string; readonly to: string } {
   const day = comparedDay(table);
@@ -437,7 +460,7 @@ export function changedDays(
 }
 
 /** First and last day of the rows, where the table has a date column; dates sort as text. */
-function daySpan({ dateColumn }: TableDefinition, rows: Rows): string[] {
+function daySpan({ dateColumn }: TableDefinition, rows: readonly Row[]): string[] {
   if (dateColumn === null) return [];
   let first = '9999-12-31';
   let last = '0001-01-01';
