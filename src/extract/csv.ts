@@ -67,7 +67,7 @@ export function endsItsLastLine(text: string): boolean {
  *   has a line that is too long, or whose rows do not match the header or each other in too many columns; `too_large`
  *   for too many rows.
  */
-export function readCsv(text: string): object[] {
+export function readCsv(text: string): CsvRows {
   const bytes = Buffer.from(text);
   if (countLineEnds(bytes) >= MAX_ROWS) throw tooLarge(`more than ${MAX_ROWS} rows`);
   const long = findLongLine(bytes, MAX_ROW_BYTES);
@@ -78,76 +78,104 @@ export function readCsv(text: string): object[] {
   return readPlainCsv(text) ?? readAnyCsv(text);
 }
 
+/** Rows of CSV as records, or a list of them. */
+export interface CsvRows extends Iterable<object> {
+  readonly length: number;
+  at(position: number): object | undefined;
+}
+
 const TAB = 9;
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
 const SPACE = 32;
+const COMMA = 44;
 const FIRST_BEYOND_ASCII = 128;
+
+/** White space other than spaces and tabs: the parser decides about it. */
+const OTHER_SPACE = /[^\S \t]/;
 
 /**
  * Reads CSV without quotes whose rows have as many cells as the header, like most files of the exchanges, in a fifth of
- * the parser's time.
+ * the parser's time. Each row becomes a record when it is taken, so that not all records are in memory at once.
  *
  * @returns null if the text is not that simple, and has to be parsed.
  */
-export function readPlainCsv(text: string): object[] | null {
+export function readPlainCsv(text: string): CsvRows | null {
   if (text.includes('"')) return null;
-  const separator = text.includes('\r') ? '\r\n' : '\n';
-  if (separator === '\r\n' && !hasOnlyCrLf(text)) return null;
   const start = text.startsWith('\ufeff') ? 1 : 0;
-  const headerEnd = text.indexOf(separator, start);
-  const header = text.slice(start, headerEnd === -1 ? text.length : headerEnd);
+  const firstEnd = text.indexOf('\n', start);
+  const ending = firstEnd > start && text.charCodeAt(firstEnd - 1) === CARRIAGE_RETURN ? 2 : 1;
+  const header = text.slice(start, firstEnd === -1 ? text.length : firstEnd + 1 - ending);
   const names = header.split(',').map((name) => name.trim());
   // Single columns, empty lines and other line ends are left to the parser.
-  if (names.length < 2 || names.includes('__proto__') || /[\r\n]/.test(header)) return null;
-  const records: object[] = [];
-  if (headerEnd === -1) return records;
-  const readLine = createLineReader(names);
-  for (let at = headerEnd + separator.length; at < text.length; ) {
-    const next = text.indexOf(separator, at);
-    const end = next === -1 ? text.length : next;
-    const record = readLine(text, at, end);
-    if (record === null) return null;
-    records.push(record);
-    at = end + separator.length;
+  if (names.length < 2 || names.includes('__proto__') || OTHER_SPACE.test(header)) return null;
+  const starts = firstEnd === -1 ? [] : lineStarts(text, firstEnd + 1, { commas: names.length - 1, ending });
+  if (starts === null) return null;
+  const readLine = createLineReader(text, names);
+  const endOf = (position: number) => {
+    const next = starts[position + 1];
+    if (next !== undefined) return next - ending;
+    return text.endsWith('\n') ? text.length - ending : text.length;
+  };
+  const recordAt = (position: number) => readLine(starts[position] as number, endOf(position));
+  return {
+    length: starts.length,
+    at: (position) => (position < starts.length ? recordAt(position) : undefined),
+    *[Symbol.iterator]() {
+      for (let position = 0; position < starts.length; position += 1) yield recordAt(position);
+    },
+  };
+}
+
+/** Where each line begins; null if one has another number of commas, another end, or other white space than spaces and tabs. */
+function lineStarts(
+  text: string,
+  start: number,
+  line: { readonly commas: number; readonly ending: number },
+): number[] | null {
+  const starts: number[] = [];
+  let from = start;
+  let commas = 0;
+  for (let at = start; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === COMMA) commas += 1;
+    else if (code === LINE_FEED) {
+      const isEnd = line.ending === 1 || text.charCodeAt(at - 1) === CARRIAGE_RETURN;
+      if (commas !== line.commas || !isEnd) return null;
+      starts.push(from);
+      from = at + 1;
+      commas = 0;
+    } else if (code === CARRIAGE_RETURN) {
+      if (line.ending === 1 || text.charCodeAt(at + 1) !== LINE_FEED) return null;
+    } else if ((code < SPACE && code !== TAB) || code >= FIRST_BEYOND_ASCII) {
+      if (OTHER_SPACE.test(text[at] as string)) return null;
+    }
   }
-  return records;
+  if (from === text.length) return starts;
+  if (commas !== line.commas) return null;
+  starts.push(from);
+  return starts;
 }
 
-/** True if each carriage return and each line feed of a text belongs to an end of a line of both. */
-function hasOnlyCrLf(text: string): boolean {
-  for (let at = text.indexOf('\r'); at !== -1; at = text.indexOf('\r', at + 1))
-    if (text[at + 1] !== '\n') return false;
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1))
-    if (text[at - 1] !== '\r') return false;
-  return true;
-}
-
-/**
- * Makes the function that reads a line without quotes; null if it does not have as many cells as there are names, or has
- * to be parsed: the parser decides about cells that other white space than spaces and tabs pads.
- */
-function createLineReader(names: readonly string[]) {
+/** Makes the function that reads the line between two offsets. */
+function createLineReader(text: string, names: readonly string[]) {
   const columns = distinctColumns(names);
   // Records begin as copies of it, because objects of one form are read faster.
-  const blank: Record<string, string | null> = Object.fromEntries(columns.map(([name]) => [name, null]));
+  const blank: Record<string, string> = Object.fromEntries(columns.map(([name]) => [name, '']));
   const nameAt = names.map((name, index) => (columns.some(([, first]) => first === index) ? name : null));
-  return (text: string, start: number, end: number): object | null => {
+  return (start: number, end: number): object => {
     const record = { ...blank };
     let from = start;
-    for (let cell = 0; cell < nameAt.length; cell += 1) {
+    for (const name of nameAt) {
       const comma = text.indexOf(',', from);
-      const isLast = comma === -1 || comma >= end;
-      if (isLast !== (cell === nameAt.length - 1)) return null;
-      const to = isLast ? end : comma;
-      let first = from;
-      let behind = to;
-      while (first < behind && isPadding(text.charCodeAt(first))) first += 1;
-      while (first < behind && isPadding(text.charCodeAt(behind - 1))) behind -= 1;
-      const value = text.slice(first, behind);
-      if (first < behind && !(isPlain(text.charCodeAt(first)) && isPlain(text.charCodeAt(behind - 1)))) {
-        if (value.trim() !== value) return null;
+      const to = comma === -1 || comma > end ? end : comma;
+      if (name !== null) {
+        let first = from;
+        let behind = to;
+        while (first < behind && isPadding(text.charCodeAt(first))) first += 1;
+        while (first < behind && isPadding(text.charCodeAt(behind - 1))) behind -= 1;
+        record[name] = text.slice(first, behind);
       }
-      const name = nameAt[cell];
-      if (name !== null && name !== undefined) record[name] = value;
       from = to + 1;
     }
     return record;
@@ -155,9 +183,6 @@ function createLineReader(names: readonly string[]) {
 }
 
 const isPadding = (code: number): boolean => code === SPACE || code === TAB;
-
-/** True for printable ASCII, which is no white space. */
-const isPlain = (code: number): boolean => code > SPACE && code < FIRST_BEYOND_ASCII;
 
 /** No header of any source has more characters. */
 const LONGEST_HEADER = 20_000;

@@ -9,9 +9,15 @@ import { printable } from './sanitize.ts';
 import type { CountRule, EnvelopeContext } from './types.ts';
 import { readXml, type XmlValue } from './xml.ts';
 
+/** A list of records, or one that parses each record when it is taken. */
+export interface RecordList extends Iterable<unknown> {
+  readonly length: number;
+  at(position: number): unknown;
+}
+
 /** The records of a response, as sent, with warnings about their envelope. */
 interface Records {
-  readonly records: unknown[];
+  readonly records: RecordList;
   readonly warnings: readonly string[];
   /** What is said of more records than there are, if that is accepted. */
   readonly miscount?: string;

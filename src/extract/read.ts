@@ -34,9 +34,9 @@ export function readResponse(
   const { records, warnings, lineEnd, listsNothing, miscount } = openResponse(body, context);
   const { take, finish } = collectRecords(operation, requested, timeZone, body);
   for (let position = 0; position < records.length; position++) {
-    const record = records[position];
+    const record = records.at(position);
     // Release each record once it is read, so that the parsed response shrinks as the rows grow.
-    records[position] = null;
+    if (Array.isArray(records)) records[position] = null;
     take(position, record);
   }
   return {

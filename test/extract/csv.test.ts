@@ -184,10 +184,23 @@ test('a text with commas is no CSV', () => {
 
 describe('CSV that needs no parser', () => {
   const cell = fc.string({
-    unit: fc.constantFrom('a', '7', '.', '-', ' ', '\t', '\f', '\u00a0', 'é', '\0'),
+    unit: fc.constantFrom('a', '7', '.', '-', ' ', '\t', 'é', '\0'),
     maxLength: 5,
   });
-  const odd = fc.constantFrom('"', ',', '\r', 'a\rb', '\n', 'a\nb', '\r\n', '\ufeff', '__proto__', '');
+  const odd = fc.constantFrom(
+    '"',
+    ',',
+    '\r',
+    'a\rb',
+    '\n',
+    'a\nb',
+    '\r\n',
+    '\f',
+    '\u00a0a',
+    '\ufeff',
+    '__proto__',
+    '',
+  );
   const text = fc
     .record({
       rows: fc.array(
@@ -213,7 +226,7 @@ describe('CSV that needs no parser', () => {
       const read = readPlainCsv(one);
       if (read === null) return;
       plain += 1;
-      expect(read).toEqual(readAnyCsv(one));
+      expect([...read]).toEqual([...readAnyCsv(one)]);
     });
     expect(plain).toBeGreaterThan(300);
   });

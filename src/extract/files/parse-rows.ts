@@ -21,10 +21,16 @@ interface FileStart {
   readonly read: (text: string) => ParsedFile;
 }
 
+/** A list of rows, or one that reads each row when it is taken. */
+export interface FileRows extends Iterable<FileRow> {
+  readonly length: number;
+  at(position: number): FileRow | undefined;
+}
+
 /** The rows of a file, and the names of its header, or those that stand for it. */
 interface ParsedFile {
   readonly header: readonly string[];
-  readonly rows: FileRow[];
+  readonly rows: FileRows;
   readonly warnings: readonly string[];
   /** The day in its title. */
   readonly day?: string;
@@ -66,7 +72,7 @@ export function checkFile(bytes: Buffer, name: string): FileStart {
 }
 
 function readWithHeader(text: string): ParsedFile {
-  return { header: readHeader(text), rows: readCsv(quoteNames(text)) as FileRow[], warnings: [] };
+  return { header: readHeader(text), rows: readCsv(quoteNames(text)) as FileRows, warnings: [] };
 }
 
 /** Reads a file whose first line is a title with its day. @throws PipelineError `unreadable` if no known header follows. */

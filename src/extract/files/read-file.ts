@@ -10,7 +10,7 @@ import { badFile } from '../diagnostics.ts';
 import type { Reject } from '../types.ts';
 import { columnsFor, columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
 import { dayInName, exampleName, FORMATS } from './formats.ts';
-import { checkFile, cutLineText, parseRows } from './parse-rows.ts';
+import { checkFile, cutLineText, type FileRows, parseRows } from './parse-rows.ts';
 import { type DatedRow, exchangeOf, readAlso, readersOf, readRow } from './read-row.ts';
 
 /** The file that a session was read from: the imported one, or one in an archive. */
@@ -21,9 +21,6 @@ interface FileContent {
 
 /** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like a response. */
 export type FileSession = ReturnType<typeof sessionsOf>[number];
-
-/** Stands where a row was read already. */
-const NO_ROW: FileRow = {};
 
 /** More rows are not looked for on one line. */
 const MOST_JOINED = 8;
@@ -39,7 +36,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   const { header, rows, ...titled } = parseRows(bytes, start);
   const warnings = [...titled.warnings, ...(start.hasHeader ? cutLineText(bytes) : [])];
   // A row that is a list of cells is several rows, or none.
-  const first = rows.find((row) => !Array.isArray(row)) ?? rows[0];
+  const first = firstRecord(rows) ?? rows.at(0);
   const isTitled = titled.day !== undefined;
   const columns = columnsOf({ name: content.name, header, isTitled }, first ?? {});
   const { bySession } = columns.format;
@@ -80,23 +77,25 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
     else group.rejects.push(also);
   };
   const isRowOf = (row: FileRow) => isRow(columns, { row, named, timeZone });
-  const lastName = header.at(-1)?.trim() ?? '';
-  const isWhole = (row: FileRow) => !Array.isArray(row);
-  const isBlank = (row: FileRow) => String(row[lastName] ?? '').trim() === '';
-  const endsBlank =
-    lastName === '' || (rows.some(isWhole) && rows.every((row) => !isWhole(row) || isBlank(row)));
-  const positions = Array.from(rows.keys());
+  let endsBlank: boolean | undefined;
+  const takeAt = (position: number) => {
+    const row = rows.at(position) as FileRow;
+    if (!Array.isArray(row)) {
+      take(row, position);
+      return;
+    }
+    endsBlank ??= isLastCellBlank(rows, header);
+    for (const one of splitJoinedRows(row, header, { isRow: isRowOf, endsBlank }) ?? [row])
+      take(one, position);
+  };
   const by = columns.format.greatestFirst;
-  if (by !== undefined) {
-    const amount = (at: number) => Number(columns.value(rows[at] as FileRow, by) ?? 0);
-    positions.sort((a, b) => amount(b) - amount(a));
-  }
-  for (const position of positions) {
-    const row = rows[position] as FileRow;
-    // Release each row once it is read, so that the parsed file shrinks as the rows of the table grow.
-    rows[position] = NO_ROW;
-    const joined = Array.isArray(row) ? splitJoinedRows(row, header, { isRow: isRowOf, endsBlank }) : null;
-    for (const one of joined ?? [row]) take(one, position);
+  if (by === undefined) for (let position = 0; position < rows.length; position++) takeAt(position);
+  else {
+    const amounts = Array.from(rows, (row, position) => ({
+      position,
+      amount: Number(columns.value(row, by) ?? 0),
+    }));
+    for (const { position } of amounts.sort((a, b) => b.amount - a.amount)) takeAt(position);
   }
   return [...groups].flatMap(([exchange, group], at) =>
     sessionsOf(exchange, group, {
@@ -106,6 +105,25 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
       passedOver: at === 0 ? passedOver : 0,
     }),
   );
+}
+
+/** The first row that is not a list of cells. */
+function firstRecord(rows: FileRows): FileRow | undefined {
+  for (const row of rows) if (!Array.isArray(row)) return row;
+  return undefined;
+}
+
+/** True if the last cell of all rows is blank, but for those that are lists of cells. */
+function isLastCellBlank(rows: FileRows, header: readonly string[]): boolean {
+  const name = header.at(-1)?.trim() ?? '';
+  if (name === '') return true;
+  let records = 0;
+  for (const row of rows) {
+    if (Array.isArray(row)) continue;
+    records += 1;
+    if (String(row[name] ?? '').trim() !== '') return false;
+  }
+  return records > 0;
 }
 
 /**
