@@ -20,7 +20,6 @@ import { etlDescriptions } from '../src/load/market/schema/comments-and-function
 import { RUN_TRANSITIONS } from '../src/load/state/runs/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
 import { dataSetsFilling, tables } from '../src/operations/registry.ts';
-import { OPEN_POINTS } from '../src/sandbox/flags.ts';
 import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
 
 const END = '<!-- End of the generated part. -->';
@@ -222,19 +221,6 @@ function transitionTable(
   ].join('\n');
 }
 
-/** What is assumed of the live service, and which setting changes it. */
-function assumptionTable(): string {
-  const rows = OPEN_POINTS.map(
-    ({ open, handled, setting, flag }) =>
-      `| ${open} | ${handled} |${setting === undefined ? '' : ` ${setting}`} | \`${flag}\` |`,
-  );
-  return [
-    '| what is open | what eod does | setting | `eod sandbox` |',
-    '| --- | --- | --- | --- |',
-    ...rows,
-  ].join('\n');
-}
-
 const ETL_SCHEMA = 'src/load/state/schema';
 const VIEWS = ['instruments', 'prices', 'views', 'views_computed'].map(
   (name) => `migrations/repeatable/${name}.sql`,
@@ -298,7 +284,6 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   { page: 'docs/tables.md', source: 'src/operations', text: dataTableList },
   { page: 'docs/tables.md', source: ETL_SCHEMA, text: tableList },
   { page: 'docs/tables.md', source: VIEWS.join(', '), text: viewList },
-  { page: 'ARCHITECTURE.md', source: 'src/sandbox/behaviour.ts', text: assumptionTable },
   {
     page: 'ARCHITECTURE.md',
     source: 'src/load/state/runs/runs.ts',

@@ -29,23 +29,8 @@ export function rangeDays(value: string): number | Readonly<Record<string, numbe
   );
 }
 
-/** The day of `2025-02-27`, or of `2025-02-27,GetTop5GainersLosers=2025-02-25`; undefined of `none`. */
-export function trialDay(value: string): Day | undefined {
-  return value === 'none' ? undefined : day(names(value)[0] ?? '');
-}
-
-/** The days of single operations in the same notation. */
-export function trialDays(value: string): Readonly<Record<string, Day>> {
-  const pairs = names(value).slice(1);
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const [name = '', text = ''] = pair.split('=');
-      return [operationNamed(name).name, day(text)];
-    }),
-  );
-}
-
-function day(text: string): Day {
+/** The day of a trial address. */
+export function trialDay(text: string): Day {
   if (!isDay(text)) throw usageError(`--trial-day: "${text}" is not a day such as 2025-02-27`);
   return text;
 }

@@ -13,10 +13,6 @@ export interface Query {
   readonly range: DayRange | null;
   /** The requested single day. */
   readonly day: Day | null;
-  /** True if the range selects only companies whose classification has changed on its days. */
-  readonly changesOnly?: boolean;
-  /** True if the range selects the days on which corporate actions were announced, and not their ex-dates. */
-  readonly byAnnouncement?: boolean;
   readonly instruments: readonly string[];
   /** Further parameters of the operation, as sent. */
   readonly options: Readonly<Record<string, string>>;

@@ -3,9 +3,11 @@ import { resolve } from 'node:path';
 import { describe, expect } from 'vitest';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
-import { runCli, runJson, startCli } from '../support/cli.ts';
+import { bhavSource } from '../support/bhav-source.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { test } from './support.ts';
 
@@ -15,21 +17,12 @@ const cwd = temporaryFolder();
 
 if (!existsSync(FOLDER)) console.log(`not checked against real files: ${FOLDER} is not there`);
 
-/** A sandbox of these files, and what `eod` needs to use it. */
+/** A source of these files, and what `eod` needs to use it. */
 async function serve(folder: string) {
-  const sandbox = startCli(['sandbox', '--port', '0', '--data', folder], { cwd });
-  const [, address] = await sandbox.output(
-    /listening on (http:\S+)\nexport EOD_BASE_URL=\S+\nexport EOD_ACCESS_KEY=demo-key-1234\n/,
-  );
+  const sandbox = await openSandbox(bhavSource(folder));
   const { url } = await testDatabase();
-  return {
-    url,
-    options: {
-      cwd,
-      env: { DATABASE_URL: url, EOD_BASE_URL: `${address}`, EOD_ACCESS_KEY: 'kiwi', EOD_HTTP_PORT: '0' },
-    },
-    stop: () => sandbox.signal('SIGTERM'),
-  };
+  const env = { DATABASE_URL: url, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: 'kiwi', EOD_HTTP_PORT: '0' };
+  return { url, options: { cwd, env } };
 }
 
 const spans = ({ gaps }: Gaps) =>
@@ -37,7 +30,7 @@ const spans = ({ gaps }: Gaps) =>
 
 describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
   test('are exactly the sessions the folder lacks, by exchange', async () => {
-    const { options, url, stop } = await serve(FOLDER);
+    const { options, url } = await serve(FOLDER);
     const load = await runJson<RunReport>(['backfill', 'GetBhavCopyCM', ...RANGE], options);
     expect(load.json).toMatchObject({ state: 'completed', windows: { total: 20 } });
 
@@ -76,7 +69,6 @@ describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
     // Nothing is missing, nothing is requested: there is no run to report.
     const none = await runJson<null>(['gaps', 'fill', 'GetBhavCopyCM', ...bse], options);
     expect([none.code, none.json]).toEqual([0, null]);
-    stop();
   });
 });
 

@@ -258,11 +258,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['alert test', 'set EOD_ALERT_WEBHOOK to the address that alerts are posted to'],
   [
     'sandbox --casing pascall',
-    '--casing: unknown value "pascall"; did you mean pascal? (known: pascal, camel, upper, lower, mixed)',
-  ],
-  [
-    'sandbox --data /nowhere',
-    'the folder /nowhere of bhav copies cannot be read: there is no such file or folder',
+    '--casing: unknown value "pascall"; did you mean pascal? (known: pascal, camel)',
   ],
   ['sandbox --fault staus=503', '--fault: unknown kind "staus"; did you mean status?'],
   ['help statsu', "unknown command 'statsu'; did you mean status?"],
@@ -339,10 +335,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     'gaps --to 2025-02-20 --from 2025-02-27 --json',
     '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
   ],
-  [
-    'sandbox --contrary --bom --no-gzip --names-history --classification-by-change --withdrawn-ratios --action-id-zero --old-series-suffix --src-codes --filled-blanks --missing-keys --spaced-keys --epoch-milliseconds --short-numbers --csv-unquoted --xml-attributes --any-case --exact-times --port many',
-    '--port: "many" is not a whole number from 0 to 65535',
-  ],
+  ['sandbox --port many', '--port: "many" is not a whole number from 0 to 65535'],
   [
     'sandbox --access-key k --demo-instruments TCS --calls-per-hour x',
     '--calls-per-hour: "x" is not a whole number from 0',
@@ -356,13 +349,6 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['sandbox --host', `option '--host <address>' argument missing ("eod help sandbox" explains it)`],
   ['sandbox --fault status=503,every=x', '--fault: every: "x" is not a whole number from 1'],
   ['sandbox --now noon', '--now: "noon" is not a time such as 2025-09-05T22:00:00+05:30'],
-  [
-    'sandbox --envelope json',
-    '--envelope: unknown value "json" (known: value, count, wrong-count, null-when-empty, missing-when-empty, bare-list, bare-object)',
-  ],
-  ['sandbox --shapes many', '--shapes: unknown value "many" (known: sample, declared)'],
-  ['sandbox --dialect unix', '--dialect: unknown value "unix" (known: epoch, iso-date, both)'],
-  ['sandbox --content-type pdf', '--content-type: unknown value "pdf" (known: spec, text, json)'],
   ['sandbox --revision -1', '--revision: "-1" is not a whole number from 0 to 1000'],
   ['sandbox --instruments none', '--instruments: "none" is not a whole number from 1 to 20000'],
   ['sandbox --delay soon', '--delay: "soon" is not a whole number from 0 to 3600000'],
@@ -381,8 +367,6 @@ const COMMAND_LINES: readonly Mistake[] = [
     'backfill GetBulkDeals --from 2025-02-24 --to 2025-02-28',
     'Bulk deals, bulk_deals is never requested ("eod import" fills it from files of the exchanges)',
   ],
-  ['sandbox --actions-by-announcement 1', 'sandbox takes no arguments…'],
-  ['sandbox --coded-ratios 1', 'sandbox takes no arguments…'],
   ['verify --state x', '--state…'],
   ['verify --digest abc --json', '--digest takes the 64 digits that "eod state --digest" prints'],
   ['state --digest --content --at never', '--at…'],

@@ -36,7 +36,7 @@ function packagesLoadedWith(files: readonly string[]): Map<string, string> {
 const filesOf = (folder: string) => readdirSync(join(SRC, folder)).map((name) => join(SRC, folder, name));
 
 /** What two commands load to list their options; the registry loads the operations. */
-const OPTIONS = ['cli/parse-request.ts', 'sandbox/flags.ts'].map((file) => join(SRC, file));
+const OPTIONS = ['cli/parse-request.ts', 'sandbox/behaviour.ts'].map((file) => join(SRC, file));
 
 test('the way to the help and to a mistake loads no client of a server', () => {
   // What checks a declaration is loaded when there is one to check.

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
+import { classification } from '../../src/sandbox/datasets/company-responses.ts';
 import type { SeenRequest } from '../../src/sandbox/index.ts';
+import type { Market } from '../../src/sandbox/market/market.ts';
+import type { Query } from '../../src/sandbox/request-query.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { openSandbox } from '../support/sandbox.ts';
 
@@ -32,8 +35,15 @@ const companiesOf = async (pipeline: Pipeline) =>
 
 describe('at a source where a range of days selects only what has changed', () => {
   const open = async () => {
-    const behaviour = { classificationByChange: true };
-    const sandbox = await openSandbox({ clock, instrumentsPerExchange: 300, behaviour });
+    const dataSets = {
+      [NAME]: {
+        ...classification,
+        // No company's classification has changed in the range.
+        records: (market: Market, query: Query) =>
+          query.range === null ? classification.records(market, query) : [],
+      },
+    };
+    const sandbox = await openSandbox({ clock, instrumentsPerExchange: 300, dataSets });
     const pipeline = await openPipeline({ sourceUrl: sandbox.url, clock });
     const seen = async () => {
       const list = await (await fetch(`${sandbox.url}/_sandbox/requests?last=1000`)).json();
@@ -83,7 +93,7 @@ describe('at a source where a range of days selects only what has changed', () =
     for (const filter of [
       { options: { sector: 'Power' } },
       { options: { industry: 'Banks' } },
-      { options: { basicIndustry: 'Sugar' } },
+      { options: { basicIndustry: 'Hotels & Resorts' } },
       { instruments: ['TCS', 'RELIANCE'] },
     ]) {
       const report = await runToEnd(pipeline, backfill({ ...WEEK, ...filter, exchanges: ['NSE'] }));

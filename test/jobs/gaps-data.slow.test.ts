@@ -11,6 +11,7 @@ import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
 import type { CoverageState } from '../../src/load/state/registers.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { bhavSource } from '../support/bhav-source.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -332,7 +333,7 @@ describe.runIf(existsSync(FOLDER))('a file taken out of the folder of real bhav 
         copyFileSync(join(FOLDER, name), join(holed, name));
     }
     const { url } = await testDatabase();
-    const pipelineOf = (dataDir: string) => openPipeline({ databaseUrl: url, sandbox: { dataDir } });
+    const pipelineOf = (folder: string) => openPipeline({ databaseUrl: url, sandbox: bhavSource(folder) });
     const before = await pipelineOf(holed);
     const week = { from: '2025-09-05', to: '2025-09-11' };
     await runToEnd(before, backfill({ ...week, operations: ['GetBhavCopyCM'], exchanges: ['BSE'] }));

@@ -6,6 +6,7 @@ import { describe, expect } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { prune } from '../../src/load/state/responses/responses.ts';
+import { bhavSource } from '../support/bhav-source.ts';
 import { testDatabase } from '../support/database.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -101,7 +102,7 @@ describe('what an import read', () => {
 });
 
 function pipelineOnFolder(databaseUrl: string): Promise<Pipeline> {
-  return openPipeline({ databaseUrl, sandbox: { dataDir: fixture('bhavcopy') }, clock: systemClock });
+  return openPipeline({ databaseUrl, sandbox: bhavSource(fixture('bhavcopy')), clock: systemClock });
 }
 
 describe('files and responses of the service in turn', () => {

@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
+import { bhavSource } from '../support/bhav-source.ts';
 import { testDatabase } from '../support/database.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
@@ -159,7 +160,7 @@ describe('a file and what is stored of its day', () => {
     const clock: Clock = { now: () => Date.now() + ahead };
     const pipeline = await openPipeline({
       databaseUrl: url,
-      sandbox: { dataDir: fixture('bhavcopy') },
+      sandbox: bhavSource(fixture('bhavcopy')),
       clock,
     });
     const range = { from: '2025-08-29', to: '2025-08-29', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
+import { bhavSource } from '../support/bhav-source.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { importInto, linesOf, newFile, openStore } from './import-support.ts';
 
@@ -17,7 +18,7 @@ const there = existsSync(DATA);
 if (!there) console.log('../shared/data/bhavcopy is not there: real bhav copies are not reconciled');
 
 test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not', async () => {
-  const pipeline = await openPipeline({ sandbox: { dataDir: DATA }, clock });
+  const pipeline = await openPipeline({ sandbox: bhavSource(DATA), clock });
   const report = await runToEnd(pipeline, backfill({ ...RANGE, operations: ['GetBhavCopyCM'] }));
   const { pool } = pipeline.db;
   const look = async () => {

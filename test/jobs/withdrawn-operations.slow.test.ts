@@ -30,7 +30,7 @@ const ratiosOf = async ({ db }: Pipeline) =>
   ).rows;
 
 test.each([
-  ['the line that they are not enabled', { withdrawnRatios: true }, 'Function not enabled.'],
+  ['the line that they are not enabled', { disabledOperations: RATIOS }, 'Function not enabled.'],
   [
     'status 404',
     { faults: RATIOS.map((operation) => ({ kind: 'status' as const, value: '404', operation })) },
@@ -67,7 +67,7 @@ test.each([
 });
 
 test('if that operation is refused too, its windows are blocked as those of any other', async () => {
-  const { pipeline } = await open({ withdrawnRatios: true, disabledOperations: ['GetFinancialRatios'] });
+  const { pipeline } = await open({ disabledOperations: [...RATIOS, 'GetFinancialRatios'] });
   const report = await runToEnd(pipeline, backfill(REQUESTED));
   expect(report).toMatchObject({ state: 'failed', inserted: 0 });
   expect(report.windows).toMatchObject({ blocked: report.windows.total, open: 0 });

@@ -36,24 +36,6 @@ async function rowsOf({ db }: Setup): Promise<string> {
 const limitsOf = async ({ db }: Setup) =>
   (await db.pool.query('select operation, days from etl.range_limits')).rows;
 
-test('days too far back, refused with the number of days that are kept, are no limit of the length', async () => {
-  const setup = await openSetup({
-    settings: { EOD_CONCURRENCY: '1' },
-    behaviour: { historyDays: 30, namesHistory: true },
-  });
-  // Three windows of thirty days; it is the twelfth of September.
-  const requested = { ...HIGHLIGHTS, from: '2025-06-15', to: '2025-09-12' };
-  const report = await setup.run(requested);
-  expect(report).toMatchObject({ state: 'failed', windows: { failed: 0 } });
-  for (const { day, state } of await coverageRows(setup)) {
-    if (state !== 'holiday') expect([day, state]).toEqual([day, day >= '2025-08-13' ? 'loaded' : 'blocked']);
-  }
-  expect(await limitsOf(setup)).toEqual([]);
-  expect(report.requests).toBeLessThan(20);
-  const next = await start(setup, { ...requested, force: true });
-  expect((await windowsOf(setup, next)).map(span)).toContain(30);
-});
-
 /**
  * A sandbox behind a server that serves some ranges only, and refuses the others with this line, whatever length it
  * names. `refused` are the first days of those.

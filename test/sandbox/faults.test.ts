@@ -118,28 +118,22 @@ describe('flags', () => {
     expect(
       sandboxOptionsFromFlags({
         port: '4532',
-        data: 'files',
         accessKey: 'k',
         callsPerHour: '900',
         maxRangeDays: 'getbhavcopycm=1,GetSeriesChange=5',
         casing: 'camel',
-        bom: true,
-        gzip: false,
         disableOperations: 'getserieschange',
         fault: ['status=503,every=7', 'reset,rate=0.5'],
         unrelated: 'x',
-        envelope: undefined,
+        delay: undefined,
       }),
     ).toEqual({
       port: 4532,
-      dataDir: 'files',
       accessKey: 'k',
       behaviour: {
         callsPerHour: 900,
         maxRangeDays: { GetBhavCopyCM: 1, GetSeriesChange: 5 },
         casing: 'camel',
-        bom: true,
-        gzip: false,
         disabledOperations: ['GetSeriesChange'],
         faults: [
           { kind: 'status', value: '503', every: 7 },
@@ -147,7 +141,6 @@ describe('flags', () => {
         ],
       },
     });
-    expect(sandboxOptionsFromFlags({ gzip: true }).behaviour).toEqual({ gzip: true });
     const started = sandboxOptionsFromFlags({ now: '2025-09-12T22:00:00+05:30' }).clock?.now() ?? 0;
     expect(Math.abs(started - Date.parse('2025-09-12T22:00:00+05:30'))).toBeLessThan(5_000);
   });

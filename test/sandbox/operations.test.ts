@@ -124,22 +124,15 @@ describe('instruments', () => {
     }
   });
 
-  test('knows TCS and RELIANCE by their real codes, two series, and T+0 lines', async () => {
+  test('knows TCS and RELIANCE by their real codes, and the usual series and groups', async () => {
     const source = shared();
     const bse = await records(source, 'GetBhavCopyCM', range(DAY));
     const bySymbol = (symbol: string) => bse.find((row) => row.Symbol === symbol);
     expect(bySymbol('TCS')).toMatchObject({ FinInstrmId: 532540, ISIN: 'INE467B01029' });
     expect(bySymbol('RELIANCE')).toMatchObject({ FinInstrmId: 500325, ISIN: 'INE002A01018' });
-    expect(bySymbol('IDEA#')).toMatchObject({ ISIN: bySymbol('IDEA')?.ISIN, SttlmPric: null });
-    const week = range(WEEK[0] as string, WEEK[4]);
-    const nse = await records(source, 'GetBhavCopyCM', { exchange: 'NSE', ...week });
-    const series = (symbol: string) => [
-      ...new Set(nse.filter((row) => row.Symbol === symbol).map((row) => row.SctySrs)),
-    ];
-    expect(series('IDEA').sort()).toEqual(['EQ', 'T0']);
-    expect([...new Set([...series('TCS'), ...series('RELIANCE')])].sort()).toEqual(['BL', 'EQ']);
-    expect(new Set(nse.map((row) => row.SctySrs))).toEqual(new Set(['EQ', 'BE', 'SM', 'GB', 'BL', 'T0']));
-    expect(new Set(bse.map((row) => row.SctySrs))).toEqual(new Set(['A', 'B', 'X', 'T', 'M', 'F']));
+    const nse = await records(source, 'GetBhavCopyCM', { exchange: 'NSE', ...range(DAY) });
+    expect(new Set(nse.map((row) => row.SctySrs))).toEqual(new Set(['EQ', 'BE', 'SM']));
+    expect(new Set(bse.map((row) => row.SctySrs))).toEqual(new Set(['A', 'B', 'X', 'T', 'M']));
   });
 
   test('responds to an unknown symbol with nothing', async () => {
@@ -152,13 +145,59 @@ describe('instruments', () => {
     );
   });
 
-  test('has about as many as configured, each once a day', async () => {
+  test('has as many as configured, each once a day', async () => {
     const source = await sandbox({ instrumentsPerExchange: 40 });
     const rows = await records(source, 'GetBhavCopyCM', { exchange: 'NSE', ...range(DAY) });
-    expect(rows.length).toBeGreaterThan(30);
-    expect(rows.length).toBeLessThanOrEqual(40);
+    expect(rows).toHaveLength(40);
     expect(new Set(rows.map((row) => `${row.Symbol}/${row.SctySrs}`)).size).toBe(rows.length);
     expect(new Set(rows.map((row) => row.FinInstrmId)).size).toBe(rows.length);
+  });
+});
+
+describe('prices', () => {
+  test('a close is the previous one of the next session, and stays within the band', async () => {
+    const source = await sandbox({ instrumentsPerExchange: 300 });
+    for (const exchange of ['BSE', 'NSE']) {
+      const rows = await records(source, 'GetBhavCopyCM', { exchange, ...range('2025-08-11', DAY) });
+      const closes = new Map<string, number>();
+      for (const { Symbol: symbol, PrevClosePrice, ClosePrice, OpenPrice, HighPrice, LowPrice } of rows) {
+        const [previous, close, open, high, low] = [
+          PrevClosePrice,
+          ClosePrice,
+          OpenPrice,
+          HighPrice,
+          LowPrice,
+        ].map(Number) as [number, number, number, number, number];
+        expect(previous).toBe(closes.get(String(symbol)) ?? previous);
+        closes.set(String(symbol), close);
+        for (const price of [open, close]) {
+          expect(price).toBeLessThanOrEqual(high);
+          expect(price).toBeGreaterThanOrEqual(low);
+        }
+        expect(Math.max(high / previous - 1, 1 - low / previous)).toBeLessThan(0.2001);
+      }
+      expect(rows.length).toBeGreaterThan(300 * 20);
+    }
+  });
+
+  test('a share that changes its series has the new one in the trade file of the day', async () => {
+    const source = await sandbox({ instrumentsPerExchange: 120 });
+    const changes = await records(source, 'GetSeriesChange', {
+      exchange: 'NSE',
+      ...range(WEEK[0] as string, DAY),
+    });
+    const today = changes.filter(({ ChangeDate }) => ChangeDate === '09-12-2025');
+    expect(today.length).toBeGreaterThan(0);
+    const series = async (day: string) => {
+      const rows = await records(source, 'GetBhavCopyCM', { exchange: 'NSE', ...range(day) });
+      return new Map(rows.map(({ Symbol: symbol, SctySrs }) => [symbol, SctySrs]));
+    };
+    const [before, after] = [await series('2025-09-11'), await series(DAY)];
+    for (const { ScripId, PrevSeries, ToSeries } of today) {
+      expect([before.get(ScripId), after.get(ScripId)]).toEqual([PrevSeries, ToSeries]);
+    }
+    const others = [...after].filter(([symbol]) => today.every(({ ScripId }) => ScripId !== symbol));
+    expect(others.filter(([symbol, value]) => before.get(symbol) !== value)).toEqual([]);
   });
 });
 

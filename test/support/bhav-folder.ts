@@ -19,7 +19,7 @@ export interface FolderEdit {
 const SYMBOL = 7;
 const CLOSE = 17;
 
-/** A folder for `eod sandbox --data`: a bhav copy of BSE and one of NSE, of the same day, as edited. */
+/** A folder for `bhavSource`: a bhav copy of BSE and one of NSE, of the same day, as edited. */
 export function bhavFolder({ without = [], close = {}, added = [] }: FolderEdit = {}): string {
   const folder = temporaryFolder();
   for (const name of readdirSync(FIXTURES)) {

@@ -2,6 +2,7 @@ import { inject } from 'vitest';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
+import { bhavSource } from './bhav-source.ts';
 import { runJson } from './cli.ts';
 import { cloneOf, type TestDatabase } from './database.ts';
 import { query, withClient } from './query.ts';
@@ -53,10 +54,10 @@ function ensureFilled(): Promise<void> {
 
 async function fill(url: string): Promise<void> {
   const cwd = temporaryFolder();
-  const first = await startSandbox({ dataDir: bhavFolder() });
-  const corrected = await startSandbox({
-    dataDir: bhavFolder({ without: ['GAIL', 'ABAN'], close: { TCS: '3333.3' }, added: ['NEWCO'] }),
-  });
+  const first = await startSandbox(bhavSource(bhavFolder()));
+  const corrected = await startSandbox(
+    bhavSource(bhavFolder({ without: ['GAIL', 'ABAN'], close: { TCS: '3333.3' }, added: ['NEWCO'] })),
+  );
   const load = async (source: Sandbox, { from, to }: typeof OTHER_DAYS, ...args: string[]) => {
     const env = { DATABASE_URL: url, EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'kiwi', EOD_CONCURRENCY: '1' };
     const { code, json } = await runJson<RunReport>(['backfill', ...args, '--from', from, '--to', to], {

@@ -1,18 +1,11 @@
-import type { Command } from 'commander';
 import { EXAMPLE_KEY, sandboxOptionsFromFlags, startSandbox } from '../../sandbox/index.ts';
 import { type Cli, loadSettings, print } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
 
-type Flags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+type Flags = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** The flags that somebody has set; the others must not take back what `--contrary` sets. */
-function givenFlags(command: Command, flags: Flags): Flags {
-  const isGiven = (name: string) => command.getOptionValueSource(name) !== 'default' || name === 'port';
-  return Object.fromEntries(Object.entries(flags).filter(([name]) => isGiven(name)));
-}
-
-export async function serveSandbox(cli: Cli, flags: Flags, command: Command): Promise<void> {
-  const options = sandboxOptionsFromFlags(givenFlags(command, flags));
+export async function serveSandbox(cli: Cli, flags: Flags): Promise<void> {
+  const options = sandboxOptionsFromFlags(flags);
   const config = await loadSettings(cli);
   const calendar = openCalendar(cli, config);
   const server = await cli.life.open(() => startSandbox({ calendar, splits: true, ...options }));

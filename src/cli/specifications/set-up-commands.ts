@@ -1,5 +1,5 @@
 import { Argument, Option } from 'commander';
-import type { sandboxFlags } from '../../sandbox/flags.ts';
+import type { sandboxFlags } from '../../sandbox/behaviour.ts';
 import type { Specification } from '../specification.ts';
 
 /** A fixed port, so that EOD_BASE_URL can stay the same. */
@@ -70,11 +70,10 @@ export const setUpCommands: readonly Specification[] = [
   {
     name: 'sandbox',
     summary: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
-    options: async () => (await import('../../sandbox/flags.ts')).sandboxFlags.map(sandboxOption),
+    options: async () => (await import('../../sandbox/behaviour.ts')).sandboxFlags.map(sandboxOption),
     examples: [
       'eod sandbox --port 8090',
-      'eod sandbox --data bhavcopies/ --casing camel --delay 50',
-      'eod sandbox --contrary --shapes sample',
+      'eod sandbox --casing camel --calls-per-hour 900 --delay 50',
       "eod sandbox --fault status=503,every=7 --fault 'diagnostic=Calls per hour are limited.,first=1'",
     ],
     json: false,

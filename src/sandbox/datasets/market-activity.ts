@@ -1,6 +1,6 @@
 import { largest } from '../../core/iterables.ts';
 import type { TradeLine } from '../market/session.ts';
-import { type DataSet, type OperationDataSets, round2, rupees, sessionsOf } from '../response/dataset.ts';
+import { type DataSet, round2, rupees, sessionsOf } from '../response/dataset.ts';
 import type { SourceRecord } from '../response/record.ts';
 
 const TOP = 5;
@@ -11,21 +11,19 @@ const CRORE = 1e7;
 const change = (line: TradeLine) => ((line.close - line.previous) / line.previous) * 100;
 
 /** The five largest rises, then the five largest falls, from the day's trade file. */
-const gainersLosers: DataSet = {
+export const gainersLosers: DataSet = {
   table: 'top_gainers_losers',
   records(market, query) {
     const sides = query.options.type ?? 'GainersLosers';
     return sessionsOf(market, query).flatMap((day) => {
-      const lines = market
-        .lines(query.exchange, day)
-        .filter((line) => line.previous > 0 && line.settlement !== null);
+      const lines = market.lines(query.exchange, day);
       const rising = lines.filter((line) => line.close > line.previous);
       const falling = lines.filter((line) => line.close < line.previous);
       const gainers = rising.sort((a, b) => change(b) - change(a) || a.id - b.id).slice(0, TOP);
       const losers = falling.sort((a, b) => change(a) - change(b) || a.id - b.id).slice(0, TOP);
       const record = (line: TradeLine, isLoser: boolean): SourceRecord => ({
         scripCode: line.id,
-        scripName: line.instrument.symbol.slice(0, 12).padEnd(12),
+        scripName: line.share.symbol.slice(0, 12).padEnd(12),
         scripGroup: line.series.padEnd(2),
         currentClosing: rupees(line.close),
         previousClosing: rupees(line.previous),
@@ -45,7 +43,7 @@ const gainersLosers: DataSet = {
 };
 
 /** Sums of the day's trade file: one row `Total`, then one for each series or group. */
-const highlights: DataSet = {
+export const highlights: DataSet = {
   table: 'total_trade_highlights',
   records(market, query) {
     return sessionsOf(market, query).flatMap((day) => {
@@ -81,13 +79,13 @@ const highlights: DataSet = {
 const NO_AUDIT = { receivedAt: undefined, savedAt: undefined };
 
 /** Lines whose high or low reached a price band; a line may have reached both. */
-const circuitBreakers: DataSet = {
+export const circuitBreakers: DataSet = {
   table: 'circuit_breakers',
   records(market, query) {
     const day = query.day ?? '';
     const { band } = query.options;
     return market.lines(query.exchange, day).flatMap((line) => {
-      const { symbol, name } = line.instrument;
+      const { symbol, name } = line.share;
       const suffix = query.exchange === 'NSE' && line.series !== 'EQ' ? `.${line.series}` : '';
       const hits = [...(line.hitHigh ? ['H'] : []), ...(line.hitLow ? ['L'] : [])];
       return hits
@@ -105,34 +103,22 @@ const circuitBreakers: DataSet = {
 };
 
 /** Moves between series; the trade file of the same day already shows the new one. */
-const seriesChanges: DataSet = {
+export const seriesChanges: DataSet = {
   table: 'series_changes',
   records(market, query) {
-    const path = market.path(query.exchange);
     const [wanted] = query.instruments;
     return sessionsOf(market, query).flatMap((day) =>
-      path.moves(path.sessionAt(day)).flatMap((move) => {
-        const one = path.instruments[move.instrument];
-        if (one === undefined || (wanted !== undefined && wanted !== one.symbol)) return [];
-        return [
-          {
-            changeDate: day,
-            scripId: one.symbol,
-            scripName: one.name,
-            prevSeries: move.from,
-            toSeries: move.to,
-            ...NO_AUDIT,
-          },
-        ];
-      }),
+      market
+        .moves(query.exchange, day)
+        .filter(({ share }) => wanted === undefined || wanted === share.symbol)
+        .map(({ share, from, to }) => ({
+          changeDate: day,
+          scripId: share.symbol,
+          scripName: share.name,
+          prevSeries: from,
+          toSeries: to,
+          ...NO_AUDIT,
+        })),
     );
   },
-};
-
-/** The data of the operations about what was traded, by their names. */
-export const marketActivity: Readonly<Record<string, OperationDataSets>> = {
-  GetCircuitBreakers: { sample: circuitBreakers },
-  GetSeriesChange: { sample: seriesChanges },
-  GetTop5GainersLosers: { sample: gainersLosers },
-  GetTotalTradeHighlights: { sample: highlights },
 };

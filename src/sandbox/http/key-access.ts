@@ -35,9 +35,6 @@ function clockHour(clock: Clock): string {
   return `${dayAt(seconds, ZONE)}T${timeAt(seconds, ZONE).slice(0, 2)}`;
 }
 
-/** Their data is to be requested from GetFinancialRatios. */
-const WITHDRAWN_RATIOS = ['GetFinRatioEOD', 'GetFinRatioSnapshot'];
-
 /** Checks keys, their hourly quota and rights, and whether a request is ready. */
 export class AccessControl {
   readonly #behaviour: Behaviour;
@@ -78,9 +75,7 @@ export class AccessControl {
 
   /** True if the key may call this operation. */
   isEnabled(operation: string): boolean {
-    const { disabledOperations, withdrawnRatios } = this.#behaviour;
-    const isWithdrawn = withdrawnRatios && WITHDRAWN_RATIOS.includes(operation);
-    return !isWithdrawn && !disabledOperations.includes(operation);
+    return !this.#behaviour.disabledOperations.includes(operation);
   }
 
   /** @throws Diagnostic if the key may not call this operation. */
@@ -118,9 +113,6 @@ export class AccessControl {
   }
 }
 
-/** True if this is the parameter with the key, in any case. */
-export const isAccessKey = (name: string) => name.toLowerCase() === 'accesskey';
-
 /** Counts requests and remembers the newest ones. */
 export class RequestLog {
   readonly #clock: Clock;
@@ -139,7 +131,7 @@ export class RequestLog {
     stats.maxConcurrent = Math.max(stats.maxConcurrent, this.#concurrent);
     count(stats.byOperation, operation);
     count(stats.byHour, clockHour(this.#clock));
-    const params = Object.fromEntries([...search].filter(([name]) => !isAccessKey(name)));
+    const params = Object.fromEntries([...search].filter(([name]) => name !== 'accessKey'));
     this.#seen.push({ number: stats.requests, operation, params });
     if (this.#seen.length > REMEMBERED_REQUESTS) this.#seen.splice(0, REMEMBERED_REQUESTS / 10);
   }

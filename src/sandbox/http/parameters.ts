@@ -1,4 +1,4 @@
-import { addDays, type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
+import { type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
 import { EXCHANGES, exchangeOfSegment } from '../../core/exchanges.ts';
 import {
   isByInstrument,
@@ -6,12 +6,10 @@ import {
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
 } from '../../operations/operation.ts';
-import { type DateDialect, instrumentsParam, parameterNames } from '../../operations/request-parameters.ts';
+import { instrumentsParam, parameterNames } from '../../operations/request-parameters.ts';
 import type { Behaviour } from '../behaviour.ts';
 import { type Market, ZONE } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
-
-const TEN_YEARS = 3_653;
 
 const missing = (name: string) => new Diagnostic(`Parameter ${name} is missing.`);
 const invalid = (name: string) => new Diagnostic(`Parameter ${name} is invalid.`);
@@ -26,50 +24,27 @@ function isoDay(name: string, text: string): Day {
   return text;
 }
 
-/** The dialects that are understood. */
-const dialectsOf = (dialect: Behaviour['dialect']): DateDialect[] =>
-  dialect === 'both' ? ['epoch', 'iso-date'] : [dialect];
-
-/** Whether names and values match in any case. */
-type CaseReading = Pick<Behaviour, 'anyCase'>;
-
-/** True if this is the word that is known. */
-const isSame = (known: string, sent: string, { anyCase }: CaseReading) =>
-  anyCase ? known.toLowerCase() === sent.toLowerCase() : known === sent;
-
-/** The value of a parameter; null if it is not there. */
-export function parameter(search: URLSearchParams, name: string, readings: CaseReading): string | null {
-  return [...search].find(([sent]) => isSame(name, sent, readings))?.[1] ?? null;
-}
-
 /** Reads one value for each parameter; unknown and repeated parameters are errors. */
-function collect(operation: Operation, search: URLSearchParams, readings: Behaviour): Map<string, string> {
-  const names = [...parameterNames(operation, dialectsOf(readings.dialect))];
+function collect(operation: Operation, search: URLSearchParams): Map<string, string> {
+  const names = parameterNames(operation, ['epoch', 'iso-date']);
   const given = new Map<string, string>();
-  for (const [sent, value] of search) {
-    const name = names.find((one) => isSame(one, sent, readings));
-    if (name === undefined) throw new Diagnostic(`Parameter ${sent} is unknown.`);
+  for (const [name, value] of search) {
+    if (!names.has(name)) throw new Diagnostic(`Parameter ${name} is unknown.`);
     if (given.has(name)) throw invalid(name);
     if (value !== '') given.set(name, value);
   }
   return given;
 }
 
-function oneOf<T extends string>(
-  given: Map<string, string>,
-  name: string,
-  values: readonly T[],
-  readings: CaseReading,
-): T {
-  const value = given.get(name);
-  if (value === undefined) return values[0] as T;
-  const found = values.find((one) => isSame(one, value, readings));
-  if (found === undefined) throw invalid(name);
-  return found;
+function oneOf<T extends string>(given: Map<string, string>, name: string, values: readonly [T, ...T[]]): T {
+  const value = given.get(name) ?? values[0];
+  const known = values.find((one) => one === value);
+  if (known === undefined) throw invalid(name);
+  return known;
 }
 
-/** The days whose midnight (IST) is in [from, to], both ends included; with `exactTimes` those that are in it from midnight to midnight. */
-function readRange(given: Map<string, string>, market: Market, { exactTimes }: Behaviour): Query['range'] {
+/** The days whose midnight (IST) is in [from, to], both ends included. */
+function readRange(given: Map<string, string>, market: Market): Query['range'] {
   const iso = given.has('fromDate') || given.has('toDate');
   const [fromName, toName] = iso ? ['fromDate', 'toDate'] : ['from', 'to'];
   const fromText = given.get(fromName);
@@ -80,17 +55,13 @@ function readRange(given: Map<string, string>, market: Market, { exactTimes }: B
   const from = iso ? dayStart(isoDay(fromName, fromText), ZONE) : epoch(fromName, fromText);
   const to = iso ? dayEnd(isoDay(toName, toText), ZONE) : epoch(toName, toText);
   if (from > to) throw invalid(fromName);
-  const days = market.daysWithin(from, to);
-  if (!exactTimes || dayEnd(days.to, ZONE) <= to) return days;
-  return { from: days.from, to: addDays(days.to, -1) };
+  return market.daysWithin(from, to);
 }
 
-function readDay(given: Map<string, string>, dialect: Behaviour['dialect']): Day | null {
+function readDay(given: Map<string, string>): Day | null {
   const text = given.get('date');
   if (text === undefined) return null;
-  if (dialect !== 'epoch' && text.includes('-')) return isoDay('date', text);
-  if (dialect === 'iso-date') throw invalid('date');
-  return dayAt(epoch('date', text), ZONE);
+  return text.includes('-') ? isoDay('date', text) : dayAt(epoch('date', text), ZONE);
 }
 
 function readInstruments(operation: Operation, given: Map<string, string>): string[] {
@@ -107,19 +78,14 @@ function readInstruments(operation: Operation, given: Map<string, string>): stri
   return named;
 }
 
-function readOptions(
-  operation: Operation,
-  given: Map<string, string>,
-  readings: Behaviour,
-): Record<string, string> {
+function readOptions(operation: Operation, given: Map<string, string>): Record<string, string> {
   const options: Record<string, string> = {};
   for (const option of operation.request.options) {
     const { param } = option;
     const value = given.get(param) ?? option.fallback;
     if (value === undefined) continue;
-    const spelled = knownOption(option, value);
-    if (spelled === null || !isSame(spelled, value, readings)) throw invalid(param);
-    options[param] = spelled;
+    if (knownOption(option, value) !== value) throw invalid(param);
+    options[param] = value;
   }
   return options;
 }
@@ -153,15 +119,12 @@ function checkRangeLimits(query: Query, behaviour: Behaviour, today: Day): void 
   const to = query.range?.to ?? query.day;
   if (from === null || to === null) return;
   const days = daysBetween(from, to) + 1;
-  if (days > TEN_YEARS) throw new Diagnostic('From - To is out of allowed range of 10 years.');
-  const { maxRangeDays, historyDays, namesHistory } = behaviour;
+  const { maxRangeDays, historyDays } = behaviour;
   const most = typeof maxRangeDays === 'object' ? maxRangeDays[query.operation.name] : maxRangeDays;
   if (most !== undefined && days > most)
     throw new Diagnostic(`Date is out of allowed range of ${most === 1 ? '1 day' : `${most} days`}.`);
-  if (historyDays !== undefined && daysBetween(from, today) > historyDays) {
-    const named = namesHistory ? ` of ${historyDays} days` : '';
-    throw new Diagnostic(`Date is out of allowed range${named}.`);
-  }
+  if (historyDays !== undefined && daysBetween(from, today) > historyDays)
+    throw new Diagnostic('Date is out of allowed range.');
 }
 
 /**
@@ -172,26 +135,26 @@ function checkRangeLimits(query: Query, behaviour: Behaviour, today: Day): void 
 export function readQuery(
   operation: Operation,
   search: URLSearchParams,
-  readings: Behaviour,
+  behaviour: Behaviour,
   market: Market,
 ): Query {
-  const given = collect(operation, search, readings);
+  const given = collect(operation, search);
   const code = given.get('exchange');
   if (code === undefined) throw missing('exchange');
-  const segment = [...EXCHANGES, ...operation.exchanges].find((one) => isSame(one, code, readings));
+  const segment = [...EXCHANGES, ...operation.exchanges].find((one) => one === code);
   if (segment === undefined) throw new Diagnostic('Data for requested exchange is disabled.');
   const query: Query = {
     operation,
     segment,
     exchange: exchangeOfSegment(segment),
-    range: readRange(given, market, readings),
-    day: readDay(given, readings.dialect),
+    range: readRange(given, market),
+    day: readDay(given),
     instruments: readInstruments(operation, given),
-    options: readOptions(operation, given, readings),
-    format: oneOf(given, 'format', ['Json', 'Xml', 'Csv', 'CsvContent'], readings),
-    dates: oneOf(given, 'dTFormat', ['String', 'Epoch'], readings),
+    options: readOptions(operation, given),
+    format: oneOf(given, 'format', ['Json', 'Xml', 'Csv', 'CsvContent']),
+    dates: oneOf(given, 'dTFormat', ['String', 'Epoch']),
   };
   checkSelection(query);
-  checkRangeLimits(query, readings, market.today());
+  checkRangeLimits(query, behaviour, market.today());
   return query;
 }

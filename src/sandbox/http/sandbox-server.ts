@@ -7,12 +7,12 @@ import type { Behaviour } from '../behaviour.ts';
 import { type Fault, FaultPlan } from '../faults.ts';
 import type { Market } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
-import type { OperationDataSets } from '../response/dataset.ts';
+import type { DataSet } from '../response/dataset.ts';
 import { cased } from '../response/format.ts';
 import { pause, plain, type Reply, send, sendDamaged, sendFault, TEXT } from '../response/reply.ts';
 import { createResponse } from '../response/source-response.ts';
-import { AccessControl, isAccessKey, RequestLog } from './key-access.ts';
-import { parameter, readQuery } from './parameters.ts';
+import { AccessControl, RequestLog } from './key-access.ts';
+import { readQuery } from './parameters.ts';
 
 interface ServerParts {
   readonly operations: readonly Operation[];
@@ -20,7 +20,8 @@ interface ServerParts {
   readonly behaviour: Behaviour;
   readonly clock: Clock;
   readonly accessKey: string | undefined;
-  readonly dataSets: ReadonlyMap<string, OperationDataSets>;
+  /** By operation; for the others, records are invented. */
+  readonly dataSets: Readonly<Record<string, DataSet>>;
 }
 
 const LISTED_BY_DEFAULT = 100;
@@ -71,7 +72,7 @@ export class Responder {
     const responding =
       operation === undefined
         ? this.#sendLimitation(url.searchParams, response)
-        : this.#respond(operation, url.searchParams, request, response);
+        : this.#respond(operation, url.searchParams, response);
     void responding.catch((error: unknown) => this.#fail(response, error));
   };
 
@@ -79,42 +80,32 @@ export class Responder {
   async #sendLimitation(search: URLSearchParams, response: ServerResponse): Promise<void> {
     const { behaviour, clock } = this.#parts;
     if (behaviour.delayMs > 0) await pause(response, behaviour.delayMs);
-    this.#access.checkKey(parameter(search, 'accessKey', behaviour));
+    this.#access.checkKey(search.get('accessKey'));
     const fault = this.#faults.next(LIMITATION, null);
     if (this.#applyFault(response, fault)) return;
     this.#access.checkOperation(LIMITATION);
     const reply = limitationResponse(behaviour, this.#parts.operations, clock, (name) =>
       this.#access.isEnabled(name),
     );
-    if (fault === null) await send(response, reply, false);
-    else await sendDamaged(response, reply, false, fault);
+    if (fault === null) send(response, reply);
+    else await sendDamaged(response, reply, fault);
   }
 
-  async #respond(
-    operation: Operation,
-    search: URLSearchParams,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
+  async #respond(operation: Operation, search: URLSearchParams, response: ServerResponse): Promise<void> {
     const { behaviour, market, dataSets } = this.#parts;
     if (behaviour.delayMs > 0) await pause(response, behaviour.delayMs);
-    this.#access.checkKey(parameter(search, 'accessKey', behaviour));
+    this.#access.checkKey(search.get('accessKey'));
     const early = this.#faults.next(operation.name, null);
     if (this.#applyFault(response, early)) return;
     const requested = readQuery(operation, search, behaviour, market);
-    const query = {
-      ...this.#onTrialDay(requested),
-      changesOnly: behaviour.classificationByChange,
-      byAnnouncement: behaviour.actionsByAnnouncement,
-    };
+    const query = this.#onTrialDay(requested);
     const fault = early ?? this.#faults.next(operation.name, daysOf(query));
     if (early === null && this.#applyFault(response, fault)) return;
     this.#access.checkRights(operation.name, query.segment, query.instruments);
     this.#access.checkReady(requestKey(operation, search));
-    const reply = await createResponse(market, query, behaviour, dataSets);
-    const gzipped = behaviour.gzip && /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
-    if (fault === null) await send(response, reply, gzipped);
-    else await sendDamaged(response, reply, gzipped, fault);
+    const reply = createResponse(market, query, behaviour, dataSets[operation.name]);
+    if (fault === null) send(response, reply);
+    else await sendDamaged(response, reply, fault);
   }
 
   /**
@@ -181,7 +172,7 @@ function daysOf({ range }: Query): number {
 }
 
 function requestKey(operation: Operation, search: URLSearchParams): string {
-  const params = [...search].filter(([name]) => !isAccessKey(name)).sort();
+  const params = [...search].filter(([name]) => name !== 'accessKey').sort();
   return JSON.stringify([operation.name, params]);
 }
 

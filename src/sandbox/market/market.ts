@@ -2,9 +2,10 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import type { Clock } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange, dayAt, dayStart, epochOf } from '../../core/days.ts';
 import type { Exchange } from '../../core/exchanges.ts';
+import { largest } from '../../core/iterables.ts';
 import { hashText } from './hash.ts';
-import { type Instrument, MARKET_START, Path } from './path.ts';
 import { type TradeLine, tradeLines } from './session.ts';
+import { closeOf, MARKET_START, type Move, type Share, Shares } from './shares.ts';
 import { Splits } from './splits.ts';
 
 /** The time zone of the exchanges. */
@@ -14,24 +15,6 @@ export const ZONE = 'Asia/Kolkata';
 const PUBLISHED_AT = 21 * 3600 + 2 * 60;
 const REMEMBERED_DAYS = 64;
 const YEAR_OF_SESSIONS = 250;
-
-/** Prices computed for each calendar; they never change, and computing them from 2015 on takes a second. */
-const paths = new WeakMap<Calendar, Map<string, Path>>();
-
-function pathOf(exchange: Exchange, calendar: Calendar, count: number): Path {
-  let known = paths.get(calendar);
-  if (known === undefined) {
-    known = new Map();
-    paths.set(calendar, known);
-  }
-  const key = `${exchange} ${count}`;
-  let path = known.get(key);
-  if (path === undefined) {
-    path = new Path(exchange, calendar, count);
-    known.set(key, path);
-  }
-  return path;
-}
 
 interface MarketOptions {
   readonly calendar: Calendar;
@@ -46,16 +29,22 @@ interface MarketOptions {
 export class Market {
   readonly splits: Splits | null;
   readonly #options: MarketOptions;
-  readonly #lines = new Lru<readonly TradeLine[]>(REMEMBERED_DAYS);
-  readonly #bySymbol = new Map<Exchange, Map<string, number>>();
+  readonly #shares = new Map<Exchange, Shares>();
+  /** The trade files that were requested last, the newest at the end. */
+  readonly #lines = new Map<string, readonly TradeLine[]>();
 
   constructor(options: MarketOptions) {
     this.#options = options;
-    this.splits = options.splits ? new Splits(this.path('NSE').instruments) : null;
+    this.splits = options.splits ? new Splits(this.shares('NSE').list) : null;
   }
 
-  path(exchange: Exchange): Path {
-    return pathOf(exchange, this.#options.calendar, this.#options.instrumentsPerExchange);
+  shares(exchange: Exchange): Shares {
+    let shares = this.#shares.get(exchange);
+    if (shares === undefined) {
+      shares = new Shares(exchange, this.#options.instrumentsPerExchange);
+      this.#shares.set(exchange, shares);
+    }
+    return shares;
   }
 
   /** Today in India. */
@@ -79,58 +68,43 @@ export class Market {
 
   /** The newest published session, or null before the market begins. */
   latestSession(exchange: Exchange): Day | null {
-    const path = this.path(exchange);
-    const at = path.lastSession(this.publishedUntil());
-    return at < 0 ? null : path.day(at);
+    const day = this.#options.calendar.lastSessions(exchange, this.publishedUntil(), 1)[0];
+    return day === undefined || day < MARKET_START ? null : day;
+  }
+
+  /** The session before a day. */
+  #sessionBefore(exchange: Exchange, day: Day): Day {
+    return this.#options.calendar.lastSessions(exchange, addDays(day, -1), 1)[0] ?? addDays(day, -1);
   }
 
   /** The trade file of a day; empty when the exchange was closed or the day is not published yet. */
   lines(exchange: Exchange, day: Day): readonly TradeLine[] {
-    if (day < MARKET_START || day > this.publishedUntil()) return [];
-    return this.#lines.get(`${exchange} ${day}`, () => {
-      const path = this.path(exchange);
-      const lines = tradeLines(path, day, this.#options.revision);
-      const { splits } = this;
-      if (splits === null) return lines;
-      const at = path.lastSession(addDays(day, -1));
-      const before = at < 0 ? null : path.day(at);
-      return lines.map((line) => splits.applySplits(line, day, before));
-    });
+    if (this.sessions(exchange, day, day).length === 0) return [];
+    const key = `${exchange} ${day}`;
+    const lines = this.#lines.get(key) ?? this.#makeLines(exchange, day);
+    this.#lines.delete(key);
+    this.#lines.set(key, lines);
+    if (this.#lines.size > REMEMBERED_DAYS) this.#lines.delete(this.#lines.keys().next().value as string);
+    return lines;
   }
 
-  /** The index of a symbol's own line (never its block or T+0 line), or null. */
-  find(exchange: Exchange, symbol: string): number | null {
-    let known = this.#bySymbol.get(exchange);
-    if (known === undefined) {
-      known = new Map();
-      for (const [at, one] of this.path(exchange).instruments.entries()) {
-        if (!known.has(one.symbol)) known.set(one.symbol, at);
-      }
-      this.#bySymbol.set(exchange, known);
-    }
-    return known.get(symbol) ?? null;
+  #makeLines(exchange: Exchange, day: Day): TradeLine[] {
+    const before = this.#sessionBefore(exchange, day);
+    const lines = tradeLines(this.shares(exchange), day, before, this.#options.revision);
+    const { splits } = this;
+    return splits === null ? lines : lines.map((line) => splits.applySplits(line, day, before));
   }
 
-  /** The companies' own lines that are listed in this session. */
-  shares(exchange: Exchange, session: number): { readonly instrument: Instrument; readonly at: number }[] {
-    const path = this.path(exchange);
-    return path.instruments.flatMap((instrument, at) =>
-      instrument.kind === 'share' && path.close(at, session) > 0 ? [{ instrument, at }] : [],
-    );
+  /** The shares that are in another series than in the session before. */
+  moves(exchange: Exchange, day: Day): Move[] {
+    return this.shares(exchange).moves(day, this.#sessionBefore(exchange, day));
   }
 
-  /** The highest and lowest close, in paise, of a year of sessions that ends with `session`. */
-  yearRange(exchange: Exchange, at: number, session: number): { high: number; low: number } {
-    const path = this.path(exchange);
-    let high = 0;
-    let low = Number.POSITIVE_INFINITY;
-    for (let i = Math.max(0, session - YEAR_OF_SESSIONS + 1); i <= session; i++) {
-      const close = path.close(at, i);
-      if (close === 0) continue;
-      high = Math.max(high, close);
-      low = Math.min(low, close);
-    }
-    return { high, low };
+  /** The highest and lowest close, in paise, of a year of sessions that ends with a day. */
+  yearRange(exchange: Exchange, share: Share, day: Day): { high: number; low: number } {
+    const sessions = this.#options.calendar.lastSessions(exchange, day, YEAR_OF_SESSIONS);
+    const closes = sessions.map((session) => closeOf(share, session));
+    return { high: largest(closes), low: -largest(closes.map((close) => -close)) };
   }
 
   /** When the source received and saved a data set of a day, in epoch seconds; a corrected record is saved later. */
@@ -149,25 +123,5 @@ export class Market {
 
   #seconds(): number {
     return Math.floor(this.#options.clock.now() / 1000);
-  }
-}
-
-/** A map that drops the least recently used entry once it holds more than `limit`. */
-export class Lru<V> {
-  readonly #entries = new Map<string, V>();
-  readonly #limit: number;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  /** Returns the value of a key, after making it with `make` if it is not there. */
-  get(key: string, make: () => V): V {
-    const known = this.#entries.get(key);
-    const value = known ?? make();
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
-    if (this.#entries.size > this.#limit) this.#entries.delete(this.#entries.keys().next().value as string);
-    return value;
   }
 }

@@ -1,25 +1,18 @@
+import type { ResponseField } from '../../operations/fields.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../request-query.ts';
 import type { SourceRecord } from './record.ts';
 
-/** Records of one form: their table, and how they are made. */
+/** What an operation responds with: records of a table. */
 export interface DataSet {
   /** Name of the table whose fields the records have. */
   readonly table: string;
   /** Whether the response is a single object without an envelope, as for ratios. */
   readonly bare?: boolean;
-  /**
-   * True if it is in the form of the published sample where that is not the declared one, which then is the other
-   * reading.
-   */
-  readonly published?: boolean;
-  records(market: Market, query: Query): SourceRecord[] | Promise<SourceRecord[]>;
-}
-
-/** The two forms of an operation's records: that of its documented sample, and the declared one if it differs. */
-export interface OperationDataSets {
-  readonly sample: DataSet;
-  readonly declared?: DataSet;
+  /** Fields that responses name or write in another way than declared, by their declared names. */
+  readonly written?: Readonly<Record<string, Partial<Pick<ResponseField, 'source' | 'kind'>>>>;
+  /** By the declared names. */
+  records(market: Market, query: Query): SourceRecord[];
 }
 
 /** Paise as rupees. */

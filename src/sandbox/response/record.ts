@@ -1,4 +1,4 @@
-import { addDays, type Day, dayStart, daysBetween } from '../../core/days.ts';
+import { type Day, dayStart } from '../../core/days.ts';
 import type { ResponseField } from '../../operations/fields.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { hashText } from '../market/hash.ts';
@@ -24,22 +24,24 @@ export function responseFields(table: TableDefinition): ResponseField[] {
  * once.
  *
  * @param identity what the record is about: the same identity always gets the same values.
+ * @param day that of its dates.
  */
 export function complete(
   record: SourceRecord,
   fields: readonly ResponseField[],
   identity: string,
+  day: Day = '2025-01-01',
 ): SourceRecord {
   const missing = fields.filter((field) => !(field.source in record));
   if (missing.length === 0) return record;
   return {
     ...record,
-    ...Object.fromEntries(missing.map((field) => [field.source, invent(field, identity)])),
+    ...Object.fromEntries(missing.map((field) => [field.source, invent(field, identity, day)])),
   };
 }
 
 /** A plausible value for a field, derived from its kind. */
-function invent(field: ResponseField, identity: string, day: Day = '2025-01-01'): Value {
+function invent(field: ResponseField, identity: string, day: Day): Value {
   const seed = hashText(`${identity} ${field.source}`);
   switch (field.kind) {
     case 'text':
@@ -58,25 +60,4 @@ function invent(field: ResponseField, identity: string, day: Day = '2025-01-01')
     case 'datetime':
       return dayStart(day, ZONE) + 75_600 + (seed % 60);
   }
-}
-
-/**
- * A few records for one day of an operation that is not simulated.
- *
- * @param known values that are not invented, by source field: the instrument that was requested.
- */
-export function inventRecords(
-  table: TableDefinition,
-  identity: string,
-  day: Day,
-  known: SourceRecord = {},
-): SourceRecord[] {
-  const fields = responseFields(table);
-  const count = 3 + (daysBetween('2015-01-01', addDays(day, 1)) % 5);
-  return Array.from({ length: count }, (_, position) => ({
-    ...Object.fromEntries(
-      fields.map((field) => [field.source, invent(field, `${identity} ${position}`, day)]),
-    ),
-    ...known,
-  }));
 }

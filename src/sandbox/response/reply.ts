@@ -1,10 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { promisify } from 'node:util';
-import { constants, gzip } from 'node:zlib';
 import type { Fault } from '../faults.ts';
-
-const compress = promisify(gzip);
-const SMALLEST_COMPRESSED = 1_024;
 
 /** A response to send. */
 export interface Reply {
@@ -15,19 +10,16 @@ export interface Reply {
 
 export const TEXT = 'text/plain; charset=utf-8';
 
-/** Sends a body with status 200, compressed if it is large and `gzipped` allows it. */
-export async function send(response: ServerResponse, reply: Reply, gzipped: boolean): Promise<void> {
-  const { buffer, headers } = await encode(reply, gzipped);
-  response.writeHead(200, { ...headers, 'content-length': buffer.length });
-  response.end(buffer);
+/** Sends a body with status 200. */
+export function send(response: ServerResponse, reply: Reply): void {
+  response.end(begin(response, reply));
 }
 
-async function encode(reply: Reply, gzipped: boolean) {
-  const plain = Buffer.from(reply.body, 'utf8');
-  const headers: Record<string, string> = { 'content-type': reply.contentType, ...reply.headers };
-  if (!gzipped || plain.length < SMALLEST_COMPRESSED) return { buffer: plain, headers };
-  headers['content-encoding'] = 'gzip';
-  return { buffer: await compress(plain, { level: constants.Z_BEST_SPEED }), headers };
+/** Sends the headers of a reply. @returns its body */
+function begin(response: ServerResponse, { contentType, body, headers }: Reply): Buffer {
+  const buffer = Buffer.from(body, 'utf8');
+  response.writeHead(200, { 'content-type': contentType, ...headers, 'content-length': buffer.length });
+  return buffer;
 }
 
 const HTML =
@@ -63,19 +55,13 @@ export function sendFault(response: ServerResponse, fault: Fault): boolean {
 }
 
 /** Sends good data that a fault changes, cuts off or slows down. */
-export async function sendDamaged(
-  response: ServerResponse,
-  reply: Reply,
-  gzipped: boolean,
-  fault: Fault,
-): Promise<void> {
+export async function sendDamaged(response: ServerResponse, reply: Reply, fault: Fault): Promise<void> {
   const body = damagedBody(reply.body, fault.kind);
   if (body !== null) {
-    await send(response, { ...reply, body }, gzipped);
+    send(response, { ...reply, body });
     return;
   }
-  const { buffer, headers } = await encode(reply, gzipped);
-  response.writeHead(200, { ...headers, 'content-length': buffer.length });
+  const buffer = begin(response, reply);
   if (fault.kind === 'truncate') {
     // The first half must be sent before the connection closes.
     response.write(buffer.subarray(0, Math.floor(buffer.length / 2)), () => response.socket?.destroy());
