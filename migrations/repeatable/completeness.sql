@@ -267,12 +267,20 @@ WITH RECURSIVE clock AS (
   SELECT l.operation, l.exchange, NULL, l.day FROM listed l WHERE l.is_stored
 ), ranged AS (
   SELECT x.*,
-         coalesce(first_day, s.stored_from, CASE WHEN NOT x.is_scheduled THEN s.stored_to - 14
+         coalesce(first_day, s.stored_from, CASE WHEN later.is_stored THEN last_day + 1
+           WHEN NOT x.is_scheduled THEN s.stored_to - 14
            WHEN x.days = 'quarters' THEN date_trunc('quarter', clock.now_there)::date - 1 ELSE clock.reach END) AS from_day,
-         least(last_day, CASE WHEN x.is_scheduled THEN clock.today ELSE s.stored_to END) AS to_day
+         least(last_day, CASE WHEN x.is_scheduled THEN clock.today WHEN later.is_stored THEN last_day ELSE s.stored_to END) AS to_day
     FROM clock CROSS JOIN expected x
     LEFT JOIN span s ON s.operation = x.operation AND s.exchange = x.exchange
-   WHERE x.is_scheduled OR s.stored_to IS NOT NULL
+   CROSS JOIN LATERAL (
+     -- A range in which nothing is stored may be a hole. In an order, so that an index is read up to the first one.
+     SELECT (SELECT true FROM etl.coverage c
+              WHERE c.operation = x.operation AND c.exchange = x.exchange AND c.day > last_day AND c.variant = ANY (x.variants)
+                AND (c.instrument = '' OR x.is_by_instrument) AND (c.state = 'loaded' OR c.state = 'empty' AND x.is_empty_normal)
+              ORDER BY c.day LIMIT 1) IS TRUE AS is_stored
+     OFFSET 0) later
+   WHERE x.is_scheduled OR s.stored_to IS NOT NULL OR later.is_stored
 ), session AS (
   SELECT r.*, s.day, s.day + (coalesce(r.weekday - extract(dow FROM s.day)::int, 0) + 7) % 7 + r.due_at AS due_there
     FROM ranged r

@@ -1,12 +1,13 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
-import type { Day, DayRange } from '../../core/days.ts';
+import { addDays, type Day, type DayRange } from '../../core/days.ts';
 import { EXCHANGES } from '../../core/exchanges.ts';
 import type { Extracted } from '../../extract/types.ts';
 import {
   digestSessions,
   digestStoredSessions,
   readObservedSessions,
+  readStoredRange,
   removeOtherSessions,
   type SessionRow,
   writeSessions,
@@ -22,17 +23,23 @@ type SessionsOf = Pick<Context, 'db' | 'calendar'>;
 type SessionsContext = SessionsOf & Pick<Context, 'clock' | 'config'>;
 
 /**
- * Brings the stored sessions up to date with the calendar, and adds the observed sessions to the calendar. Usually nothing
- * differs.
+ * Brings the sessions in the database up to date with the calendar, at least from the first to the last one that is stored,
+ * and adds the observed sessions to the calendar. Usually nothing differs.
  *
- * @param from first day to compare; FIRST_DAY if it is later.
+ * @param from a first day to compare, if it is earlier.
  */
 export async function syncSessions(context: SessionsContext, from: Day = FIRST_DAY): Promise<void> {
   const { db, calendar, clock, config } = context;
-  const range = {
-    from: from < FIRST_DAY ? from : FIRST_DAY,
-    to: `${today(clock, config.EOD_TIMEZONE).slice(0, 4)}-12-31`,
-  };
+  const stored = await readStoredRange(db.drizzle);
+  const now = today(clock, config.EOD_TIMEZONE);
+  const [first = FIRST_DAY] = [
+    from,
+    FIRST_DAY,
+    addDays(now, -config.EOD_HISTORY_DAYS),
+    stored?.from ?? from,
+  ].sort();
+  const last = stored !== null && stored.to > now ? stored.to : now;
+  const range = { from: first, to: `${last.slice(0, 4)}-12-31` };
   const rows = listedSessions(calendar.listed, range);
   if (digestSessions(rows) !== (await digestStoredSessions(db.drizzle, range))) {
     await writeSessions(db.drizzle, rows);

@@ -27,6 +27,7 @@ import type { Context } from '../context.ts';
 import { updateCorporateEvents } from '../events/update-events.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
 import { checkQuality } from '../quality/check-quality.ts';
+import { syncSessions } from '../responses/sync-sessions.ts';
 import { ticksToCome } from './night-schedules.ts';
 
 /**
@@ -71,6 +72,8 @@ async function updateDerived(context: Context, runId: number): Promise<RunEnd | 
     if (cause === runId) end = failed;
   }
   try {
+    // The run may have stored earlier sessions than any before.
+    await syncSessions(context);
     await updateCorporateEvents(context);
   } catch (error) {
     end = endOf(error);

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { and, between, eq, ne, sql } from 'drizzle-orm';
+import { and, between, eq, ne, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { DayRange } from '../../core/days.ts';
-import { sessions } from './schema/knowledge.ts';
+import type { Day, DayRange } from '../../core/days.ts';
+import { expectations, sessions } from './schema/knowledge.ts';
+import { coverage } from './schema/load-results.ts';
 
 /** A day on which an exchange was open. */
 export type SessionRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' | 'day' | 'kind'>>;
@@ -15,6 +16,19 @@ export async function digestStoredSessions(db: NodePgDatabase, { from, to }: Day
     .from(sessions)
     .where(and(between(sessions.day, from, to), ne(sessions.kind, 'observed')));
   return found[0]?.digest ?? '';
+}
+
+/** The first and the last session that is stored of any operation and exchange; null if none is. */
+export async function readStoredRange(db: NodePgDatabase): Promise<DayRange | null> {
+  // Of each pair one entry of the index from either end.
+  const entry = (order: SQL) => sql`(
+    select c.day from ${coverage} c
+     where c.operation = p.operation and c.exchange = p.exchange and c.state in ('loaded', 'empty') order by c.day ${order} limit 1)`;
+  const { rows } = await db.execute<{ from: Day | null; to: Day | null }>(sql`
+    select min(${entry(sql`asc`)})::text as from, max(${entry(sql`desc`)})::text as to
+      from etl.requested_pairs() p join ${expectations} e on e.operation = p.operation and e.days = 'sessions'`);
+  const { from = null, to = null } = rows[0] ?? {};
+  return from === null || to === null ? null : { from, to };
 }
 
 /** The digest that `digestStoredSessions` returns for these rows. */
