@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { addDays, type Day } from '../../src/core/days.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
-import { readCompleteness, scheduledPairs } from '../../src/load/state/coverage/completeness.ts';
+import { readCompleteness, writeExpectations } from '../../src/load/state/coverage/completeness.ts';
 import { sample } from '../support/for-all.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 
@@ -78,7 +78,7 @@ test('what is missing follows from what is stored, whichever days are named and 
       [BHAV],
     );
     expect(rows.map(({ line }) => line).sort(), 'etl.completeness').toEqual(expected(everything));
-    const scope = { expected: scheduledPairs(context.config), others: true };
+    const scope = { expected: 'scheduled', others: true } as const;
     for (const of of [everything, ...ranges]) {
       const gaps = await readGaps(context, of);
       expect(gaps.total, JSON.stringify(of)).toBe(expected(of).length);
@@ -89,6 +89,7 @@ test('what is missing follows from what is stored, whichever days are named and 
     }
     // With a key for one of the exchanges, the other one's files are looked at in the same way.
     const config = { ...context.config, EOD_ACCESS_KEY: 'kiwi', EOD_EXCHANGES: ['NSE'] };
+    await writeExpectations(context.db.drizzle, config as Context['config']);
     for (const of of ranges) {
       const { gaps } = await readGaps({ ...context, config } as Context, of);
       const ofBse = gaps.filter(({ exchange }) => exchange === 'BSE');
