@@ -1,7 +1,14 @@
 import { isTooOld } from '../core/errors.ts';
 import type { Pair } from '../core/exchanges.ts';
 import { groupBy } from '../core/iterables.ts';
-import { emptySessionsText, type Retry, retryText, runDaysText, runStateText } from '../core/wording.ts';
+import {
+  causeOf,
+  emptySessionsText,
+  type Retry,
+  retryText,
+  runDaysText,
+  runStateText,
+} from '../core/wording.ts';
 import type { Forecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
 import { listedAs, pairTitle, titleOf } from '../operations/registry.ts';
@@ -32,6 +39,7 @@ const NAME = dataSetColumns<OperationReport>();
 /** The most important first: columns that do not fit become notes. */
 const COUNTS: readonly Column<OperationReport>[] = [
   { head: 'windows', cell: (row) => row.windows.total },
+  { head: 'failed', cell: (row) => row.windows.failed + row.windows.blocked },
   ...columnsOf<OperationReport>('fetched', 'inserted', 'updated', 'unchanged', 'rejected'),
   { head: 'skipped', cell: (row) => row.windows.skipped },
   ...columnsOf<OperationReport>('withdrawn', 'stale', 'duplicate'),
@@ -147,14 +155,16 @@ export function failuresText({ failures, runId, kind, error: stoppedBy }: RunRep
           : [isKey ? `set another EOD_ACCESS_KEY; then ${resume}` : resume]),
         ...(tooOld === 0 ? [] : ['days that are too old for the source can only be imported ("eod import")']),
       ];
-  const byReason = [...groupBy(failures, ({ state, error }) => `${state}: ${error ?? 'no reason is known'}`)];
-  if (byReason.length === 1 && failures.length > 1)
-    return [`${head} ${byReason[0]?.[0]}`, ...again].join('\n');
-  const lines = firstLines(byReason, ([reason, windows]) => {
-    const [state = '', ...texts] = reason.split(': ');
+  const why = ({ error }: RunReport['failures'][number]) => error ?? 'no reason is known';
+  const byCause = [...groupBy(failures, (one) => `${one.state}: ${causeOf(why(one))}`).values()];
+  const [only] = byCause;
+  if (only?.[0] !== undefined && byCause.length === 1 && failures.length > 1)
+    return [`${head} ${only[0].state}: ${why(only[0])}`, ...again].join('\n');
+  const lines = firstLines(byCause, (windows) => {
+    const [first] = windows as [RunReport['failures'][number]];
     const named = windows.slice(0, NAMED_WINDOWS).map(windowText).join('; ');
     const more = windows.length - NAMED_WINDOWS;
-    return `  ${state}: ${named}${more > 0 ? `; and ${plural(more, 'other')}` : ''}: ${texts.join(': ')}`;
+    return `  ${first.state}: ${named}${more > 0 ? `; and ${plural(more, 'other')}` : ''}: ${why(first)}`;
   });
   return [head, ...lines, ...again].join('\n');
 }

@@ -56,6 +56,9 @@ export function emptySessionsText({ sessions, ...range }: DayRange & { readonly 
   return `empty on ${plural(sessions, 'session')} that should have data (${rangeText(range)})`;
 }
 
+/** A reason without its numbers and times: reasons that differ only in these are one cause. */
+export const causeOf = (reason: string): string => reason.replace(/\d[\d.,:-]*/g, '#');
+
 /** The state of a run; `no records` if it completed and all that the source sent was empty. */
 export function runStateText(run: {
   readonly state: string;

@@ -101,7 +101,7 @@ describe('late data', () => {
     await look('23:15:01');
     expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
     expect(webhook.heard[0]?.message).toBe(
-      `data is missing although it was due: Prices, bhavcopy_cm NSE ${DAY} (not requested yet); it has not been requested yet: check that a scheduler and a worker are running; no worker was seen within the last minute`,
+      `1 session is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not requested yet); not requested yet: check that a scheduler and a worker are running; no worker was seen within the last minute`,
     );
     await look('23:20:00');
     // Then what falls due later, alone.
@@ -130,7 +130,7 @@ describe('late data', () => {
     );
     expect(await deliverAlerts(context)).toBe(2);
     expect(webhook.heard.map(({ message }) => message.replace(/[\d-]+T[\d:]+Z/, 'then')).toSorted()).toEqual([
-      `data is missing although it was due: Price bands hit, circuit_breakers NSE ${DAY} (failed: HTTP 500); no worker was seen within the last minute`,
+      `1 session is missing although due: Price bands hit, circuit_breakers NSE ${DAY} (failed: HTTP 500); no worker was seen within the last minute`,
       'run 1 failed (as of then)',
     ]);
     await pipeline.db.pool.query(

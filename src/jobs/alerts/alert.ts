@@ -1,8 +1,11 @@
 import type { Config } from '../../core/config.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
+import { sha256 } from '../../core/sha256.ts';
+import { causeOf, plural } from '../../core/wording.ts';
 import type { SessionState } from '../../load/state/coverage/completeness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
+import { BHAV_COPY } from '../../operations/operation.ts';
 import { pairTitle } from '../../operations/registry.ts';
 
 /** `heartbeat`: a request to EOD_HEARTBEAT_URL; `test`: sent by hand and not stored. */
@@ -37,9 +40,19 @@ export function keyAlert(keyHash: string, line: string): Alert {
 const MAX_LISTED = 5;
 
 /** The first items as a text, with the number of the others. */
-export function listText(items: readonly string[]): string {
+export function listText(items: readonly string[], separator = '; '): string {
   const more = items.length - MAX_LISTED;
-  return items.slice(0, MAX_LISTED).join('; ') + (more > 0 ? `; and ${more} more` : '');
+  return items.slice(0, MAX_LISTED).join(separator) + (more > 0 ? `${separator}and ${more} more` : '');
+}
+
+/** Most characters of a subject. */
+const MAX_SUBJECT = 120;
+
+/** A subject that is too long is cut, and gets a hash, so that others that begin alike stay others. */
+export function shortSubject(subject: string): string {
+  if (subject.length <= MAX_SUBJECT) return subject;
+  const hash = sha256(subject).slice(0, 10);
+  return `${subject.slice(0, MAX_SUBJECT - hash.length - 2)}… ${hash}`;
 }
 
 /** Kinds of alerts that are about one session each, and are joined to one message when they are sent. */
@@ -52,9 +65,23 @@ type AlertedSession = Pick<SessionState, 'operation' | 'exchange' | 'day' | 'rea
 
 const nameOf = (session: AlertedSession) => `${pairName(session)} ${session.day}`;
 
-/** A session in words: `Prices, bhavcopy_cm NSE 2025-09-12 (not requested yet)`. */
-const textOf = (session: AlertedSession) =>
-  `${pairTitle(session)} ${session.day} (${session.reason === null ? 'missing' : gapText({ ...session, reason: session.reason })})`;
+/** Why a session is missing, in words. */
+const whyMissing = (session: AlertedSession) =>
+  session.reason === null ? 'missing' : gapText({ ...session, reason: session.reason });
+
+/** Sessions in words, a part for each cause: `Prices, bhavcopy_cm NSE 2025-09-12 (not requested yet)`. */
+function sessionsText(sessions: readonly AlertedSession[]): string {
+  const groups = groupBy(sessions, (session) => causeOf(whyMissing(session)));
+  return listText(
+    [...groups.values()].map((group) => {
+      const named = listText(
+        group.map((session) => `${pairTitle(session)} ${session.day}`),
+        ', ',
+      );
+      return `${named} (${whyMissing(group[0] as AlertedSession)})`;
+    }),
+  );
+}
 
 /** @param facts what else is known: `run` after which it is missing, or `workers` that were seen within the last minute. */
 export function sessionAlert(
@@ -71,17 +98,20 @@ export function sessionAlert(
   };
 }
 
-function messageOf(kind: SessionKind, sessions: readonly AlertedSession[], workers?: number): string {
-  const listed = listText(sessions.map(textOf));
-  if (kind === 'gaps') return `sessions are missing after the night: ${listed}`;
+function messageOf(kind: SessionKind, missing: readonly AlertedSession[], workers?: number): string {
+  const sessions = missing.toSorted(
+    (a, b) => Number(b.operation === BHAV_COPY) - Number(a.operation === BHAV_COPY),
+  );
+  const dataSets = new Set(sessions.map(({ operation }) => operation)).size;
+  const named = `${plural(sessions.length, 'session')}${dataSets > 1 ? ` of ${dataSets} data sets` : ''}`;
+  const verb = sessions.length === 1 ? 'is' : 'are';
+  if (kind === 'gaps') return `${named} ${verb} missing after the night: ${sessionsText(sessions)}`;
   const notRequested = sessions.every(({ reason }) => reason === 'not_requested');
   const hints = [
-    ...(notRequested
-      ? ['it has not been requested yet: check that a scheduler and a worker are running']
-      : []),
+    ...(notRequested ? ['not requested yet: check that a scheduler and a worker are running'] : []),
     ...(workers === 0 ? ['no worker was seen within the last minute'] : []),
   ];
-  return `data is missing although it was due: ${[listed, ...hints].join('; ')}`;
+  return `${named} ${verb} missing although due: ${[sessionsText(sessions), ...hints].join('; ')}`;
 }
 
 type Joined = Pick<Alert, 'subject' | 'message' | 'facts'> & { readonly kind: string };
@@ -99,25 +129,79 @@ export function asOfNow<One extends Joined>(alert: One, session: AlertedSession,
   return { ...alert, ...sessionAlert(alert.kind, session, facts), kind: alert.kind };
 }
 
-/** Joins alerts about single sessions to one of each kind; the others stay as they are (pure). */
+/** Kinds of alerts of one run that are one post: what failed, and what is missing because of it. */
+const RUN_KINDS = ['run_failed', ...SESSION_KINDS] as const;
+
+/** What is sent as one post: the sessions of a kind; of a run, what failed with the sessions that it left. */
+function postOf<One extends Joined>(alert: One): One | string {
+  if (alert.kind !== 'run_failed' && sessionsOf(alert) === null) return alert;
+  const { kind, facts } = alert;
+  return typeof facts.run === 'number' ? `run ${facts.run}` : kind;
+}
+
+/** Joins alerts that are one post; the others stay as they are (pure). */
 export function joinAlerts<One extends Joined>(
   alerts: readonly One[],
 ): (One & { readonly of: readonly One[] })[] {
-  const groups = groupBy(alerts, (alert) => (sessionsOf(alert) === null ? alert : alert.kind));
-  return [...groups.values()].flatMap((of) => {
+  const groups = groupBy(alerts, postOf);
+  return [...groups.values()].flatMap((group) => {
+    const place = ({ kind }: One) => RUN_KINDS.indexOf(kind as (typeof RUN_KINDS)[number]);
+    const of = group.toSorted((a, b) => place(a) - place(b));
     const [first] = of;
     if (first === undefined) return [];
-    if (!isSessionKind(first.kind) || of.length === 1) return [{ ...first, of }];
-    const sessions = of.flatMap((alert) => sessionsOf(alert) ?? []);
+    if (of.length === 1) return [{ ...first, of }];
+    // A session that is late is a gap of its run as well.
+    const named = of.flatMap((alert) => sessionsOf(alert) ?? []);
+    const sessions = [...new Map(named.map((session) => [nameOf(session), session])).values()];
     const { workers } = first.facts as { readonly workers?: number };
+    const kind = isSessionKind(first.kind) ? first.kind : 'gaps';
+    const missing = messageOf(kind, sessions, workers);
     return [
       {
         ...first,
-        subject: of.map(({ subject }) => subject).join(', '),
-        message: messageOf(first.kind, sessions, workers),
+        subject: isSessionKind(first.kind) ? sessions.map(nameOf).join(', ') : first.subject,
+        message: isSessionKind(first.kind) ? missing : `${first.message}; ${missing}`,
         facts: { ...first.facts, sessions },
         of,
       },
     ];
   });
 }
+
+/** Most bytes of a post, and most characters of its message, which it has twice. */
+const MAX_BYTES = 2_048;
+const MAX_MESSAGE = 500;
+
+/**
+ * The body of a post (pure): `text` for Slack, in which nothing of it is a mention, the other members for programs. A
+ * message that is too long is cut, and lists are shortened, with how many items they had.
+ */
+export function bodyOf<One extends Pick<Alert, 'subject' | 'message' | 'facts'>>(alert: One) {
+  const written = (characters: number, facts: Alert['facts']) => {
+    const message =
+      alert.message.length > characters ? `${alert.message.slice(0, characters - 1)}…` : alert.message;
+    const text = message.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+    return { text: `eod: ${text}`, ...alert, subject: shortSubject(alert.subject), message, facts };
+  };
+  const fits = (body: object) => Buffer.byteLength(JSON.stringify(body)) <= MAX_BYTES;
+  for (let items = 16; items >= 1; items /= 2) {
+    const body = written(MAX_MESSAGE, shortenLists(alert.facts, items));
+    if (fits(body)) return body;
+  }
+  let characters = MAX_MESSAGE;
+  while (characters > 1 && !fits(written(characters, {}))) characters = Math.floor(characters / 2);
+  return written(characters, {});
+}
+
+/** Facts with at most so many items of each list, and its length where some are left out. */
+const shortenLists = (facts: Alert['facts'], items: number): Alert['facts'] =>
+  Object.fromEntries(
+    Object.entries(facts).flatMap(([name, value]): [string, unknown][] =>
+      Array.isArray(value) && value.length > items
+        ? [
+            [name, value.slice(0, items)],
+            [`${name}Total`, value.length],
+          ]
+        : [[name, value]],
+    ),
+  );

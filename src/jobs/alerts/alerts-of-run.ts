@@ -1,4 +1,7 @@
+import { timeAt } from '../../core/days.ts';
 import { pairName } from '../../core/exchanges.ts';
+import { groupBy } from '../../core/iterables.ts';
+import { causeOf, plural, rangeText } from '../../core/wording.ts';
 import { readCompleteness } from '../../load/state/coverage/completeness.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
 import { reportRun, suspiciousWindowsOfRuns } from '../../load/state/runs/reports.ts';
@@ -38,15 +41,37 @@ async function failure(context: Context, run: FollowedRun, key: Alert | null): P
   const failed = await failuresOfRun(context.db.drizzle, run.id, key?.subject ?? null);
   if (key !== null && failed.length === 0) return null;
   const why =
-    failed.length === 0 && run.error !== null
-      ? run.error
-      : listText(failed.map(({ what, windows, reason }) => `${what} (${windows}: ${reason})`));
+    failed.length === 0 && run.error !== null ? run.error : failedText(failed, context.config.EOD_TIMEZONE);
   return {
     kind: 'run_failed',
     subject: `${run.kind}: ${failed.map(({ what }) => what).join(', ')}`,
-    message: `run ${run.id} (${run.kind}, ${run.from} to ${run.to}) failed: ${why}`,
+    message: `${why}; run ${run.id} (${run.kind}, ${rangeText(run)}) failed`,
     facts: { run: run.id, runKind: run.kind, from: run.from, to: run.to, failed },
   };
+}
+
+type Failed = Awaited<ReturnType<typeof failuresOfRun>>;
+
+/** Why windows failed, a part for each cause, that of most windows first. */
+function failedText(failed: Failed, timeZone: string): string {
+  const windowsOf = (group: Failed) => group.reduce((sum, { windows }) => sum + windows, 0);
+  const groups = [...groupBy(failed, ({ reason }) => causeOf(reason ?? '')).values()];
+  const parts = groups
+    .sort((a, b) => windowsOf(b) - windowsOf(a))
+    .map((group) => {
+      const times = group.flatMap(({ first, last }) => [first, last]).sort();
+      const [first = '', last = first] = [times[0], times.at(-1)];
+      const [begin, end] = [first, last].map((time) =>
+        timeAt(Date.parse(time) / 1_000, timeZone).slice(0, 5),
+      );
+      const named = listText(
+        group.map(({ what }) => what),
+        ', ',
+      );
+      const span = begin === end ? begin : `${begin} to ${end}`;
+      return `${group.at(-1)?.reason ?? 'no reason is known'} (${span}, ${plural(windowsOf(group), 'window')} of ${named})`;
+    });
+  return listText(parts);
 }
 
 /** Raised only if EOD_ALERT_ON names it. */

@@ -18,7 +18,7 @@ import { readCompleteness } from '../../load/state/coverage/completeness.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import { isDataSet } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { type Alert, asOfNow, joinAlerts, sessionsOf } from './alert.ts';
+import { type Alert, asOfNow, bodyOf, joinAlerts, sessionsOf, shortSubject } from './alert.ts';
 
 /** Kinds of alerts that report a success. */
 const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
@@ -34,8 +34,9 @@ type AlertContext = Pick<Context, 'clock' | 'config' | 'db' | 'log'>;
  *
  * @returns false if they could not be stored.
  */
-export async function raiseAlerts(context: AlertContext, alerts: readonly Alert[]): Promise<boolean> {
-  if (alerts.length === 0) return true;
+export async function raiseAlerts(context: AlertContext, raised: readonly Alert[]): Promise<boolean> {
+  if (raised.length === 0) return true;
+  const alerts = raised.map((alert) => ({ ...alert, subject: shortSubject(alert.subject) }));
   const { config, db, log } = context;
   try {
     const isSuccess = ({ kind }: Alert) => SUCCESSES.includes(kind);
@@ -223,8 +224,7 @@ interface PostOptions extends SendOptions {
 }
 
 /**
- * Posts an alert as JSON: `text` for Slack and compatible receivers, the other members for programs. In `text`, `&`, `<`
- * and `>` are escaped, so that Slack takes nothing in it for a mention.
+ * Posts an alert as JSON, at most 2 kB (`bodyOf`).
  *
  * @throws Error if there is no response within TIMEOUT_MS, or its status is not 2xx.
  */
@@ -233,8 +233,7 @@ export async function postAlert(
   alert: SentAlert,
   { secret, redact = (text) => text, ...options }: PostOptions,
 ): Promise<void> {
-  const escaped = alert.message.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-  const body = JSON.stringify(redactValues({ text: `eod: ${escaped}`, ...alert }, redact));
+  const body = JSON.stringify(redactValues(bodyOf(alert), redact));
   const signature =
     secret === undefined
       ? {}

@@ -5,6 +5,7 @@ import type { Pair } from '../../../core/exchanges.ts';
 import { groupBy } from '../../../core/iterables.ts';
 import { type CompletenessContext, sessionStatesIn } from '../coverage/completeness.ts';
 import type { RunState } from '../request.ts';
+import { isoText } from '../schema/columns.ts';
 import { expectations } from '../schema/knowledge.ts';
 import { accessKeys } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
@@ -34,7 +35,8 @@ export async function refusalInRun(
 }
 
 /**
- * How many windows of a run failed, by operation and exchange, with the newest reason.
+ * How many windows of a run failed, by operation and exchange, with the newest reason, and when the first and the last of
+ * them did.
  *
  * @param keyHash failures because this key was refused are left out; null: none are.
  */
@@ -45,6 +47,8 @@ export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: 
       what: sql<string>`${operation} || ' ' || ${exchange}`,
       windows: count(),
       reason: sql<string | null>`(array_agg(${said} order by ${windows.id} desc))[1]`,
+      first: isoText(sql`min(${windows.finished_at})`),
+      last: isoText(sql`max(${windows.finished_at})`),
     })
     .from(windows)
     .where(
