@@ -188,7 +188,7 @@ export async function importSessions(
     if (outcome.state === 'failed') problems.push(`${session.exchange} ${session.day}: ${outcome.error}`);
     sums.rows += counts.fetched;
     for (const { table, rows } of recordsOf(session)) tables[table.name] = (tables[table.name] ?? 0) + rows;
-    formats.set(session.format, addToFormat(formats.get(session.format), session));
+    formats.set(session.format, addToFormat(formats.get(session.format), session, counts.rejected));
     for (const name of Object.keys(NO_RECORDS) as (keyof typeof NO_RECORDS)[]) sums[name] += counts[name];
     // New and unchanged rows are not differences.
     if (counts.updated + counts.withdrawn === 0) continue;
@@ -213,13 +213,17 @@ export async function importSessions(
   return { report, differences, cancelled };
 }
 
-function addToFormat(before: FormatReport | undefined, session: FileSession): FormatReport {
+function addToFormat(
+  before: FormatReport | undefined,
+  session: FileSession,
+  rejected: number,
+): FormatReport {
   const found = recordsOf(session);
   return {
     format: session.format,
     sessions: (before?.sessions ?? 0) + 1,
     records: (before?.records ?? 0) + found.reduce((sum, { rows }) => sum + rows, 0),
-    rejected: (before?.rejected ?? 0) + session.rejects.length,
+    rejected: (before?.rejected ?? 0) + rejected,
     passedOver: (before?.passedOver ?? 0) + session.passedOver,
     tables: [...new Set([...(before?.tables ?? []), ...found.map(({ table }) => table.name)])],
   };

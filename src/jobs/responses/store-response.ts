@@ -16,6 +16,7 @@ import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
+import { settleConflicts } from './conflicting-records.ts';
 import { createResponseReader } from './read-response.ts';
 import { type CoveredWindow, coverageOf } from './response-coverage.ts';
 import type { ReadResponse } from './session-response.ts';
@@ -208,13 +209,14 @@ export async function readToFold(
 async function asStored(
   context: Context,
   window: CoveredWindow & Pair,
-  { extracted: read, partial, preserved }: ReadResponse,
+  { extracted, partial, preserved }: ReadResponse,
   calledAt: number,
 ) {
-  const { outcome, extracted, warnings } = storablePart(context, read, calledAt);
-  await noteSessions(context, window, extracted);
-  const days = daysOfResponse(context, window, { extracted, partial, calledAt });
-  const { batches, rejects } = extracted;
+  const read = settleConflicts(extracted);
+  const { outcome, extracted: storable, warnings } = storablePart(context, read, calledAt);
+  await noteSessions(context, window, storable);
+  const days = daysOfResponse(context, window, { extracted: storable, partial, calledAt });
+  const { batches, rejects } = storable;
   return {
     ...days,
     batches,
