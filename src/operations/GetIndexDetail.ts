@@ -1,5 +1,5 @@
 import { defineBuiltIn } from './built-in.ts';
-import { type Compute, date, derived, type Field, numeric, text } from './fields.ts';
+import { type Compute, date, derived, type Field, int8, numeric, text } from './fields.ts';
 import { defineTable } from './table.ts';
 
 const POINTS = { unit: 'points' } as const;
@@ -45,6 +45,12 @@ const table = defineTable({
     ...earlier('WeekAgo', 'week_ago', 'a week ago'),
     ...earlier('MonthAgo', 'month_ago', 'a month ago'),
     ...earlier('YearAgo', 'year_ago', 'a year ago'),
+    // Files of NSE alone have these.
+    int8('Volume', 'traded_quantity', 'Traded quantity of its shares.', { unit: 'shares' }),
+    numeric('Turnover', 'turnover', 'Traded value of its shares.', { unit: 'rupees' }),
+    numeric('PE', 'pe_ratio', 'Price to earnings.', { unit: 'ratio' }),
+    numeric('PB', 'pb_ratio', 'Price to book value.', { unit: 'ratio' }),
+    numeric('DivYield', 'dividend_yield_percent', 'Dividend yield.', { unit: 'percent' }),
   ],
 });
 

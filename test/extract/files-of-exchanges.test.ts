@@ -266,7 +266,7 @@ test('open interest of participants has its day in the title, else in the name',
 
 test('index closes, deals, new highs, and securities under ban', () => {
   const index =
-    'Index Name,Index Date,Open Index Value,High Index Value,Low Index Value,Closing Index Value,Points Change,Change(%),Volume,Turnover (Rs. Cr.),P/E,P/B,Div Yield\nNifty 50,03-07-2026,24500.1,24700.55,24450,24650.25,150.15,.61,300,1,2,3,4\nIndia VIX,03-07-2026,-,-,-,12.5,-,-,-,-,-,-,-\n';
+    'Index Name,Index Date,Open Index Value,High Index Value,Low Index Value,Closing Index Value,Points Change,Change(%),Volume,Turnover (Rs. Cr.),P/E,P/B,Div Yield\nNifty 50,03-07-2026,24500.1,24700.55,24450,24650.25,150.15,.61,300123456,29876.54,22.35,3.61,1.2\nIndia VIX,03-07-2026,-,-,-,12.5,-,-,-,-,-,-,-\n';
   expect(rowsOf('ind_close_all_03072026.csv', index)).toMatchObject([
     {
       exchange: 'NSE_IDX',
@@ -274,9 +274,28 @@ test('index closes, deals, new highs, and securities under ban', () => {
       trade_date: '2026-07-03',
       close_value: '24650.25',
       change_percent: '.61',
+      traded_quantity: 300123456,
+      turnover: '29876.54e7',
+      pe_ratio: '22.35',
+      pb_ratio: '3.61',
+      dividend_yield_percent: '1.2',
     },
-    { index_code: 'India VIX', open_value: null, close_value: '12.5' },
+    { index_code: 'India VIX', open_value: null, close_value: '12.5', turnover: null, pe_ratio: null },
   ]);
+  // NSE renamed its indices twice.
+  for (const [names, code] of [
+    [['S&P CNX Nifty', 'CNX Nifty', 'NIFTY 50'], 'Nifty 50'],
+    [['CNX Midcap', 'NIFTY Midcap 100'], 'Nifty Midcap 100'],
+    [['Nifty 50 Arbitrage'], 'Nifty 50 Arbitrage'],
+  ] as const) {
+    for (const name of names) {
+      const named = index.replace('Nifty 50', name);
+      expect(rowsOf('ind_close_all_03072026.csv', named)[0]).toMatchObject({
+        index_code: code,
+        index_name: name,
+      });
+    }
+  }
   // A year had slashes; on three days of April 2023 the month was first, as the name of the file shows.
   for (const [name, day, expected] of [
     ['ind_close_all_05022015.csv', '05/02/2015', '2015-02-05'],
