@@ -37,6 +37,56 @@ const EQ_ROWS = [
   '500009,A.SARABHAI  ,X ,Q,27.75,27.75,25.50,26.60,26.60,26.75,537,196273,5209399.00,',
 ];
 
+describe('numbers that a spreadsheet has shortened', () => {
+  const row = (quantity: string, turnover: string) =>
+    `ACC,EQ,1,1,1,1,1,1,${quantity},${turnover},04-JAN-2021,1,INE1`;
+  const fileOf = (...rows: string[]) => [CM, row('7', '7'), ...rows, ''].join('\n');
+
+  test('are refused where digits are lost, and read where none is', async () => {
+    await forAllAsync(
+      [fc.integer({ min: 1, max: 2_000_000_000 }), fc.nat(10), fc.boolean(), fc.boolean()],
+      async (number, decimals, isCapital, isQuantity) => {
+        const short = number.toExponential(decimals);
+        const text = isCapital ? short.toUpperCase().replace(/\+(\d)$/, '+0$1') : short;
+        const value = `${Number(short)}`;
+        const file = fileOf(isQuantity ? row(text, value) : row(value, text));
+        const isLost = isCapital && decimals < Number(/\d+$/.exec(short)?.[0]);
+        if (isLost) {
+          const column = isQuantity ? 'TOTTRDQTY' : 'TOTTRDVAL';
+          expect(await problemOf('x.csv', file)).toBe(
+            `has "${text}" in ${column} on line 3: a spreadsheet has shortened this number, and its last digits are lost; download the file again`,
+          );
+        } else if (isQuantity) {
+          const [session] = await read('x.csv', file);
+          expect(Number(rowsOf(session)[1]?.traded_quantity)).toBe(Number(value));
+        } else {
+          const [session] = await read('x.csv', file);
+          expect(Number(rowsOf(session)[1]?.turnover)).toBe(Number(value));
+        }
+      },
+    );
+  });
+
+  test('are none in names, in R and pandas, and in JSON', async () => {
+    for (const text of [
+      row('1e+05', '100000'),
+      row('100000', '1e+05'),
+      row('100000', '100000').replace('ACC', '1E+05'),
+    ]) {
+      expect(await problemOf('x.csv', fileOf(text)), text).toBe('none');
+    }
+    const pledge = {
+      comName: 'A',
+      broadcastDt: '01-Jan-2025 10:00:00',
+      numSharesPledged: '1.03E+07',
+      totIssuedShares: '1',
+    };
+    expect(await problemOf('x.json', JSON.stringify([pledge]))).not.toContain('spreadsheet');
+    const quoted = fileOf(row('"1.03E+07"', '7')).replaceAll('\n', '\r\n');
+    expect(await problemOf('x.csv', quoted)).toContain('has "1.03E+07" in TOTTRDQTY on line 3:');
+  });
+});
+
 describe('turnover that is not in rupees', () => {
   // The first rows of a file that an R package saved: turnover in lakhs under the name of the column in rupees.
   const LAKHS = [

@@ -71,6 +71,8 @@ export function columnsOf(
     }
     return [...present.values()];
   };
+  const numbers = (fields: readonly PresentField[]) =>
+    fields.flatMap(({ column, isNumber }) => (isNumber ? [column] : []));
   const { suffix } = format;
   const constants = Object.entries(format.constants ?? {});
   const recordOf = (fields: readonly PresentField[]) => {
@@ -107,8 +109,17 @@ export function columnsOf(
   const found = new Map([...also, ...present].map((one) => [one.source, one]));
   const known = new Set([...present.map(({ source }) => source), ...constants.map(([source]) => source)]);
   if (format.day !== undefined) known.add(format.day.field);
+  const numberColumns = [...new Set([...numbers(present), ...numbers(also)])];
   return {
     format,
+    /** The first number of a row that has lost digits, with its column; null if there is none. */
+    shortened(row: FileRow): { readonly column: string; readonly text: string } | null {
+      for (const column of numberColumns) {
+        const text = row[column];
+        if (typeof text === 'string' && text.includes('E') && hasLostDigits(text)) return { column, text };
+      }
+      return null;
+    },
     /** The data set that its rows are records of. */
     dataSet,
     /** The row as a record of the data set: its fields with their texts in the file, and null for blank cells. */
@@ -224,6 +235,18 @@ function rememberLast(read: (text: string) => string): (text: string) => string 
     if (last?.text !== text) last = { text, result: read(text) };
     return last.result;
   };
+}
+
+/** A number as a spreadsheet shows it in a narrow column. */
+const SPREADSHEET_NUMBER = /^\s*[-+]?\d+(?:\.(\d*))?E\+?(\d+)\s*$/;
+
+/**
+ * True if a number has fewer digits than its exponent needs: 1.03E+07 may have been 10,345,678. Programs that write numbers as
+ * short as they can be without loss, such as R and pandas, write a small e.
+ */
+function hasLostDigits(text: string): boolean {
+  const [match, decimals = '', exponent] = SPREADSHEET_NUMBER.exec(text) ?? [];
+  return match !== undefined && decimals.length < Number(exponent);
 }
 
 /** The text of a cell; null for a blank cell and for `-`, which mean that there is no value. */

@@ -18,6 +18,8 @@ const SYMBOL_CHANGES_HEADER = ['SM_NAME', 'SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_
 interface FileStart {
   /** True if its first line is a header, and rows follow. */
   readonly hasHeader: boolean;
+  /** True if it is a JSON document. */
+  readonly isJson?: boolean;
   readonly read: (text: string) => ParsedFile;
 }
 
@@ -43,7 +45,7 @@ interface ParsedFile {
  */
 export function checkFile(bytes: Buffer, name: string): FileStart {
   const start = startOf(bytes);
-  if (/^\s*[[{]/.test(start)) return { hasHeader: false, read: (text) => readJson(text, name) };
+  if (/^\s*[[{]/.test(start)) return { hasHeader: false, isJson: true, read: (text) => readJson(text, name) };
   const long = findLongLine(bytes, MAX_ROW_BYTES);
   if (long !== null) {
     throw badFile(`line ${long.line} has ${long.bytes} bytes; at most ${MAX_ROW_BYTES} of a line are read`);

@@ -57,6 +57,14 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
       passedOver++;
       return;
     }
+    // A spreadsheet does not shorten the numbers of a JSON document.
+    const shortened = start.isJson === true || Array.isArray(row) ? null : columns.shortened(row);
+    if (shortened !== null) {
+      const { column, text } = shortened;
+      throw badFile(
+        `has "${text.trim().slice(0, 40)}" in ${column} on line ${lineOf(bytes, text)}: a spreadsheet has shortened this number, and its last digits are lost; download the file again`,
+      );
+    }
     // Which cell of a list is the exchange is not known.
     const exchange = exchangeOf(columns, Array.isArray(row) ? first : row);
     let group = groups.get(exchange);
@@ -124,6 +132,21 @@ function isLastCellBlank(rows: FileRows, header: readonly string[]): boolean {
     if (String(row[name] ?? '').trim() !== '') return false;
   }
   return records > 0;
+}
+
+/** The number of the first line that has this text in a cell, from 1. */
+function lineOf(bytes: Buffer, text: string): number {
+  // Of UTF-16 every second byte is NUL.
+  const lines = bytes
+    .toString('latin1')
+    .replaceAll('\0', '')
+    .split(/\r\n?|\n/);
+  const cellText = (cell: string) =>
+    cell
+      .trim()
+      .replace(/^"(.*)"$/, '$1')
+      .trim();
+  return lines.findIndex((line) => line.split(',').some((cell) => cellText(cell) === text.trim())) + 1;
 }
 
 /**

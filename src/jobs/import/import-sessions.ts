@@ -213,11 +213,7 @@ export async function importSessions(
   return { report, differences, cancelled };
 }
 
-function addToFormat(
-  before: FormatReport | undefined,
-  session: FileSession,
-  rejected: number,
-): FormatReport {
+function addToFormat(before: FormatReport | undefined, session: FileSession, rejected: number): FormatReport {
   const found = recordsOf(session);
   return {
     format: session.format,
