@@ -13,7 +13,6 @@ import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../load/database/
 import { clusterLocation } from '../load/database/embedded/account.ts';
 import { readServerTime } from '../load/database/inspect.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
-import { timeZoneProblem } from '../load/database/time-zone.ts';
 import { explainMissingRight, migrateDatabase, schemaState } from '../load/migrate.ts';
 import { compareRequested, writeExpectations } from '../load/state/coverage/completeness.ts';
 import { type Cli, loadSettings, logNote } from './cli.ts';
@@ -161,7 +160,7 @@ async function hasSchema({ pool }: Database): Promise<boolean> {
   return (await pool.query("select from pg_namespace where nspname = 'etl'")).rowCount === 1;
 }
 
-const hasPrivatePostgres = ({ cwd }: Cli, { EOD_DATA_DIR: folder }: Config) =>
+export const hasPrivatePostgres = ({ cwd }: Cli, { EOD_DATA_DIR: folder }: Config) =>
   existsSync(resolve(cwd, folder, 'postgres'));
 
 function noTables(): PipelineError {
@@ -227,7 +226,7 @@ function retryOf(cli: Cli, config: Config): RetryOptions {
  * How many database connections a process opens at most, without those of a queue in Postgres: nightly runs and
  * backfills are worked on side by side, EOD_CONCURRENCY windows each.
  */
-export function poolSize({ EOD_CONCURRENCY }: Pick<Config, 'EOD_CONCURRENCY'>): number {
+function poolSize({ EOD_CONCURRENCY }: Pick<Config, 'EOD_CONCURRENCY'>): number {
   return 2 * EOD_CONCURRENCY + SPARE_CONNECTIONS;
 }
 
@@ -261,8 +260,6 @@ export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wai
   if (config.DATABASE_URL !== undefined) {
     await life.open(() => checkPostgres(db, startRetryOf(cli, config, wait)));
   }
-  const problem = await life.open(() => timeZoneProblem(db.pool, config.EOD_TIMEZONE, Date.now()));
-  if (problem !== null) throw usageError(`${problem.found}: ${problem.remedy}`);
   return db;
 }
 

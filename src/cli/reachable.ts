@@ -76,24 +76,11 @@ export async function readRedisFacts(url: string) {
     const info = new Map(
       (await client.info()).split(/\r?\n/).map((line) => line.split(/:(.*)/).slice(0, 2) as [string, string]),
     );
-    // Hosted servers often refuse CONFIG.
-    const save = await client.config('GET', 'save').catch(() => null);
-    const problems = [
-      ...(info.get('rdb_last_bgsave_status') === 'err' ? ['the last snapshot failed'] : []),
-      ...(info.get('aof_last_write_status') === 'err'
-        ? ['the last write to the append-only file failed']
-        : []),
-    ];
     return {
       version: info.get('redis_version') ?? '0',
       /** Bytes it may use; 0 for no limit. */
       maxMemory: Number(info.get('maxmemory') ?? 0),
       evictionPolicy: info.get('maxmemory_policy') ?? 'unknown',
-      appendOnly: info.get('aof_enabled') === '1',
-      /** Why the last snapshot, or write to the append-only file, failed; null if it did not. */
-      saveProblem: problems.join(' and ') || null,
-      /** When snapshots are made, in the server's notation; null if it does not say. */
-      snapshots: Array.isArray(save) && typeof save[1] === 'string' ? save[1] : null,
       isReplica: info.get('role') === 'slave',
     };
   });

@@ -34,12 +34,15 @@ export const share = z.string().transform((text, context) => {
 export const timeZone = z.string().refine(
   (name) => {
     try {
-      return Boolean(new Intl.DateTimeFormat('en', { timeZone: name }));
+      // Postgres reads some abbreviations otherwise: IST as the time of Israel, CET without summer time.
+      return (
+        Boolean(new Intl.DateTimeFormat('en', { timeZone: name })) && (name.includes('/') || name === 'UTC')
+      );
     } catch {
       return false;
     }
   },
-  { error: 'is not a time zone, e.g. Asia/Kolkata' },
+  { error: 'is not the full name of a time zone, e.g. Asia/Kolkata' },
 );
 
 /** `HH:mm`. */

@@ -3,17 +3,15 @@ import { type Clock, systemClock } from '../core/clock.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
 import { createDispatcher } from '../core/proxy.ts';
-import { LIMITATION, type Operation } from '../operations/operation.ts';
-import { decodeText, readBody, redactBody } from './body.ts';
-import { buildUrl, encode, keyRedactor } from './build-request.ts';
+import type { Operation } from '../operations/operation.ts';
+import { readBody, redactBody } from './body.ts';
+import { buildUrl, keyRedactor } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import { checkResponse } from './envelope.ts';
-import { parseLimitation } from './limitation.ts';
 import { readResponse } from './read.ts';
 import type { ObservedDate, RawResponse, Source, SourceSettings } from './types.ts';
 
 export { buildUrl } from './build-request.ts';
-export type { Allowance, Limitation } from './limitation.ts';
 export { readResponse } from './read.ts';
 export type * from './types.ts';
 
@@ -112,13 +110,6 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
         );
         throw error;
       }
-    },
-    async limitation(signal) {
-      const { body } = await get(buildLimitationUrl(settings), signal);
-      const text = decodeText(body);
-      const refused = diagnose(text, redact);
-      if (refused !== null) throw refused;
-      return parseLimitation(text, settings.timeZone);
     },
     clockOffsetMs: () => clockOffset,
     lastDate: () => lastDate,
@@ -227,9 +218,4 @@ function problemOfAddress(error: unknown, code: string | null): string | null {
 
 function codeOf(error: unknown): string | null {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
-}
-
-/** The URL of the request for what the key may do. It contains the access key, too. */
-function buildLimitationUrl({ baseUrl, accessKey }: Pick<SourceSettings, 'baseUrl' | 'accessKey'>): string {
-  return `${baseUrl}/${LIMITATION}?accessKey=${encode(accessKey)}&format=Json`;
 }

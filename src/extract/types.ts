@@ -3,7 +3,6 @@ import type { Requested } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { DateDialect } from '../operations/request-parameters.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
-import type { Limitation } from './limitation.ts';
 
 export type { Row, Scalar };
 
@@ -96,12 +95,6 @@ export interface Source {
    * @param signal aborts the call (kind `aborted`).
    */
   fetch(operation: Operation, requested: Requested, signal?: AbortSignal): Promise<RawResponse>;
-  /**
-   * One GET for what the key may do; null if the response does not say. Throws PipelineError like `fetch`.
-   *
-   * @param signal aborts the call (kind `aborted`).
-   */
-  limitation(signal?: AbortSignal): Promise<Limitation | null>;
   /** Milliseconds by which the source's clock is ahead of the local one, as far as its responses have shown. */
   clockOffsetMs(): number;
   /** The Date header of the last response, and when it was received by the local clock; null before the first. */

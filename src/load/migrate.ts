@@ -35,7 +35,7 @@ const REPEATABLE_FOLDER = join(MIGRATIONS.migrationsFolder, 'repeatable');
 export const OLDEST_SERVER = 15;
 
 /** The encoding that a database must have. */
-export const ENCODING = 'UTF8';
+const ENCODING = 'UTF8';
 
 type SchemaState = 'missing' | 'behind' | 'current';
 

@@ -28,9 +28,6 @@ export { GROUPS, SCHEDULED_WEEKDAYS } from './declaration-values.ts';
 /** The operation whose data shows which days were sessions, and which instruments there are. */
 export const BHAV_COPY = 'GetBhavCopyCM';
 
-/** The request for what the key may do. It fills no table, so it is not declared as an operation. */
-export const LIMITATION = 'GetLimitation';
-
 /** The value as the source spells it (in any case), or as it is where any is known; null if it is not a known one. */
 export function knownOption({ values, form }: RequestOption, value: string): string | null {
   if (values !== undefined) {

@@ -3,8 +3,9 @@ import { type Clock, systemClock } from '../core/clock.ts';
 import type { Day } from '../core/days.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
+import { operationNamed } from '../operations/registry.ts';
 import { FAULT_KINDS, type Fault } from './faults.ts';
-import { clockFrom, names, parseFault, rangeDays, requestName, trialDay } from './notations.ts';
+import { clockFrom, names, parseFault, rangeDays, trialDay } from './notations.ts';
 import type { DataSet } from './response/dataset.ts';
 import { CASINGS } from './response/format.ts';
 
@@ -94,7 +95,7 @@ const BEHAVIOUR = {
     '--disable-operations <list>',
     'operations the key has no right to',
     [],
-    (text) => names(text).map(requestName),
+    (text) => names(text).map((name) => operationNamed(name).name),
   ),
   disabledExchanges: define<readonly string[]>(
     '--disable-exchanges <list>',

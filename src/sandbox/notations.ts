@@ -2,7 +2,6 @@ import type { Clock } from '../core/clock.ts';
 import { type Day, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
-import { LIMITATION } from '../operations/operation.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { FAULT_KINDS, type Fault } from './faults.ts';
 
@@ -13,10 +12,6 @@ export const names = (value: string) =>
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
-
-/** The name of an operation, or of the request for what the key may do. */
-export const requestName = (name: string) =>
-  name.toLowerCase() === LIMITATION.toLowerCase() ? LIMITATION : operationNamed(name).name;
 
 /** `10`, or `GetBhavCopyCM=1,GetSeriesChange=5`. */
 export function rangeDays(value: string): number | Readonly<Record<string, number>> {
@@ -80,7 +75,7 @@ function parseFaultRule(key: string, setting: string): Partial<Fault> {
     case 'min-days':
       return { minDays: number() };
     case 'operation':
-      return { operation: requestName(setting) };
+      return { operation: operationNamed(setting).name };
     case 'rate': {
       const rate = Number(setting);
       if (rate > 0 && rate <= 1) return { rate };

@@ -22,7 +22,7 @@ interface Report {
     readonly from: string;
     readonly to: string;
     readonly instruments: readonly string[];
-    readonly isReadable: boolean | null;
+    readonly state: 'ok' | 'failed' | 'skipped';
     readonly rows: number;
     readonly rejects: number;
     readonly tables: readonly string[];
@@ -70,9 +70,7 @@ test('each operation is requested once, counted, and its records are read in bot
       dialect: 'epoch',
     });
     expect(json.operations.map(({ operation }) => operation)).toEqual(requested.map(({ name }) => name));
-    expect(json.operations.filter(({ isReadable, rejects }) => isReadable !== true || rejects > 0)).toEqual(
-      [],
-    );
+    expect(json.operations.filter(({ state, rejects }) => state !== 'ok' || rejects > 0)).toEqual([]);
     expect(json.operations.find(({ operation }) => operation === 'GetBhavCopyCM')?.rows).toBeGreaterThan(100);
     expect(source.stats().requests).toBe(requested.length);
     tables.push(tablesOf(json, 'GetFinancialRatios'));
@@ -118,7 +116,7 @@ test('the days are requested in the other dialect if the source refuses their na
     isOk: false,
     dialect: 'iso-date',
   });
-  expect(json.operations.filter(({ isReadable }) => isReadable === false)).toEqual([]);
+  expect(json.operations.filter(({ state }) => state === 'failed')).toEqual([]);
   const text = await runCli(['doctor', '--source'], {
     cwd: temporaryFolder(),
     env: settingsFor(url, source.url),
@@ -163,10 +161,10 @@ describe('says what is refused, and what to do', () => {
     const source = await sourceWith({ disabledOperations: ['GetSeriesChange'] });
     const { code, json } = await examine(url, source.url);
     expect({ code, isOk: json.isOk }).toEqual({ code: 1, isOk: false });
-    expect(json.operations.filter(({ isReadable }) => isReadable !== true)).toMatchObject([
+    expect(json.operations.filter(({ state }) => state !== 'ok')).toMatchObject([
       {
         operation: 'GetSeriesChange',
-        isReadable: false,
+        state: 'failed',
         problem: expect.stringMatching(/^operation_blocked: /),
         remedy: expect.stringContaining('ask the service for access'),
       },
@@ -180,12 +178,12 @@ describe('says what is refused, and what to do', () => {
     expect({ code, first }).toMatchObject({
       code: 1,
       first: {
-        isReadable: false,
+        state: 'failed',
         problem: expect.stringMatching(/^credential: /),
         remedy: expect.stringContaining('EOD_ACCESS_KEY'),
       },
     });
-    expect(others.filter(({ isReadable }) => isReadable !== null)).toEqual([]);
+    expect(others.filter(({ state }) => state !== 'skipped')).toEqual([]);
     expect(source.stats().requests).toBe(1);
   });
 
@@ -201,7 +199,7 @@ describe('says what is refused, and what to do', () => {
   test('a response that is no data, and one in which all records are wrong', async ({ url }) => {
     const page = await startServer((_request, response) => response.end('<html><body>hello</body></html>'));
     const { code, json } = await examine(url, page);
-    expect({ code, readable: json.operations.filter(({ isReadable }) => isReadable === true) }).toEqual({
+    expect({ code, readable: json.operations.filter(({ state }) => state === 'ok') }).toEqual({
       code: 1,
       readable: [],
     });
@@ -212,7 +210,7 @@ describe('says what is refused, and what to do', () => {
       ({ operation }) => operation === 'GetBhavCopyCM',
     );
     expect(bhavcopy).toMatchObject({
-      isReadable: false,
+      state: 'failed',
       rejects: 1,
       problem: expect.stringContaining('1 of 1 record'),
     });
@@ -223,12 +221,10 @@ describe('says what is refused, and what to do', () => {
     const env = { ...settingsFor(url, source.url), EOD_CALLS_PER_HOUR: '3' };
     const { code, json } = await runJson<Report>(['doctor', '--source'], { cwd: temporaryFolder(), env });
     expect(code).toBe(1);
-    expect(json.operations.filter(({ isReadable }) => isReadable === true).length).toBe(
-      source.stats().requests,
-    );
+    expect(json.operations.filter(({ state }) => state === 'ok').length).toBe(source.stats().requests);
     expect(source.stats().requests).toBeLessThanOrEqual(3);
     expect(json.operations.at(-1)).toMatchObject({
-      isReadable: null,
+      state: 'skipped',
       problem: expect.stringContaining('used up'),
     });
   });

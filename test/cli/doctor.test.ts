@@ -1,17 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
-import { certainLead } from '../../src/cli/doctor/check.ts';
-import { querySettingsCheck } from '../../src/cli/doctor/database-checks.ts';
 import { nodeCheck } from '../../src/cli/doctor/index.ts';
-import {
-  calendarCheck,
-  callsOfNight,
-  nightCheck,
-  postgresVariablesCheck,
-  settingsChecks,
-} from '../../src/cli/doctor/settings-checks.ts';
+import { nightCheck, settingsChecks } from '../../src/cli/doctor/settings-checks.ts';
+import { certainLead } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
+import { callsOfNight } from '../../src/jobs/runs/night-calls.ts';
 import { forAll } from '../support/for-all.ts';
 
 const clock = { now: () => Date.parse('2025-09-10T12:00:00+05:30') };
@@ -58,45 +52,10 @@ describe('settings', () => {
   });
 });
 
-describe('variables of other clients of Postgres', () => {
-  const checked = (env: Readonly<Record<string, string>>) => postgresVariablesCheck(env, loadConfig(env));
-  const DATABASE_URL = 'postgres://asha:kiwi@db.example:5433/market%20data';
-
-  test('are not mentioned if there are none', () => {
-    expect(checked({ PATH: '/bin' })).toEqual([]);
-    expect(checked({ DATABASE_URL })).toEqual([]);
-  });
-
-  test('are named if DATABASE_URL, which counts, is not set', () => {
-    const env = { PGHOST: 'db.example', PGUSER: 'asha', PGPASSWORD: 'kiwi', PGDATABASE: 'm', PGPORT: '5433' };
-    const [only, ...others] = checked(env);
-    expect(others).toEqual([]);
-    expect(only).toMatchObject({ state: 'warning' });
-    expect(only?.found).toMatch(
-      /^PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD are set.*DATABASE_URL, which is not/,
-    );
-    expect(only?.found).not.toMatch(/kiwi/);
-    expect(only?.remedy).toMatch(/set DATABASE_URL=postgres:/);
-    expect(checked({ PGSERVICE: 'x' })[0]?.found).toMatch(/^PGSERVICE is set/);
-  });
-
-  test('are a warning where they differ from DATABASE_URL', () => {
-    const same = { PGHOST: 'db.example', PGPORT: '5433', PGUSER: 'asha', PGDATABASE: 'market data' };
-    expect(checked({ DATABASE_URL, ...same, PGPASSWORD: 'x' })).toEqual([
-      expect.objectContaining({ state: 'ok', remedy: null }),
-    ]);
-    const [only] = checked({ DATABASE_URL, ...same, PGHOST: 'other', PGPORT: '5432' });
-    expect(only).toMatchObject({ state: 'warning', remedy: expect.stringMatching(/DATABASE_URL/) });
-    expect(only?.found).toMatch(/PGHOST, PGPORT differ from it$/);
-    // What it leaves out is no contradiction.
-    expect(checked({ DATABASE_URL: 'postgres://db.example', ...same })[0]?.state).toBe('ok');
-  });
-});
-
 describe('the calls of a night', () => {
   test('follow the instruments', () => {
     const calls = (limit: number) =>
-      callsOfNight(loadConfig({ EOD_INSTRUMENT_LIMIT: String(limit) }), calendar, clock).daily;
+      callsOfNight({ config: loadConfig({ EOD_INSTRUMENT_LIMIT: String(limit) }), calendar, clock }).daily;
     // GetFinRatioEOD, and of GetFinancialRatios quarter and real time: each for both kinds of report.
     expect(calls(200) - calls(100)).toBe(100 * 6);
     expect(calls(1)).toBeGreaterThan(6);
@@ -113,17 +72,11 @@ describe('the calls of a night', () => {
   });
 });
 
-test('the calendar is missed a month before its end', () => {
-  const at = (day: string) =>
-    calendarCheck(calendar, loadConfig({}), { now: () => Date.parse(`${day}T12:00:00+05:30`) });
-  expect(at('2026-06-01')).toMatchObject({ state: 'ok' });
-  expect(at('2029-01-01')).toMatchObject({ state: 'warning', found: expect.stringContaining('NSE 2029') });
-});
-
 test.each([
   ['v20.19.0', 'ok'],
   ['v24.1.0', 'ok'],
   ['v20.18.9', 'failed'],
+  ['v20.9.0', 'failed'],
   ['v18.20.0', 'failed'],
 ])('Node %s: %s', (version, state) => {
   expect(nodeCheck(version, '>=20.19').state).toBe(state);
@@ -148,21 +101,4 @@ describe('the clocks of two machines', () => {
     expect(certainLead({ sentAt: 0, receivedAt: 12_000 }, 100)).toBe(0);
     expect(certainLead({ sentAt: 0, receivedAt: 100 }, -20_000)).toBe(20_000);
   });
-});
-
-test.each([
-  [
-    { workMemMb: 4, randomPageCost: 4, jit: true },
-    ["work_mem = '64MB'", 'random_page_cost = 1.1', 'jit = off'],
-  ],
-  [{ workMemMb: 16, randomPageCost: 2, jit: true }, ['jit = off']],
-  [{ workMemMb: 15, randomPageCost: 1.1, jit: false }, ["work_mem = '64MB'"]],
-  [{ workMemMb: 64, randomPageCost: 4, jit: false }, ['random_page_cost = 1.1']],
-  [{ workMemMb: 64, randomPageCost: 1.1, jit: false }, []],
-])('settings for queries: %j', (settings, wanted) => {
-  const { state, remedy } = querySettingsCheck(settings, false);
-  expect(state).toBe(wanted.length > 0 ? 'warning' : 'ok');
-  for (const setting of ['work_mem =', 'random_page_cost =', 'jit ='])
-    expect(remedy?.includes(setting) ?? false).toBe(wanted.some((one) => one.startsWith(setting)));
-  expect(querySettingsCheck(settings, true).state).toBe('ok');
 });

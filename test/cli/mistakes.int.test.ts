@@ -464,7 +464,11 @@ const SETTINGS: readonly Mistake[] = [
   ['EOD_TLS_VERIFY=yes status', 'a setting is wrong: EOD_TLS_VERIFY must be true or false (it is "yes")'],
   [
     'EOD_TIMEZONE=Asia/Bombay status',
-    'a setting is wrong: EOD_TIMEZONE is not a time zone, e.g. Asia/Kolkata (it is "Asia/Bombay")',
+    'a setting is wrong: EOD_TIMEZONE is not the full name of a time zone, e.g. Asia/Kolkata (it is "Asia/Bombay")',
+  ],
+  [
+    'EOD_TIMEZONE=IST status',
+    'a setting is wrong: EOD_TIMEZONE is not the full name of a time zone, e.g. Asia/Kolkata (it is "IST")',
   ],
   [
     'EOD_PUBLISHED_AT=25:00 status',

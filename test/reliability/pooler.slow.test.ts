@@ -98,10 +98,10 @@ test.each([
   const { code, json } = await runJson<{ checks: object[] }>(['doctor', '--offline'], options);
   expect(code).toBe(1);
   expect(json.checks).toContainEqual({
-    name: 'pooler',
+    name: 'database',
     state: 'failed',
-    found: expect.stringContaining('transaction'),
-    remedy,
+    found: expect.stringMatching(new RegExp(`transaction.*${remedy}`)),
+    remedy: expect.stringContaining('pool_mode = session'),
   });
 });
 

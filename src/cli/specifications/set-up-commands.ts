@@ -35,7 +35,7 @@ export const setUpCommands: readonly Specification[] = [
     summary:
       'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
     options: [
-      new Option('--offline', 'make no call to the source; without it, two calls are made and counted'),
+      new Option('--offline', 'make no call to the source; without it, one call is made and counted'),
       new Option(
         '--source',
         'instead, request each operation once about its last due day, and show what is read; each call is counted',

@@ -68,7 +68,7 @@ async function addJobs(
  * The open windows of these runs that no worker will be given: the queue has no job for them that waits or is worked on,
  * whatever else it still has of one. In parts that are all of one queue.
  */
-export async function* lostWindows(
+async function* lostWindows(
   { db, queues }: Pick<QueueContext, 'db' | 'queues'>,
   runIds: readonly number[],
 ): AsyncGenerator<readonly OpenWindow[]> {

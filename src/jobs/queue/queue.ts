@@ -189,19 +189,6 @@ export function prepareQueueTables({ db, config }: Pick<QueueSettings, 'db' | 'c
   return db.withRetry(({ pool }) => prepareTables(pool, config));
 }
 
-/** Checks whether the queue's tables exist and are of this version of BullMQ or a newer one. Changes nothing. */
-export async function queueTablesState(
-  { pool }: Database,
-  config: Pick<Config, 'EOD_QUEUE_PREFIX'>,
-): Promise<'missing' | 'behind' | 'current'> {
-  const client = await pool.connect();
-  try {
-    return (await stateOfTables(client, queueSchema(config))).tables;
-  } finally {
-    client.release();
-  }
-}
-
 async function stateOfTables(client: pg.PoolClient, schema: string) {
   const { assertSchemaCompatibility, LATEST_SCHEMA_VERSION } = await import('bullmq');
   const { rows } = await client.query<{ schema: boolean; tables: boolean }>(
@@ -249,9 +236,6 @@ function withoutStartupOptions(url: string): string {
   if (new URL(url).searchParams.has('options')) return url;
   return `${url}${url.includes('?') ? '&' : '?'}options=`;
 }
-
-/** About how many connections a process has to a queue in Postgres: one for each queue, and those of its workers. */
-export const QUEUE_CONNECTIONS = 10;
 
 /** The schema of a queue in Postgres. */
 export const queueSchema = ({ EOD_QUEUE_PREFIX }: Pick<Config, 'EOD_QUEUE_PREFIX'>) =>

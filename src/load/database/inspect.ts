@@ -10,26 +10,10 @@ export interface ServerFacts {
   readonly role: string;
   /** It only serves reads: a standby, or a session or database that is set to read only. */
   readonly readOnly: boolean;
-  /** The most connections of all roles together, without those reserved for superusers. */
-  readonly connections: number;
-  readonly connectionsUsed: number;
-  /** The most connections of the role and of the database; null where that is not limited. */
-  readonly roleConnections: number | null;
-  readonly databaseConnections: number | null;
   /** The folder of its data on its own machine; null if the role may not see it. */
   readonly dataDirectory: string | null;
-  /** The process of this session on its own machine. */
-  readonly pid: number;
   /** Milliseconds since the epoch by the server's clock. */
   readonly now: number;
-}
-
-/** What a session of the role starts with, of the settings that decide how fast queries over many rows are. */
-export interface QuerySettings {
-  readonly workMemMb: number;
-  readonly randomPageCost: number;
-  /** Whether long queries are compiled, which not every Postgres can do. */
-  readonly jit: boolean;
 }
 
 const NOW = '(extract(epoch from clock_timestamp()) * 1000)::float8 as now';
@@ -54,12 +38,7 @@ export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
     select split_part(current_setting('server_version'), ' ', 1) as version,
            current_setting('server_version_num')::int / 10000 as major, current_setting('server_encoding') as encoding, current_user as role,
            current_setting('transaction_read_only')::bool as "readOnly",
-           current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as connections,
-           (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "connectionsUsed",
-           (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user) as "roleConnections",
-           (select nullif(datconnlimit, -1) from pg_database where datname = current_database()) as "databaseConnections",
            case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory') end as "dataDirectory",
-           pg_backend_pid() as pid,
            ${NOW}`);
   return rows[0] as ServerFacts;
 }
@@ -104,14 +83,4 @@ export async function readRoleRights(pool: pg.Pool, schemas: readonly string[]):
     [schemas],
   );
   return rows[0] as RoleRights;
-}
-
-/** Queries the settings for sessions of this role in this database; those of our own sessions may differ. */
-export async function readQuerySettings(pool: pg.Pool): Promise<QuerySettings> {
-  const { rows } = await pool.query<QuerySettings>(
-    `select max(reset_val) filter (where name = 'work_mem')::float8 / 1024 as "workMemMb",
-            max(reset_val) filter (where name = 'random_page_cost')::float8 as "randomPageCost",
-            bool_or(reset_val = 'on') filter (where name = 'jit') and pg_jit_available() as jit from pg_settings`,
-  );
-  return rows[0] as QuerySettings;
 }

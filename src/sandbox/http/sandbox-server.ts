@@ -1,15 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../core/clock.ts';
-import { DAY_MS, daysBetween } from '../../core/days.ts';
+import { daysBetween } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
-import { LIMITATION, type Operation } from '../../operations/operation.ts';
+import type { Operation } from '../../operations/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
 import { type Fault, FaultPlan } from '../faults.ts';
 import type { Market } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
 import type { DataSet } from '../response/dataset.ts';
-import { cased } from '../response/format.ts';
-import { pause, plain, type Reply, send, sendDamaged, sendFault, TEXT } from '../response/reply.ts';
+import { pause, plain, send, sendDamaged, sendFault, TEXT } from '../response/reply.ts';
 import { createResponse } from '../response/source-response.ts';
 import { AccessControl, RequestLog } from './key-access.ts';
 import { readQuery } from './parameters.ts';
@@ -63,33 +62,16 @@ export class Responder {
       return;
     }
     const operation = this.#byPath.get(url.pathname);
-    if (operation === undefined && url.pathname !== `/${LIMITATION}`) {
+    if (operation === undefined) {
       plain(response, 404, 'Function not found.');
       return;
     }
-    this.requests.begin(operation?.name ?? LIMITATION, url.searchParams);
+    this.requests.begin(operation.name, url.searchParams);
     response.once('close', () => this.requests.end());
-    const responding =
-      operation === undefined
-        ? this.#sendLimitation(url.searchParams, response)
-        : this.#respond(operation, url.searchParams, response);
-    void responding.catch((error: unknown) => this.#fail(response, error));
-  };
-
-  /** What the key may do, in JSON whatever format is requested: no other form is known. */
-  async #sendLimitation(search: URLSearchParams, response: ServerResponse): Promise<void> {
-    const { behaviour, clock } = this.#parts;
-    if (behaviour.delayMs > 0) await pause(response, behaviour.delayMs);
-    this.#access.checkKey(search.get('accessKey'));
-    const fault = this.#faults.next(LIMITATION, null);
-    if (this.#applyFault(response, fault)) return;
-    this.#access.checkOperation(LIMITATION);
-    const reply = limitationResponse(behaviour, this.#parts.operations, clock, (name) =>
-      this.#access.isEnabled(name),
+    void this.#respond(operation, url.searchParams, response).catch((error: unknown) =>
+      this.#fail(response, error),
     );
-    if (fault === null) send(response, reply);
-    else await sendDamaged(response, reply, fault);
-  }
+  };
 
   async #respond(operation: Operation, search: URLSearchParams, response: ServerResponse): Promise<void> {
     const { behaviour, market, dataSets } = this.#parts;
@@ -174,52 +156,4 @@ function daysOf({ range }: Query): number {
 function requestKey(operation: Operation, search: URLSearchParams): string {
   const params = [...search].filter(([name]) => name !== 'accessKey').sort();
   return JSON.stringify([operation.name, params]);
-}
-
-/** How long the key is good from now on. */
-const VALID_MS = 365 * DAY_MS;
-
-const UNLIMITED = -1;
-
-/** What the key may do, in the form of a sibling product. That this service responds in the same form is a guess. */
-function limitationResponse(
-  behaviour: Behaviour,
-  operations: readonly Operation[],
-  clock: Clock,
-  isEnabled: (operation: string) => boolean,
-): Reply {
-  const { callsPerHour, disabledExchanges, demoInstruments } = behaviour;
-  const exchanges = new Set(operations.flatMap((operation) => operation.exchanges));
-  const content = {
-    allowedBandwidthPerHour: UNLIMITED,
-    allowedCallsPerHour: callsPerHour === 0 ? UNLIMITED : callsPerHour,
-    allowedCallsPerMonth: UNLIMITED,
-    allowedBandwidthPerMonth: UNLIMITED,
-    expirationDate: clock.now() + VALID_MS,
-    enabled: true,
-    allowedExchanges: [...exchanges]
-      .filter((exchange) => !disabledExchanges.includes(exchange))
-      .map((exchangeName) => ({
-        allowedInstruments: demoInstruments?.length ?? UNLIMITED,
-        dataDelay: 0,
-        exchangeName,
-      })),
-    allowedFunctions: operations.map(({ name }) => ({
-      functionName: name,
-      isEnabled: isEnabled(name),
-    })),
-  };
-  return {
-    contentType: 'application/json; charset=utf-8',
-    body: JSON.stringify(spelled(content, behaviour)),
-  };
-}
-
-/** The value with its keys in the casing of the source. */
-function spelled(value: unknown, behaviour: Behaviour): unknown {
-  if (Array.isArray(value)) return value.map((entry) => spelled(entry, behaviour));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [cased(name, behaviour.casing), spelled(inner, behaviour)]),
-  );
 }

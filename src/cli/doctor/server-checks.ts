@@ -1,0 +1,140 @@
+import { existsSync } from 'node:fs';
+import { access, constants, statfs } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { certainLead } from '../../core/clock.ts';
+import type { Config } from '../../core/config.ts';
+import { createLog } from '../../core/log.ts';
+import { queueSchema } from '../../jobs/queue/queue.ts';
+import type { Database } from '../../load/database/database.ts';
+import { clusterLocation } from '../../load/database/embedded/account.ts';
+import {
+  readRoleRights,
+  readServerFacts,
+  readServerTime,
+  type ServerFacts,
+} from '../../load/database/inspect.ts';
+import { OLDEST_SERVER, schemaState } from '../../load/migrate.ts';
+import type { Cli } from '../cli.ts';
+import { hasPrivatePostgres, openStore } from '../open-context.ts';
+import { firstFew } from '../output.ts';
+import { locationOf, readRedisFacts, reasonOf } from '../reachable.ts';
+import { failed, type Outcome, ok, skipped, warning } from './check.ts';
+
+/** A database that responds, and how far its clock is ahead of ours, in milliseconds. */
+export interface Server {
+  readonly db: Database;
+  readonly facts: ServerFacts;
+  readonly clockAheadMs: number;
+}
+
+/**
+ * Opens the database that DATABASE_URL names, or the private Postgres where there is one.
+ *
+ * @returns null if there is no database yet.
+ * @throws PipelineError if it cannot be used: it does not respond, or a pooler shares its sessions.
+ */
+export async function openServer(cli: Cli, config: Config): Promise<Server | null> {
+  if (config.DATABASE_URL === undefined && !hasPrivatePostgres(cli, config)) return null;
+  const log = createLog({ ...config, EOD_LOG_LEVEL: 'silent' });
+  const db = (await openStore(cli, config, log, 'none')).withoutRetry;
+  // The first query opens the connection, which must not be taken as a difference of the clocks.
+  await readServerTime(db.pool);
+  const sentAt = Date.now();
+  const facts = await readServerFacts(db.pool);
+  return { db, facts, clockAheadMs: -certainLead({ sentAt, receivedAt: Date.now() }, facts.now) };
+}
+
+export function serverCheck(
+  cli: Cli,
+  { DATABASE_URL, EOD_DATA_DIR }: Config,
+  server: Server | null,
+): Outcome {
+  // The folder may be another than the one that is set.
+  const { path, why } = clusterLocation(resolve(cli.cwd, EOD_DATA_DIR, 'postgres'));
+  const own = `the private Postgres in ${why === null ? EOD_DATA_DIR : path}`;
+  if (server === null) return ok(`DATABASE_URL is not set: the first command that needs it creates ${own}`);
+  const location = DATABASE_URL === undefined ? own : `Postgres at ${locationOf(DATABASE_URL)}`;
+  const { version, major, readOnly } = server.facts;
+  const found = `${location}: version ${version}`;
+  if (major < OLDEST_SERVER) return failed(`${found} is too old`, `upgrade it to ${OLDEST_SERVER} or newer`);
+  if (!readOnly) return ok(found);
+  return failed(`${found}, which accepts no writes`, 'name the primary server in DATABASE_URL');
+}
+
+export async function rightsCheck({ db, facts }: Server, config: Config): Promise<Outcome> {
+  const queue = config.REDIS_URL === undefined ? [queueSchema(config)] : [];
+  const schemas = ['etl', 'market', 'market_history', ...queue];
+  const rights = await readRoleRights(db.pool, schemas);
+  const { mayCreate, mayStage } = rights;
+  const lacking = Object.entries({
+    'create the schemas': mayCreate ? [] : rights.missingSchemas,
+    'use the schemas': rights.unusable,
+    read: rights.unreadable,
+    'change rows of': rights.unchangeable,
+    use: rights.closed,
+    'create temporary tables in': mayStage ? [] : ['this database'],
+  }).flatMap(([verb, names]) => (names.length === 0 ? [] : [`${verb} ${firstFew(names)}`]));
+  if (lacking.length > 0) {
+    return failed(
+      `the role ${facts.role} may not ${lacking.join('; ')}`,
+      "use the worker's role, or let the owner grant its rights; docs/security.md has the statements for the roles",
+    );
+  }
+  const may = mayCreate ? 'work, and migrate' : 'work; only the owner of the tables may run "eod migrate"';
+  return ok(`the role ${facts.role} may ${may}`);
+}
+
+export async function migrationsCheck({ db }: Server, config: Config): Promise<Outcome> {
+  const state = await schemaState(db);
+  if (state === 'current') return ok('the tables are those of this version');
+  const found = state === 'missing' ? 'there are no tables yet' : 'the tables are of an older version';
+  return config.DATABASE_URL === undefined
+    ? skipped(`${found}; the next command that uses them brings them up to date`)
+    : failed(found, 'run "eod migrate" as the owner of the tables');
+}
+
+const GB = 1024 ** 3;
+/** A year of all operations takes about this much with its kept responses; with less there is no room for a rebuild. */
+const ROOMY_BYTES = 5 * GB;
+/** Postgres stops when it cannot write its log (WAL). */
+const LEAST_BYTES = 0.5 * GB;
+
+/** Checks the free space where Postgres keeps its data, if that is on this machine. */
+export async function diskCheck(cli: Cli, config: Config, server: Server | null): Promise<Outcome> {
+  const isPrivate = config.DATABASE_URL === undefined;
+  const { path, why } = clusterLocation(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'));
+  let folder = isPrivate ? path : (server?.facts.dataDirectory ?? '');
+  if (!isPrivate && !existsSync(folder)) return skipped('the disk of Postgres cannot be seen from here');
+  while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
+  if (isPrivate) await access(folder, constants.W_OK);
+  const { bavail, bsize } = await statfs(folder);
+  const free = bavail * bsize;
+  const whose = isPrivate
+    ? `the private Postgres${why === null ? '' : `, because ${why}`}`
+    : 'the data of Postgres';
+  const found = `${(free / GB).toFixed(1)} GB are free in ${folder} (${whose})`;
+  const remedy = `free some room, or ${isPrivate ? 'set EOD_DATA_DIR to' : 'move the data of Postgres to'} a larger disk`;
+  if (free < LEAST_BYTES) return failed(found, remedy);
+  return free < ROOMY_BYTES ? warning(found, remedy) : ok(found);
+}
+
+/** Checks Redis as the server of the queue, if the queue is not in Postgres. */
+export async function queueChecks(url: string | undefined): Promise<readonly Outcome[]> {
+  if (url === undefined) return [ok('the queue is in Postgres (REDIS_URL is not set)')];
+  const location = `Redis at ${locationOf(url)}`;
+  try {
+    const { version, isReplica, evictionPolicy, maxMemory } = await readRedisFacts(url);
+    const found = `${location}: version ${version}`;
+    const policy = `maxmemory-policy is ${evictionPolicy}, and maxmemory ${maxMemory}`;
+    const mayDrop = maxMemory > 0 ? failed : warning;
+    return [
+      isReplica ? failed(`${found}, a replica`, 'name the primary server in REDIS_URL') : ok(found),
+      evictionPolicy === 'noeviction'
+        ? { name: 'queue eviction', ...ok(policy) }
+        : { name: 'queue eviction', ...mayDrop(policy, 'set maxmemory-policy noeviction in Redis') },
+    ];
+  } catch (error) {
+    const remedy = 'start it, or correct REDIS_URL; without REDIS_URL the queue is in Postgres';
+    return [failed(`${location}: ${reasonOf(error)}`, remedy)];
+  }
+}
