@@ -1,7 +1,6 @@
-import { SingleBar } from 'cli-progress';
 import type { Progress } from '../load/state/runs/reports.ts';
 import { type Cli, logNote } from './cli.ts';
-import { count, duration } from './output.ts';
+import { count, duration, pageWidth } from './output.ts';
 
 const PLAIN_LINE_EVERY_MS = 10_000;
 
@@ -15,40 +14,35 @@ interface ProgressView {
   end(): void;
 }
 
-/** A progress bar on a terminal; elsewhere a line of text every 10 s, unless it would say the same as the last one. */
+/**
+ * One line on a terminal, rewritten in place; elsewhere a line of text every 10 s, unless it would say the same as the
+ * last one.
+ */
 export function progressView(cli: Cli, runId: number, noun = 'windows'): ProgressView {
   if (cli.verbosity === 'nothing') return { update: () => undefined, end: () => undefined };
-  const terminal = cli.stdout.isTTY === true && cli.stderr.isTTY === true;
-  return terminal ? barView(runId, noun) : lineView(cli, runId, noun);
+  const isTerminal = cli.stdout.isTTY === true && cli.stderr.isTTY === true;
+  return isTerminal ? barView(cli, runId, noun) : lineView(cli, runId, noun);
 }
 
-function barView(runId: number, noun: string): ProgressView {
-  const bar = new SingleBar({
-    format: `run ${runId} {bar} {done} · {facts}`,
-    barsize: 28,
-    barCompleteChar: '█',
-    barIncompleteChar: '░',
-    hideCursor: true,
-    // Signals are handled by the lifecycle.
-    gracefulExit: false,
-    stream: process.stderr,
-  });
+const BAR_SIZE = 28;
+
+/** Returns to the start of the line and erases it. */
+const REWRITE = '\r\u001b[K';
+
+function barView({ stderr }: Cli, runId: number, noun: string): ProgressView {
   const pace = paceMeter();
-  let started = false;
   return {
     update(progress, pause = null, retries = null) {
-      const facts = [pace(progress, pause, retries !== null), retries]
-        .filter((text) => text !== null)
-        .join(' · ');
-      const texts = { done: doneText(progress, noun), facts };
+      const { ended, total, isDeferred } = progress;
       // While a part is yet to be planned, the bar is empty, because it would go back when that part is added.
-      const ended = progress.isDeferred ? 0 : progress.ended;
-      if (!started) bar.start(progress.total, ended, texts);
-      started = true;
-      bar.setTotal(progress.total);
-      bar.update(ended, texts);
+      const filled = isDeferred || total === 0 ? 0 : Math.floor((BAR_SIZE * ended) / total);
+      const bar = '█'.repeat(filled).padEnd(BAR_SIZE, '░');
+      const facts = [doneText(progress, noun), pace(progress, pause, retries !== null), retries];
+      const line = `run ${runId} ${bar} ${facts.filter((text) => text !== null).join(' · ')}`;
+      // A line that is wrapped could not be rewritten.
+      stderr.write(`${REWRITE}${line.slice(0, (process.stderr.columns ?? pageWidth()) - 1)}`);
     },
-    end: () => bar.stop(),
+    end: () => stderr.write('\n'),
   };
 }
 

@@ -190,6 +190,28 @@ test('a cell cannot steer the terminal, nor begin a line', () => {
   expect(stdout().split('\n')[1]).toBe('A\\u001b[1mB\\u001b]0;x\\u0007 C D\\u202e     1');
 });
 
+test('progress on a terminal is one line, rewritten in place and never wider than the terminal', () => {
+  const { cli: captured, stderr } = captureCli();
+  const onTerminal = { write: (text: string) => captured.stderr.write(text), isTTY: true };
+  const view = progressView({ ...captured, stdout: onTerminal, stderr: onTerminal }, 7);
+  const facts = { kind: 'backfill', state: 'running', total: 207, requests: 4, isDeferred: false } as const;
+  view.update({ ...facts, ended: 0, fetched: 0 });
+  view.update({ ...facts, ended: 104, fetched: 5_200 }, 'waiting until 04:00 IST');
+  view.update({ ...facts, ended: 207, fetched: 9_000, state: 'completed' }, null, 'failed '.repeat(40));
+  view.end();
+  const [before, ...lines] = stderr().split('\r\u001b[K');
+  expect(before).toBe('');
+  expect(lines.map((line) => /^run 7 (█*)(░*) (\S+ windows) · /.exec(line)?.slice(1))).toEqual([
+    ['', '░'.repeat(28), '0/207 windows'],
+    ['█'.repeat(14), '░'.repeat(14), '104/207 windows'],
+    ['█'.repeat(28), '', '207/207 windows'],
+  ]);
+  expect(lines[1]).toContain('waiting');
+  expect(lines.join('').match(/\n/g)).toHaveLength(1);
+  expect(stderr().endsWith('\n')).toBe(true);
+  for (const line of lines) expect(line.trimEnd().length).toBeLessThan(process.stderr.columns ?? 80);
+});
+
 describe('progress without a terminal', () => {
   const FAKE: Parameters<typeof vi.useFakeTimers>[0] = { toFake: ['Date', 'setInterval', 'clearInterval'] };
   afterEach(() => void vi.useRealTimers());
