@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
+import { loadConfig } from '../../src/core/config.ts';
 import { readResponse } from '../../src/extract/index.ts';
-import { operationNamed, operations } from '../../src/operations/registry.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { requestedOperations } from '../../src/operations/requested.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { startServer } from '../support/http-server.ts';
@@ -48,7 +50,7 @@ const sourceWith = (behaviour: SandboxOptions['behaviour'] = {}) =>
   openSandbox({ accessKey: KEY, behaviour });
 
 /** The operations that nights request. */
-const requested = operations.filter((operation) => operation.exchanges.length > 0);
+const requested = requestedOperations(loadConfig({}));
 
 const tablesOf = ({ operations: reports }: Report, name: string) =>
   reports.find(({ operation }) => operation === name)?.tables;
