@@ -39,13 +39,17 @@ BEGIN
   IF NOT pg_try_advisory_xact_lock(hashtextextended('eod:analyze', 0)) THEN
     RETURN NULL;
   END IF;
+  -- The size of a table that is locked would be waited for.
+  WITH unlocked AS MATERIALIZED (
+    SELECT c.oid, c.relname, c.relnamespace, c.relkind, c.reltuples, c.relpages FROM pg_class c
+     WHERE c.oid NOT IN (SELECT l.relation FROM pg_locks l WHERE l.mode = 'AccessExclusiveLock' AND l.relation IS NOT NULL))
   SELECT t.name INTO due
     FROM (SELECT format('%I.%I', n.nspname, c.relname) AS name, c.reltuples::float8 AS known,
                  sum(greatest(pg_stat_get_live_tuples(i.inhrelid), p.reltuples, 0)) AS live, sum(pg_relation_size(i.inhrelid)) AS bytes
-            FROM pg_class c
+            FROM unlocked c
             JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname IN ('market', 'market_history')
             JOIN pg_inherits i ON i.inhparent = c.oid
-            JOIN pg_class p ON p.oid = i.inhrelid
+            JOIN unlocked p ON p.oid = i.inhrelid
            WHERE c.relkind = 'p' GROUP BY 1, 2
           UNION ALL
           SELECT format('%I.%I', n.nspname, c.relname),
@@ -54,7 +58,7 @@ BEGIN
                  c.reltuples + greatest(pg_stat_get_mod_since_analyze(c.oid),
                    c.reltuples * (pg_relation_size(c.oid) / current_setting('block_size')::float8 / nullif(c.relpages, 0) - 1)),
                  pg_relation_size(c.oid)
-            FROM pg_class c
+            FROM unlocked c
             JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname IN ('market', 'market_history', 'market_partitions', 'etl')
            WHERE c.relkind = 'r') AS t
    WHERE t.bytes > 0 AND (t.known < 0 OR abs(t.live - t.known) > 50 + t.known / 10) AND t.name <> ALL (p_but_not)
