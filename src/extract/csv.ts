@@ -66,9 +66,10 @@ export function endsItsLastLine(text: string): boolean {
  * @throws PipelineError `unreadable` for CSV that cannot be parsed, breaks off inside its last row, or
  *   has a line that is too long, or whose rows do not match the header or each other in too many columns; `too_large`
  *   for too many rows.
+ *
+ * @param bytes those of the text.
  */
-export function readCsv(text: string): CsvRows {
-  const bytes = Buffer.from(text);
+export function readCsv(text: string, bytes: Buffer = Buffer.from(text)): CsvRows {
   if (countLineEnds(bytes) >= MAX_ROWS) throw tooLarge(`more than ${MAX_ROWS} rows`);
   const long = findLongLine(bytes, MAX_ROW_BYTES);
   if (long !== null)

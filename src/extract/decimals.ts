@@ -94,7 +94,7 @@ const isDigitOrDot = (byte: number | undefined): boolean =>
 const LARGE_EXPONENT = /[\d.][eE][-+]?\d{3}/;
 
 /** True if a JSON text may have more than MAX_CONTAINERS arrays and objects; each takes two bytes. */
-function mayHaveTooMany(json: Buffer): boolean {
+export function mayHaveTooMany(json: Buffer): boolean {
   if (json.length < 2 * MAX_CONTAINERS) return false;
   let openings = 0;
   for (const opening of [BRACE, BRACKET])

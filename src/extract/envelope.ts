@@ -1,9 +1,9 @@
-import { messageOf } from '../core/errors.ts';
 import { decodeText, isUtf16 } from './body.ts';
 import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
-import { markUnsafeNumbers, unsafeNumberText } from './decimals.ts';
+import { unsafeNumberText } from './decimals.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { checkHeapRoom } from './heap-room.ts';
+import { parseJson, parseListInSlices } from './json.ts';
 import { fitsAnyShape } from './layout.ts';
 import { printable } from './sanitize.ts';
 import type { CountRule, EnvelopeContext } from './types.ts';
@@ -50,6 +50,38 @@ export function openResponse(body: Buffer, context: EnvelopeContext): Records {
   return openText(text, context, WRAPPINGS, isUtf16(body) ? undefined : body);
 }
 
+/** The list of a smaller JSON response is parsed at once. */
+const WORTH_SLICING = 1024 * 1024;
+
+/**
+ * Reads a large JSON response with a list of records, itself or in an envelope, in slices of the list, so that not all
+ * records are in memory at once.
+ *
+ * @param take is called with each record and its position.
+ * @returns what `openResponse` says of its envelope; null if it has to be opened as a whole, and then the records that
+ *   were taken have to be forgotten.
+ * @throws PipelineError as `openResponse` does.
+ */
+export function openInSlices(
+  body: Buffer,
+  context: EnvelopeContext,
+  take: (position: number, record: unknown) => void,
+): Pick<Records, 'warnings' | 'miscount'> | null {
+  if (body.length < WORTH_SLICING) return null;
+  const list = parseListInSlices(body, LIST, take);
+  if (list === null) return null;
+  const records: unknown[] = new Array(list.records);
+  const withRecords = (value: unknown) =>
+    Array.isArray(value) && value.length === 1 && value[0] === list.mark ? records : value;
+  const { envelope } = list;
+  const completed =
+    typeof envelope === 'object' && envelope !== null && !Array.isArray(envelope)
+      ? Object.fromEntries(Object.entries(envelope).map(([key, value]) => [key, withRecords(value)]))
+      : withRecords(envelope);
+  const { records: opened, ...others } = openJson(completed, context, WRAPPINGS);
+  return opened === records ? others : null;
+}
+
 /** Up to this size a response is parsed to find out what it is: every diagnostic is far smaller. */
 const SMALL = 64 * 1024;
 
@@ -84,7 +116,7 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
   }
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
   if (!json && looksLikeCsv(context.operation, text)) {
-    return { records: readCsv(text), warnings: [], lineEnd: endsItsLastLine(text) };
+    return { records: readCsv(text, utf8), warnings: [], lineEnd: endsItsLastLine(text) };
   }
   // A text in quotes is JSON as well, unless it was the header of CSV.
   if (json || start.startsWith('"')) return openJson(parseJson(text, utf8), context, wrappings);
@@ -93,30 +125,6 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
 
 /** The name of the list of records in its envelope, in lower case. */
 const LIST = 'value';
-
-/** Parses JSON, with numbers that would be rounded as marked strings. @throws PipelineError `unreadable` */
-function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
-  const marked = markUnsafeNumbers(utf8, text);
-  try {
-    return JSON.parse(marked === null ? text : decodeText(marked));
-  } catch {
-    throw unreadable(`broken JSON, ${text.length} characters: ${whereBroken(text)}`, { cutShort: true });
-  }
-}
-
-/** Where a text stops being JSON. The rest of the parser's message is left out, because it quotes the text. */
-function whereBroken(text: string): string {
-  try {
-    JSON.parse(text);
-  } catch (error) {
-    const position = /position (\d+)/.exec(messageOf(error))?.[1];
-    if (position !== undefined) {
-      const lines = text.slice(0, Number(position)).split('\n');
-      return `the error is at line ${lines.length}, character ${(lines.at(-1) ?? '').length + 1}`;
-    }
-  }
-  return 'it ends too early';
-}
 
 /** How many elements may be around the list of records. */
 const LISTS = 3;

@@ -5,7 +5,7 @@ import type { Operation } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { keyRedactor } from './build-request.ts';
 import { JoinedRows } from './csv.ts';
-import { openResponse } from './envelope.ts';
+import { openInSlices, openResponse } from './envelope.ts';
 import { createRecordReader, type RecordResult } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import type { CountRule, Extracted, Problem, RawResponse, Reject, SourceSettings } from './types.ts';
@@ -31,8 +31,16 @@ export function readResponse(
   const { count = 'check', timeZone } = settings;
   const { body } = raw;
   const context = { operation, count, redact: keyRedactor(settings.accessKey) };
+  const collect = () => collectRecords(operation, requested, timeZone, body);
+  const sliced = collect();
+  const opened = openInSlices(body, context, sliced.take);
+  if (opened !== null)
+    return {
+      ...sliced.finish(opened.warnings),
+      ...(opened.miscount === undefined ? {} : { miscount: opened.miscount }),
+    };
   const { records, warnings, lineEnd, listsNothing, miscount } = openResponse(body, context);
-  const { take, finish } = collectRecords(operation, requested, timeZone, body);
+  const { take, finish } = collect();
   for (let position = 0; position < records.length; position++) {
     const record = records.at(position);
     // Release each record once it is read, so that the parsed response shrinks as the rows grow.

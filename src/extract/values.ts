@@ -36,6 +36,8 @@ export function isBlank(value: unknown): boolean {
 }
 
 const SHORT = 20;
+/** So many digits are exact in a double. */
+const EXACT_DIGITS = 15;
 const FIRST_PRINTABLE = 32;
 const FIRST_BEYOND_ASCII = 128;
 
@@ -116,8 +118,6 @@ const INTEGER_RANGES = {
   int8: { low: Number.MIN_SAFE_INTEGER, high: Number.MAX_SAFE_INTEGER },
 } as const;
 
-/** So many digits are exact in a double. */
-const EXACT_DIGITS = 15;
 const WHOLE = /^\d+$/;
 
 function createIntegerReader(kind: keyof typeof INTEGER_RANGES): ValueReader {
