@@ -66,7 +66,7 @@ export const settingGroups = {
     ),
     EOD_MAX_RESPONSE_MB: setting(
       integer(1, 1024).default(64),
-      'Refuse responses larger than this, after unpacking. One that has to be parsed as a whole (XML, `CsvContent`) is also refused if that would take more than 60 % of the heap (`NODE_OPTIONS=--max-old-space-size=MB`).',
+      'Refuse responses larger than this, after unpacking. One whose values would take more than 60 % of the heap while it is read (not JSON with a list of records, which is read in slices) is also refused (`NODE_OPTIONS=--max-old-space-size=MB`).',
     ),
     EOD_DATE_DIALECT: setting(
       oneOf('epoch', 'iso-date').default('epoch'),
