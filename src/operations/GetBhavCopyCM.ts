@@ -1,4 +1,4 @@
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { deliveries } from './files/Deliveries.ts';
 import { defineTable } from './table.ts';
 import { UDIFF_FIELDS } from './udiff.ts';
@@ -37,7 +37,7 @@ const table = defineTable({
   ),
 });
 
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetBhavCopyCM',
   title: 'Prices',
   group: 'prices',

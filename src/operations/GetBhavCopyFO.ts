@@ -1,4 +1,4 @@
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { text } from './fields.ts';
 import { defineTable } from './table.ts';
 import { type OwnMeaning, UDIFF_FIELDS, UNDERLYING } from './udiff.ts';
@@ -66,7 +66,7 @@ const table = defineTable({
  * Documented: the parameters, the fields, which are those of the cash market's bhav copy, and that an `Identifier` comes
  * with them. Assumed: that symbol and terms are sent as the exchanges write them; no sample is published.
  */
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetBhavCopyFO',
   title: 'Prices of derivatives',
   group: 'prices',

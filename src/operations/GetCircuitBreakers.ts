@@ -1,4 +1,4 @@
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { date, symbolOf, text } from './fields.ts';
 import { defineTable } from './table.ts';
 
@@ -18,7 +18,7 @@ const table = defineTable({
   ],
 });
 
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetCircuitBreakers',
   title: 'Price bands hit',
   group: 'trading',

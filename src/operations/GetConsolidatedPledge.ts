@@ -1,4 +1,4 @@
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { date, int4, int8, numeric, symbolOf, text } from './fields.ts';
 import { defineTable } from './table.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
@@ -98,7 +98,7 @@ const table = defineTable({
   ],
 });
 
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetConsolidatedPledge',
   title: 'Promoter pledges',
   group: 'ownership',

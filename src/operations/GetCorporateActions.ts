@@ -1,4 +1,4 @@
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
 
 /**
@@ -8,7 +8,7 @@ import { corporateActionShape } from './tables/corporate-actions.ts';
  * actions with an ex-date to come; no record is rejected for its days, and nothing is withdrawn because a response does
  * not list it.
  */
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetCorporateActions',
   title: 'Corporate actions',
   group: 'corporate actions',

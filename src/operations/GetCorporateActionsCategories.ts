@@ -1,4 +1,4 @@
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { text } from './fields.ts';
 import { defineTable } from './table.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
@@ -13,7 +13,7 @@ const table = defineTable({
   ],
 });
 
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetCorporateActionsCategories',
   title: 'Corporate action categories',
   group: 'corporate actions',

@@ -1,7 +1,7 @@
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { forBothNatures, natureOption, ratioFactShape, ratioShape } from './tables/financial-ratios.ts';
 
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetFinRatioEOD',
   title: 'Daily ratios',
   group: 'fundamentals',

@@ -1,5 +1,5 @@
 import { addDays, type DayRange } from '../core/days.ts';
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import type { InstrumentRequest, RequestInput } from './operation.ts';
 import {
   forBothNatures,
@@ -107,7 +107,7 @@ function requests(input: RequestInput): readonly InstrumentRequest[] {
   ];
 }
 
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetFinancialRatios',
   title: 'Quarterly ratios',
   group: 'fundamentals',

@@ -1,4 +1,4 @@
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { type Compute, date, derived, type Field, int8, numeric, text } from './fields.ts';
 import { defineTable } from './table.ts';
 
@@ -59,7 +59,7 @@ const table = defineTable({
  * instruments lists every index of the day. The schema has numbers in `LastDay` and the like, the glossary dates: both
  * are read.
  */
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetIndexDetail',
   title: 'Index values',
   group: 'prices',

@@ -1,5 +1,5 @@
 import { UNKNOWN_DAY } from '../core/days.ts';
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { date, int4, text } from './fields.ts';
 import { defineTable } from './table.ts';
 
@@ -75,7 +75,7 @@ const SECTORS = [
 /** The request options of which one is enough for a response; then the days would only narrow it. */
 const FILTERS = ['sector', 'industry', 'basicIndustry'] as const;
 
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetSectoralClassification',
   title: 'Sectoral classification',
   group: 'reference',

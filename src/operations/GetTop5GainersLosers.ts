@@ -1,4 +1,4 @@
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { boolean, date, derived, int4, int8, numeric, text } from './fields.ts';
 import { defineTable } from './table.ts';
 
@@ -37,7 +37,7 @@ const table = defineTable({
   ],
 });
 
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetTop5GainersLosers',
   title: 'Top gainers and losers',
   group: 'trading',

@@ -1,4 +1,4 @@
-import { defineBuiltIn } from './built-in.ts';
+import { defineOperation } from './define-operation.ts';
 import { date, int8, numeric, text } from './fields.ts';
 import { defineTable } from './table.ts';
 
@@ -18,7 +18,7 @@ const table = defineTable({
   ],
 });
 
-export default defineBuiltIn({
+export default defineOperation({
   name: 'GetTotalTradeHighlights',
   title: 'Market totals',
   group: 'trading',

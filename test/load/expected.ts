@@ -61,7 +61,10 @@ function textOf(
       const text = textOfValue(sent(source));
       const [, month, date, year, time = '00:00:00'] =
         /^(\d\d)-(\d\d)-(\d{4})(?: ([\d:]+))?$/.exec(text ?? '') ?? [];
-      if (year === undefined || (kind !== 'date' && kind !== 'datetime')) return text;
+      const isDay = kind === 'date' || kind === 'datetime';
+      // A day is no number, and a number is no day.
+      if (isDay !== (year !== undefined) && (isDay || kind === 'numeric')) return null;
+      if (!isDay) return text;
       return `${year}-${month}-${date}${kind === 'date' ? '' : ` ${time}+05:30`}`;
     };
     const value = compute(sent, read, memory);

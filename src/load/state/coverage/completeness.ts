@@ -28,7 +28,7 @@ export type { GapReason };
 // (migrations/repeatable/completeness.sql). It compares coverage with `etl.expectations`, which is written here.
 
 /** Which operations and exchanges to include. */
-export interface PairScope {
+interface PairScope {
   /**
    * Sessions of these are expected from the first stored one on, or else as far back as the source reaches: of what
    * `etl.expectations` says that the schedules request, or of these pairs. Named pairs are expected also where nothing was
@@ -90,7 +90,7 @@ export async function writeExpectations(db: NodePgDatabase, settings: RequestSet
 }
 
 /** How the settings of a process differ from those that `etl.expectations` was written with. */
-export interface RequestDifference {
+interface RequestDifference {
   /** What only this process requests. */
   readonly onlyHere: readonly Pair[];
   /** What is expected, and this process does not request. */
@@ -113,7 +113,7 @@ export async function compareRequested(
 }
 
 /** The operations and exchanges that the schedules request, as they were stored last. */
-export async function readScheduledPairs(db: NodePgDatabase): Promise<Pair[]> {
+async function readScheduledPairs(db: NodePgDatabase): Promise<Pair[]> {
   const { rows } = await db.execute<Pair & Record<string, unknown>>(sql`
     select operation, exchange from ${expectations}, unnest(exchanges) as exchange order by operation, exchange`);
   return rows;
@@ -156,7 +156,7 @@ function sessionStates(config: ViewSettings, scope: CompletenessScope, now: numb
 }
 
 /** Settings that the view is created with; a migration brings it up to date when they change. */
-export type ViewSettings = Pick<
+type ViewSettings = Pick<
   Config,
   | 'EOD_TIMEZONE'
   | 'EOD_TRIAL_DAY'

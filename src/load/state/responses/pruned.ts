@@ -17,7 +17,7 @@ export interface Pruned {
   readonly version: number;
 }
 
-/** Under the name of any member: an operation that is enabled later may be the first of the group then. */
+/** Under the name of any member: in a later version another operation may be the first of the group. */
 export const ofGroup = ({ operations, exchange }: LoadGroup) =>
   and(
     inArray(pruned.operation, [...tableGroupOf(operations[0] ?? '').members]),

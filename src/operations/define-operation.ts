@@ -9,10 +9,10 @@ type Sample = Operation['sample'];
 const USUAL = { publishedAt: '21:15' };
 
 /**
- * Declares an operation that comes with eod. Its sample is the file of its name in `samples/`, which is read when the
+ * Declares an operation. Its sample is the file of its name in `samples/`, which is read when the
  * sample is used for the first time, because most commands use none.
  */
-export function defineBuiltIn(
+export function defineOperation(
   operation: Omit<Operation, 'sample' | keyof typeof USUAL> & Partial<Pick<Operation, keyof typeof USUAL>>,
 ): Operation {
   let known: Sample | undefined;
