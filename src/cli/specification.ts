@@ -53,7 +53,7 @@ export function numbered(noun: string, show: Load): ListGrammar {
 }
 
 /** The options of a command, of which the last is `--json`. */
-export async function optionsOf({ options = [], json, run }: Specification): Promise<readonly Option[]> {
+async function optionsOf({ options = [], json, run }: Specification): Promise<readonly Option[]> {
   const own = typeof options === 'function' ? await options() : options;
   return json === false || run === undefined ? own : [...own, jsonOption(json)];
 }

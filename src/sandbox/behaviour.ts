@@ -4,7 +4,7 @@ import type { Day } from '../core/days.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
 import { operationNamed } from '../operations/registry.ts';
-import { FAULT_KINDS, type Fault } from './faults.ts';
+import type { Fault } from './faults.ts';
 import { clockFrom, names, parseFault, rangeDays, trialDay } from './notations.ts';
 import type { DataSet } from './response/dataset.ts';
 import { CASINGS } from './response/format.ts';
@@ -17,8 +17,6 @@ interface Flag<Value> {
   readonly fallback: Value;
   /** Reads what was typed. @throws PipelineError `usage` */
   readonly read: (text: string) => Value;
-  /** The known words, where there are such. */
-  readonly words?: readonly string[];
   /** May be given several times; then its value is a list. */
   readonly repeatable?: boolean;
 }
@@ -28,7 +26,7 @@ const define = <Value>(
   description: string,
   fallback: Value,
   read: (text: string) => Value,
-  others: Pick<Flag<Value>, 'words' | 'repeatable'> = {},
+  others: Pick<Flag<Value>, 'repeatable'> = {},
 ): Flag<Value> => ({ flag, description, fallback, read, ...others });
 
 const number = <Fallback extends number | undefined>(
@@ -75,7 +73,6 @@ const BEHAVIOUR = {
     `case of the keys in JSON: ${CASINGS.join(', ')}`,
     'pascal',
     (text) => parseChoice('--casing', text, CASINGS),
-    { words: CASINGS },
   ),
   delayMs: number('--delay <ms>', 'milliseconds to wait before each response', 0, { most: 3_600_000 }),
   notReady: number(
@@ -102,7 +99,6 @@ const BEHAVIOUR = {
     'exchanges the key has no right to',
     [],
     (text) => names(text).map((name) => parseChoice('--disable-exchanges', name, EXCHANGE_CODES)),
-    { words: EXCHANGE_CODES },
   ),
   demoInstruments: define<readonly string[] | undefined>(
     '--demo-instruments <list>',
@@ -122,7 +118,7 @@ const BEHAVIOUR = {
     "a fault to respond with, e.g. status=503,every=7 or 'diagnostic=Key Expired.,first=1,operation=GetSeriesChange'",
     [],
     (text) => [parseFault(text)],
-    { words: FAULT_KINDS, repeatable: true },
+    { repeatable: true },
   ),
   seed: number('--seed <n>', 'seed of faults with a rate', 1),
 };

@@ -90,20 +90,20 @@ test.each([
   }
 });
 
-test.each([
-  ['transaction', 'set pool_mode = session in it, or connect to Postgres itself'],
-  ['statement', 'set pool_mode = session in the pooler'],
-] as const)('with pool_mode = %s the doctor names the remedy', async (mode, remedy) => {
-  const options = { env: settings(await startPooler(mode), 'http://127.0.0.1:9'), cwd: temporaryFolder() };
-  const { code, json } = await runJson<{ checks: object[] }>(['doctor', '--offline'], options);
-  expect(code).toBe(1);
-  expect(json.checks).toContainEqual({
-    name: 'database',
-    state: 'failed',
-    found: expect.stringMatching(new RegExp(`transaction.*${remedy}`)),
-    remedy: expect.stringContaining('pool_mode = session'),
-  });
-});
+test.each(['transaction', 'statement'] as const)(
+  'with pool_mode = %s the doctor names the remedy',
+  async (mode) => {
+    const options = { env: settings(await startPooler(mode), 'http://127.0.0.1:9'), cwd: temporaryFolder() };
+    const { code, json } = await runJson<{ checks: object[] }>(['doctor', '--offline'], options);
+    expect(code).toBe(1);
+    expect(json.checks).toContainEqual({
+      name: 'database',
+      state: 'failed',
+      found: expect.stringContaining('transaction'),
+      remedy: expect.stringContaining('must use pool_mode = session'),
+    });
+  },
+);
 
 /** Other clients of a pooler, which need sessions of their own. @returns ends them. */
 function startTraffic(url: URL, statement: string): () => Promise<void> {
