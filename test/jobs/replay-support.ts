@@ -6,6 +6,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';
+import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
@@ -109,9 +110,13 @@ export async function rowsOf(
  * position and the transaction that wrote it. What events were computed from last is noted when the first run ends,
  * which may be the replay.
  */
-export async function physical({ db }: Pick<Context, 'db'>): Promise<unknown[]> {
+export async function physical(
+  context: Pick<Context, 'db' | 'calendar' | 'clock' | 'config'>,
+): Promise<unknown[]> {
+  const { db } = context;
   // Due since the loads before, and done by whatever ends next.
   await updateObservedAliases(db);
+  await syncSessions(context);
   const found = await db.pool.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where n.nspname in ('etl', 'market', 'market_history') and c.relkind in ('r', 'p')
