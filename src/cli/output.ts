@@ -196,7 +196,7 @@ function widthOf(text: string): number {
 }
 
 /** How many things of one kind are listed among others. */
-export const MOST_LISTED = 20;
+const MOST_LISTED = 20;
 
 /** A line for each of the first items, and one that says how many more there are. */
 export function firstLines<Item>(

@@ -10,7 +10,7 @@ import {
   runStateText,
 } from '../core/wording.ts';
 import type { Forecast } from '../jobs/runs/forecast.ts';
-import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
+import type { OperationReport, RunReport } from '../load/state/runs/reports.ts';
 import { listedAs, pairTitle, titleOf } from '../operations/registry.ts';
 import { type Cli, EXIT, logNote } from './cli.ts';
 import {
@@ -187,20 +187,6 @@ export function exitCodeOf({ windows, state, emptySessions }: RunReport): number
     ? EXIT.done
     : EXIT.failed;
 }
-
-/** `close_price: 3049.45 → 3333.3`; moments are shown in a time zone, as everywhere in texts for people. */
-export function changedColumns({ columns }: Pick<RowDifference, 'columns'>, timeZone: string): string {
-  const text = (value: unknown) => {
-    if (value === null || value === undefined) return 'null';
-    return MOMENT.test(String(value)) ? momentText(String(value), timeZone) : String(value);
-  };
-  return Object.entries(columns)
-    .map(([column, value]) => `${column}: ${text(value.old)} → ${text(value.new)}`)
-    .join(', ');
-}
-
-/** A timestamp with its zone, as Postgres writes it. */
-const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$/;
 
 const FORECAST_COLUMNS = [
   ...dataSetColumns<OperationForecast>(),

@@ -15,7 +15,6 @@ import {
   wrap,
 } from '../../src/cli/output.ts';
 import { progressView } from '../../src/cli/progress.ts';
-import { changedColumns } from '../../src/cli/run-output.ts';
 import { retryText } from '../../src/core/wording.ts';
 import { captureCli } from '../support/cli.ts';
 import { forAll } from '../support/for-all.ts';
@@ -87,16 +86,6 @@ test('words for counts, times and ranges', () => {
   const numbers = Array.from({ length: 22 }, (_, at) => at);
   const lines = firstLines(numbers, (one) => `${one}`);
   expect(lines).toEqual([...numbers.slice(0, 20).map(String), '  … and 2 more']);
-});
-
-test('changed columns show moments on the clocks of the zone, whatever zone Postgres wrote them in', () => {
-  const columns = {
-    announced_at: { old: '2025-09-12T15:32:14+00:00', new: '2025-09-12 21:05:00+05:30' },
-    close_price: { old: '1.50', new: null },
-  };
-  expect(changedColumns({ columns }, 'Asia/Kolkata')).toBe(
-    'announced_at: 2025-09-12 21:02:14 → 2025-09-12 21:05:00, close_price: 1.50 → null',
-  );
 });
 
 test('a table that is too wide shows the rest below', () => {

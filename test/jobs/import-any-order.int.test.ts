@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import { prune } from '../../src/load/state/responses/responses.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -152,29 +151,19 @@ const bhav = (last: number) => [
   HEADERS.bhav,
   ...['A', 'B'].map((symbol) => `${symbol},EQ,1,2,1,1,${last},1,10,10,04-JAN-2021,1,INE1`),
 ];
-const warningsOf = ({ warnings }: ImportReport) => warnings.map(({ warning }) => warning);
 const lastPrice = async (context: Context) =>
   query(context, 'select distinct last_price::int as last from market.bhavcopy_cm');
 
 describe('two files of a session that differ', () => {
-  test('the second download counts, whichever is imported first, and the import says so', async () => {
+  test('the second download counts, whichever is imported first', async () => {
     const folder = temporaryFolder();
     mkdirSync(folder, { recursive: true });
     const [older, newer] = ['X.csv', 'X (1).csv'].map((name) => join(folder, name)) as [string, string];
     writeFileSync(older, `${bhav(1).join('\n')}\n`);
     writeFileSync(newer, `${bhav(2).join('\n')}\n`);
-    const differ = (one: string, other: string) => [
-      `${one} and ${other} differ in 2 records of NSE 2021-01-04: ${newer} is used`,
-    ];
-    for (const [imports, said] of [
-      [[[newer], [older]], differ(older, newer)],
-      [[[older], [newer]], differ(newer, older)],
-      [[[folder]], differ(newer, older)],
-    ] as const) {
+    for (const imports of [[[newer], [older]], [[older], [newer]], [[folder]]]) {
       const context = await openStore();
-      let report: ImportReport | undefined;
-      for (const paths of imports) report = await importInto(context, paths);
-      expect(report && warningsOf(report)).toEqual(said);
+      for (const paths of imports) await importInto(context, paths);
       expect(await lastPrice(context)).toEqual([{ last: 2 }]);
     }
   });
@@ -189,12 +178,7 @@ describe('two files of a session that differ', () => {
       ['corrected.csv', 4],
       ['cm04JAN2021bhav.csv', 5],
     ] as const) {
-      const report = await importInto(context, [newFile(name, bhav(last))]);
-      expect(warningsOf(report)).toEqual(
-        last === 1
-          ? []
-          : [expect.stringMatching(`^.*${name} and .* differ in 2 records .*: .*${name} is used$`)],
-      );
+      await importInto(context, [newFile(name, bhav(last))]);
       expect(await lastPrice(context)).toEqual([{ last }]);
     }
   });

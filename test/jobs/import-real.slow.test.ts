@@ -43,7 +43,6 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
       state: 'failed',
       rejected: 0,
       updated: 0,
-      differences: [],
     });
     expect(first.error).toContain(CUT);
 

@@ -42,7 +42,6 @@ describe('files of every format', () => {
       state: 'completed',
       requests: 0,
       left: 0,
-      differences: [],
     });
     expect(first.from).toBe('2019-10-01');
     expect(first.to).toBe('2025-09-09');
@@ -168,7 +167,7 @@ describe('a file and what is stored of its day', () => {
     expect(loaded.inserted).toBe(100);
 
     const agreed = await importInto(pipeline, [NSE_UDIFF]);
-    expect(agreed).toMatchObject({ inserted: 0, updated: 0, unchanged: 100, withdrawn: 0, differences: [] });
+    expect(agreed).toMatchObject({ inserted: 0, updated: 0, unchanged: 100, withdrawn: 0 });
 
     const [header = '', ...rows] = linesOf(NSE_UDIFF);
     const names = header.split(',');
@@ -183,36 +182,33 @@ describe('a file and what is stored of its day', () => {
     expect(report).toMatchObject({ inserted: 0, updated: 1, unchanged: 97, withdrawn: 2 });
     const symbol = rows[1]?.split(',')[names.indexOf('TckrSymb')];
     const old = rows[1]?.split(',')[names.indexOf('ClsPric')];
-    expect(report.differences.find(({ change }) => change === 'updated')).toEqual({
-      file,
-      table: 'market.bhavcopy_cm',
-      change: 'updated',
-      key: { exchange: 'NSE', symbol, series: expect.any(String), trade_date: '2025-08-29' },
-      columns: { close_price: { old, new: '123.45' } },
-    });
-    expect(report.differences.filter(({ change }) => change === 'withdrawn')).toHaveLength(2);
+    // As docs/import.md says: with the states of the report.
+    const { rows: changes } = await pipeline.db.pool.query(
+      `select change, symbol, close_price::text as close, (old ->> 'close_price')::numeric::text as old
+         from market_history.bhavcopy_cm_changes($1, $2) order by change, symbol`,
+      [report.states.before, report.states.after],
+    );
+    expect(changes).toEqual([
+      { change: 'update', symbol, close: '123.45', old },
+      expect.objectContaining({ change: 'withdraw' }),
+      expect.objectContaining({ change: 'withdraw' }),
+    ]);
     // The service's times stay where a file has none.
     const timeless = await query(pipeline, 'select from market.bhavcopy_cm where source_saved_at is null');
     expect(timeless).toEqual([]);
   });
 
-  test('a format with fewer columns removes no values, and its rounding is not a difference', async () => {
+  test('a format with fewer columns removes no values, and its rounding changes none', async () => {
     const context = await openStore();
     await importInto(context, [NSE_UDIFF]);
     const before = await query(context, 'select * from market.bhavcopy_cm order by symbol, series');
     const lines = asFullBhavcopy(NSE_UDIFF);
     const agreed = await importInto(context, [newFile('full.csv', lines)]);
     // What is new are the deliveries.
-    expect(agreed).toMatchObject({
-      inserted: 100,
-      updated: 0,
-      unchanged: 100,
-      withdrawn: 0,
-      differences: [],
-    });
+    expect(agreed).toMatchObject({ inserted: 100, updated: 0, unchanged: 100, withdrawn: 0 });
     expect(await query(context, 'select * from market.bhavcopy_cm order by symbol, series')).toEqual(before);
 
-    // Fewer rows withdraw nothing. A real difference, also in the turnover, is reported; the richer format counts.
+    // Fewer rows withdraw nothing. Of other values, also in the turnover, those of the richer format count.
     const cells = lines.map((line) => line.split(', '));
     const [, first = [], second = []] = cells;
     first[8] = '77.70';
@@ -224,11 +220,6 @@ describe('a file and what is stored of its day', () => {
       ),
     ]);
     expect(report).toMatchObject({ inserted: 0, updated: 0, unchanged: 96, stale: 2, withdrawn: 0 });
-    expect(report.warnings.map(({ warning }) => warning)).toEqual([
-      expect.stringMatching(
-        /less\.csv and .*BhavCopy_NSE[^ ]* differ in 2 records of NSE 2025-08-29: .*BhavCopy_NSE[^ ]* is used$/,
-      ),
-    ]);
     expect(await query(context, 'select * from market.bhavcopy_cm order by symbol, series')).toEqual(before);
     const bare = await query(
       context,
@@ -241,16 +232,6 @@ describe('a file and what is stored of its day', () => {
     const filled = await importInto(other, [NSE_UDIFF]);
     expect(filled).toMatchObject({ inserted: 0, updated: 100 });
     expect(await query(other, 'select from market.bhavcopy_cm where isin is null')).toEqual([]);
-    // Contradictions are listed before what is merely filled in.
-    const third = await openStore();
-    const wrong = asFullBhavcopy(NSE_UDIFF).map((line, at) => {
-      const row = line.split(', ');
-      if (at === 60) row[8] = '77.70';
-      return row.join(', ');
-    });
-    await importInto(third, [newFile('full.csv', wrong)]);
-    const corrected = await importInto(third, [NSE_UDIFF]);
-    expect(corrected.differences[0]?.columns.close_price?.old).toBe('77.70');
   });
 });
 

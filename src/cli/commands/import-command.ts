@@ -1,18 +1,12 @@
 import { groupBy } from '../../core/iterables.ts';
 import { findFiles } from '../../jobs/import/files.ts';
 import { IMPORTED_BEFORE, type ImportReport, importFiles } from '../../jobs/import/import-files.ts';
-import type { FileDifference, FileReport, FormatReport } from '../../jobs/import/import-sessions.ts';
+import type { FileReport, FormatReport } from '../../jobs/import/import-sessions.ts';
 import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { type Column, columnsOf, count, firstLines, MOST_LISTED, plural, table } from '../output.ts';
+import { type Column, columnsOf, firstLines, plural, table } from '../output.ts';
 import { progressView } from '../progress.ts';
-import { changedColumns, runText } from '../run-output.ts';
-
-const differenceColumns = (timeZone: string): Column<FileDifference>[] => [
-  ...columnsOf<FileDifference>('file', 'change'),
-  { head: 'row', cell: (row) => Object.values(row.key).join(' ') },
-  { head: 'columns, stored → file', cell: (row) => changedColumns(row, timeZone) },
-];
+import { runText } from '../run-output.ts';
 
 interface Flags extends JsonFlag {
   readonly force?: boolean;
@@ -56,9 +50,9 @@ function exitCodeOf({ state }: ImportReport): number {
   return state === 'completed' ? EXIT.done : EXIT.failed;
 }
 
-/** The run, how many files were loaded, and where they differ from what was stored. */
+/** The run, and how many files were loaded. */
 function importText(report: ImportReport, timeZone: string): string {
-  const { files, differences, updated, withdrawn } = report;
+  const { files } = report;
   const inState = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
   const unknown = inState('unknown');
   const [skipped, before] = [
@@ -68,20 +62,12 @@ function importText(report: ImportReport, timeZone: string): string {
   const ofThem = before === 0 ? '' : ` (${before === skipped ? '' : `${before} of them `}imported before)`;
   const inside = leftOutInside(files);
   const unknownOf = `${unknown} of unknown form${inside === 0 ? '' : ` (and ${inside} in archives)`}, `;
-  const shown = differences.slice(0, MOST_LISTED);
   return [
     // Files that failed are named on stderr; the run's own error would name them again.
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
     `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${skipped} skipped${ofThem}, ${unknown + inside === 0 ? '' : unknownOf}${inState('failed')} not imported`,
     ...formatsText(files),
-    ...(shown.length === 0
-      ? []
-      : [
-          '',
-          `The files differ from what was stored before: ${count(updated)} changed, ${count(withdrawn)} withdrawn; some of the rows:`,
-          table(differenceColumns(timeZone), shown),
-        ]),
   ].join('\n');
 }
 

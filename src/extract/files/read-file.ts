@@ -9,7 +9,7 @@ import { JoinedRows } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import type { Reject } from '../types.ts';
 import { columnsFor, columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
-import { dayInName, exampleName, FORMATS } from './formats.ts';
+import { dayInName, exampleName } from './formats.ts';
 import { checkFile, cutLineText, type FileRows, parseRows } from './parse-rows.ts';
 import { type DatedRow, exchangeOf, readAlso, readersOf, readRow } from './read-row.ts';
 
@@ -265,15 +265,6 @@ function roundedIn({ rounded }: FileFormat, { shapes }: DataSet): Record<string,
   const columnOf = (source: string) =>
     fields.find((field) => field.from === 'response' && field.source === source)?.column ?? source;
   return Object.fromEntries(Object.entries(rounded).map(([source, within]) => [columnOf(source), within]));
-}
-
-/** The columns that files of any format round, and by how much. */
-export function roundedColumns(): Record<string, number> {
-  return Object.fromEntries(
-    FORMATS.flatMap((format) =>
-      format.dataSet === null ? [] : Object.entries(roundedIn(format, dataSetNamed(format.dataSet))),
-    ),
-  );
 }
 
 /**

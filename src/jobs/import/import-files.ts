@@ -16,13 +16,7 @@ import type { Context } from '../context.ts';
 import { syncSessions } from '../responses/sync-sessions.ts';
 import { closeRun } from '../runs/finish.ts';
 import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
-import {
-  type FileDifference,
-  type FileReport,
-  importSessions,
-  notLoaded,
-  readSessions,
-} from './import-sessions.ts';
+import { type FileReport, importSessions, notLoaded, readSessions } from './import-sessions.ts';
 
 /** The report of an import: its run and the result for each file. */
 export interface ImportReport extends Omit<RunReport, 'failures'> {
@@ -32,8 +26,6 @@ export interface ImportReport extends Omit<RunReport, 'failures'> {
   readonly files: readonly FileReport[];
   /** How many files were not reached before a signal or a cancellation. */
   readonly left: number;
-  /** Rows in which a file differs from what was stored before; the first few of each file. */
-  readonly differences: readonly FileDifference[];
 }
 
 /** Why a file is skipped that was imported completely. */
@@ -52,9 +44,6 @@ export interface ImportOptions {
   /** Called when the run has its number, and after each file; `total` and `ended` count files. */
   readonly onProgress?: (runId: number, progress: Progress) => void;
 }
-
-/** A report lists at most this many differences. */
-const MAX_DIFFERENCES = 500;
 
 /**
  * Imports files of the exchanges: reads each, and stores its sessions like responses of the source. A file that cannot
@@ -106,7 +95,6 @@ export async function importFiles(context: Context, options: ImportOptions): Pro
     failures: [...report.failures, ...unread.map(failureOfFile)],
     files: tally.files(),
     left: tally.left(),
-    differences: tally.differences(),
   };
 }
 
@@ -127,19 +115,17 @@ function failureOfFile({ file, error }: FileReport) {
 
 /** The results of the files so far. */
 interface Tally {
-  add(report: FileReport, differences?: readonly FileDifference[]): void;
+  add(report: FileReport): void;
   files(): FileReport[];
   /** The files for which the import fails: those of unknown form only if it is strict, or if no file is known. */
   bad(): FileReport[];
   left(): number;
-  differences(): FileDifference[];
   /** Reports the progress a last time: the run is in this state. */
   end(state: Progress['state']): void;
 }
 
 function createTally(runId: number, total: number, { onProgress, strict }: ImportOptions): Tally {
   const files: FileReport[] = [];
-  const differences: FileDifference[] = [];
   let fetched = 0;
   let state: Progress['state'] = 'running';
   const inOrder = () => files.sort((a, b) => (a.file < b.file ? -1 : 1));
@@ -155,9 +141,8 @@ function createTally(runId: number, total: number, { onProgress, strict }: Impor
     });
   notify();
   return {
-    add(report, found = []) {
+    add(report) {
       files.push(report);
-      for (const one of found.slice(0, MAX_DIFFERENCES - differences.length)) differences.push(one);
       fetched += report.rows;
       notify();
     },
@@ -178,7 +163,6 @@ function createTally(runId: number, total: number, { onProgress, strict }: Impor
       state = ended;
       notify();
     },
-    differences: () => differences.sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0)),
   };
 }
 
@@ -290,7 +274,7 @@ async function importAll(
           }
           const outcome = await importSessions(context, runId, file, sessions, tickers ?? new Map());
           if (outcome.cancelled) cancelled = true;
-          else tally.add({ ...outcome.report, leftOut }, outcome.differences);
+          else tally.add({ ...outcome.report, leftOut });
         },
       );
     } catch (error) {

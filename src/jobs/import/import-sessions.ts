@@ -1,12 +1,12 @@
 import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
-import { comesBefore, fileOrder, type Position } from '../../core/position.ts';
+import { fileOrder, type Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { badFile } from '../../extract/diagnostics.ts';
 import { dayOfName } from '../../extract/files/formats.ts';
-import { type FileSession, roundedColumns } from '../../extract/files/read-file.ts';
+import type { FileSession } from '../../extract/files/read-file.ts';
 import {
   MOST_BYTES,
   readExchangeFile,
@@ -14,29 +14,18 @@ import {
   type UnknownFile,
   type UnpackLimit,
 } from '../../extract/files/unpack.ts';
-import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/stored-values.ts';
 import { readStoredLoad } from '../../load/state/loads/loads.ts';
 import { takePositions } from '../../load/state/position-sql.ts';
-import {
-  filesOfSession,
-  ROOM_BEFORE_FILE,
-  type StoredFile,
-} from '../../load/state/responses/files-of-session.ts';
-import { type KeptResponse, packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
-import type { RowDifference } from '../../load/state/runs/reports.ts';
+import { ROOM_BEFORE_FILE } from '../../load/state/responses/files-of-session.ts';
+import { packBody } from '../../load/state/responses/responses.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
-import { encodeValue } from '../../operations/rows.ts';
-import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { createResponseReader } from '../responses/read-response.ts';
-import { type ReadResponse, recordsOf, sessionResponse, symbolsFor } from '../responses/session-response.ts';
+import { recordsOf, sessionResponse, symbolsFor } from '../responses/session-response.ts';
 import { storeResponse } from '../responses/store-response.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { type ImportFile, readImportFile } from './files.ts';
-
-/** At most this many differences are listed for one session of a file. */
-const MAX_LISTED = 10;
 
 /** What a file had of one format. An archive may have files of several. */
 export interface FormatReport {
@@ -74,27 +63,13 @@ export interface FileReport extends Omit<RecordCounts, 'fetched'> {
   readonly leftOut: readonly UnknownFile[];
 }
 
-/** A row in which a file differs from what was stored. */
-export type FileDifference = RowDifference & { readonly file: string };
-
 interface FileOutcome {
   readonly report: FileReport;
-  readonly differences: readonly FileDifference[];
   /** True if the run was cancelled before the whole file was loaded. */
   readonly cancelled: boolean;
 }
 
 const { fetched: _, ...NO_RECORDS } = NO_COUNTS;
-
-/** Larger files, of which there is none of one session, are not compared: it takes several times their bytes. */
-const MOST_COMPARED_BYTES = 16 * 1024 * 1024;
-
-/** A file that is being imported. */
-interface OwnFile extends Pick<StoredFile, 'name' | 'path' | 'order' | 'bytes'> {
-  readonly read: ReadResponse;
-}
-
-type OfTable = Pick<ReadResponse, 'preserved'> & { readonly rows: readonly Row[] };
 
 /** The report of a file that was not loaded. */
 export function notLoaded(
@@ -164,7 +139,6 @@ export async function importSessions(
   const sums = { rows: 0, ...NO_RECORDS };
   const tables: Record<string, number> = {};
   const formats = new Map<string, FormatReport>();
-  const differences: FileDifference[] = [];
   const problems: string[] = [];
   let cancelled = windows.length === 0;
   for (const [at, window] of windows.entries()) {
@@ -181,7 +155,7 @@ export async function importSessions(
       cancelled = true;
       break;
     }
-    const { counts, loadId, outcome } = stored;
+    const { counts, outcome } = stored;
     const facts = { ...windowFacts(window), file: file.path };
     // At `debug`, because years of files would be thousands of lines.
     context.log.debug({ ...facts, counts, ms: times }, 'session of a file loaded');
@@ -190,13 +164,6 @@ export async function importSessions(
     for (const { table, rows } of recordsOf(session)) tables[table.name] = (tables[table.name] ?? 0) + rows;
     formats.set(session.format, addToFormat(formats.get(session.format), session, counts.rejected));
     for (const name of Object.keys(NO_RECORDS) as (keyof typeof NO_RECORDS)[]) sums[name] += counts[name];
-    // New and unchanged rows are not differences.
-    if (counts.updated + counts.withdrawn === 0) continue;
-    const listing = { limit: MAX_LISTED, rounded: roundedColumns() };
-    for (const { table } of recordsOf(session)) {
-      const found = await differencesOfLoad(context.db.pool, table, { ...window, loadId }, listing);
-      for (const one of found) differences.push({ file: file.path, ...one });
-    }
   }
   const report: FileReport = {
     file: file.path,
@@ -210,7 +177,7 @@ export async function importSessions(
     form: null,
     leftOut: [],
   };
-  return { report, differences, cancelled };
+  return { report, cancelled };
 }
 
 function addToFormat(before: FormatReport | undefined, session: FileSession, rejected: number): FormatReport {
@@ -298,25 +265,21 @@ async function importSession(
   const symbols = await symbolsFor(db.pool, session, tickers);
   const read = sessionResponse(session, symbols);
   const order = orderOf(session, file);
-  const { name, bytes } = session.content;
-  const own = { name, path: file.path, bytes: bytes.length, read };
   const odd = session.rows.length > 0 && dayOfName(file.path)?.day === session.day ? file.warning : undefined;
   // The calendar without what prices have shown: else the order of files would decide.
   const isClosed = session.rank !== null && !calendar.listed.isSession(session.exchange, session.day);
   const ofDay = [
     ...(odd === undefined ? [] : [odd]),
     ...(isClosed
-      ? [`${nameOf(own)}: ${session.day} is no trading day of ${session.exchange} in the calendar`]
+      ? [
+          `${nameInFile(session.content.name, file.path)}: ${session.day} is no trading day of ${session.exchange} in the calendar`,
+        ]
       : []),
   ];
-  const differing =
-    order === undefined || order.rank === null
-      ? []
-      : await differencesOfSession(context, window, { ...own, order }, readKept);
   const stored = await storeResponse(context, {
     window,
     ...read,
-    extracted: { ...read.extracted, warnings: [...read.extracted.warnings, ...ofDay, ...differing] },
+    extracted: { ...read.extracted, warnings: [...read.extracted.warnings, ...ofDay] },
     position,
     calledAt,
     bytes: 0,
@@ -333,86 +296,6 @@ async function importSession(
   return stored ?? readStoredLoad(db.drizzle, window.id);
 }
 
-/**
- * Compares a session of a file with the last files that filled the same tables for it, before it is stored.
- *
- * @param readKept reads the kept ones; the same function for all sessions of a file, because it remembers the last file.
- * @returns what to say of each that has other values, and which of the two is used.
- */
-async function differencesOfSession(
-  context: Context,
-  window: FileWindow,
-  own: OwnFile,
-  readKept: (response: KeptResponse) => Promise<ReadResponse>,
-): Promise<string[]> {
-  const { drizzle } = context.db;
-  const found: string[] = [];
-  const left = new Map(own.read.extracted.batches.map(({ table, rows }) => [table, rows]));
-  const others = await filesOfSession(drizzle, window, own.order);
-  const isLast = !others.some(({ order }) => comesBefore(own.order, order));
-  for (const other of others) {
-    if (left.size === 0) break;
-    const used = isLast ? own : other;
-    if (Math.max(own.bytes, other.bytes) > MOST_COMPARED_BYTES) {
-      found.push(`${nameOf(own)} and ${nameOf(other)} are too large to be compared: ${nameOf(used)} is used`);
-      break;
-    }
-    const kept = await readKeptResponse(drizzle, other.responseId);
-    if (kept === null) continue;
-    const read = await readKept(kept);
-    let records = 0;
-    for (const { table, rows } of read.extracted.batches) {
-      const compared = left.get(table);
-      if (compared === undefined || rows.length === 0) continue;
-      left.delete(table);
-      records += countDifferences(table, { rows: compared, ...own.read }, { rows, ...read });
-    }
-    if (records === 0) continue;
-    found.push(
-      `${nameOf(own)} and ${nameOf(other)} differ in ${records === 1 ? 'a record' : `${records} records`} of ${window.exchange} ${window.from}: ${nameOf(used)} is used`,
-    );
-  }
-  return found;
-}
-
 /** The path of a file, and its name in an archive that is called otherwise. */
-const nameOf = ({ name, path }: Pick<StoredFile, 'name' | 'path'>) =>
+const nameInFile = (name: string, path: string) =>
   path.toLowerCase().includes(name.toLowerCase()) ? path : `${name} in ${path}`;
-
-/** How many records of two files have different values in a column that both know. */
-function countDifferences(table: TableDefinition, one: OfTable, other: OfTable): number {
-  const [ours, theirs] = [one.preserved, other.preserved];
-  const unknown = new Set([...table.key, ...(ours?.columns ?? []), ...(theirs?.columns ?? [])]);
-  const compared = table.fields.flatMap(({ column, kind }, at) =>
-    unknown.has(column)
-      ? []
-      : {
-          at,
-          isNumber: /^(?:numeric|int)/.test(kind),
-          step: Math.max(ours?.rounded[column] ?? 0, theirs?.rounded[column] ?? 0),
-        },
-  );
-  const none = encodeValue(null);
-  // Key columns come first.
-  const keyOf = (texts: readonly string[]) => texts.slice(0, table.key.length).join('\t');
-  const byKey = new Map<string, readonly string[]>();
-  const textsOf = (row: Row) => table.fields.map(({ column }) => encodeValue(row[column] ?? null));
-  for (const row of other.rows) {
-    const texts = textsOf(row);
-    byKey.set(keyOf(texts), texts);
-  }
-  let differing = 0;
-  for (const row of one.rows) {
-    const texts = textsOf(row);
-    const its = byKey.get(keyOf(texts));
-    const isOther = compared.some(({ at, isNumber, step }) => {
-      const [left, right] = [texts[at], its?.[at] ?? none];
-      if (left === right || left === none || right === none) return false;
-      if (!isNumber) return true;
-      const apart = Math.abs(Number(left) - Number(right));
-      return apart > 0 && apart >= step;
-    });
-    if (isOther) differing += 1;
-  }
-  return differing;
-}

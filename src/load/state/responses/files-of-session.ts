@@ -17,15 +17,12 @@ import { ofGroup } from './pruned.ts';
 export const ROOM_BEFORE_FILE = 4_095;
 
 /** An imported file of a session. */
-export interface StoredFile {
-  readonly responseId: number;
+interface StoredFile {
   readonly position: Position;
   readonly order: FileOrder;
   /** Its name; in an archive, the one that it has there. */
   readonly name: string;
   readonly path: string;
-  /** Length of the CSV. */
-  readonly bytes: number;
 }
 
 interface Session {
@@ -35,7 +32,7 @@ interface Session {
 }
 
 /** The kept files that fill the same tables for a session, or the lists that do, the last one first. */
-export async function filesOfSession(
+async function filesOfSession(
   db: NodePgDatabase,
   { operation, exchange, from }: Session,
   { rank }: Pick<FileOrder, 'rank'>,
@@ -48,8 +45,8 @@ export async function filesOfSession(
   const found = await db.execute<
     { [Name in keyof Omit<StoredFile, 'order'>]: StoredFile[Name] } & Pick<FileOrder, 'rank'>
   >(sql`
-    select a.id::int as "responseId", ${positionText(sql`a.position`)} as position, (a.params->>'rank')::int as rank, a.params->>'file' as name,
-           coalesce(w.source_file, a.params->>'file') as path, b.bytes
+    select ${positionText(sql`a.position`)} as position, (a.params->>'rank')::int as rank, a.params->>'file' as name,
+           coalesce(w.source_file, a.params->>'file') as path
       from ${responses} a join ${responseBodies} b on b.hash = a.hash left join ${windows} w on w.id = a.window_id
      where a.operation = any(${sql.param(operations)}::text[]) and a.exchange = ${exchange} and ${isAlike}
        and exists (select from ${loads} l where l.position = a.position)

@@ -28,17 +28,6 @@ import { countWindows, WINDOW_TOTALS } from '../windows/windows.ts';
 import { withdrawalsOfRuns } from '../withdrawals.ts';
 import { emptySessionsOfRuns } from './outcomes.ts';
 
-export type Change = 'inserted' | 'updated' | 'withdrawn' | 'relisted';
-
-/** How one row differs between two moments. Values are text, so that no digit is lost on the way. */
-export interface RowDifference {
-  readonly table: string;
-  readonly change: Change;
-  readonly key: Readonly<Record<string, string | null>>;
-  /** Columns that differ, old and new; empty for rows that were not there before. */
-  readonly columns: Readonly<Record<string, { readonly old: string | null; readonly new: string | null }>>;
-}
-
 /** The report of a run, ended or not. */
 export type RunReport = Awaited<ReturnType<typeof reportRun>>;
 
