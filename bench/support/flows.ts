@@ -2,15 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '../../src/load/database/database.ts';
+import { exportPartitions } from '../../src/load/export/export-partitions.ts';
 import { exportTable } from '../../src/load/export/export-table.ts';
-import { writeLake } from '../../src/load/export/lake.ts';
 import { digestUpTo, verify } from '../../src/load/market/digests.ts';
 import { check, type Figures } from './bench.ts';
 import { measured, withClient } from './postgres.ts';
 
-// What flows on from a filled database: the Parquet files of a lake, and the proof that nobody changed a row.
+// What flows on from a filled database: folders of Parquet files, and the proof that nobody changed a row.
 
-/** What the lake has: a table and a view. */
+/** A table and a view. */
 const TABLES = ['bhavcopy_cm', 'prices_adjusted'];
 
 /** Writes the adjusted prices from a day on to Parquet, as doubles and with all digits, beside a COPY of them to nowhere. */
@@ -21,7 +21,7 @@ export async function exportPrices(url: string, from: string, rows: number): Pro
   const write = async (doubles: boolean) => {
     const fileFor = () => join(folder, 'prices.parquet');
     const onPartial = () => undefined;
-    const request = { table: 'prices_adjusted', format: 'parquet', byYear: false, doubles, from } as const;
+    const request = { table: 'prices_adjusted', format: 'parquet', doubles, from } as const;
     const { seconds, result } = await measured(url, () =>
       exportTable(database, { ...request, fileFor, onPartial }, limits, () => undefined),
     );
@@ -49,24 +49,26 @@ export async function exportPrices(url: string, from: string, rows: number): Pro
   }
 }
 
-/** Writes a lake of a filled database, and brings it up to date after a night and after nothing. */
-export async function keepLake(url: string, loadNight: () => Promise<unknown>): Promise<Figures> {
-  const folder = mkdtempSync(join(tmpdir(), 'eod-bench-lake-'));
+/** Writes folders of a filled database by month, and brings them up to date after a night and after nothing. */
+export async function keepFolders(url: string, loadNight: () => Promise<unknown>): Promise<Figures> {
+  const folder = mkdtempSync(join(tmpdir(), 'eod-bench-folders-'));
   const database = openDatabase({ url, connections: 1 });
   const limits = { timeoutMs: 0, signal: new AbortController().signal };
-  const request = { folder, tables: TABLES, by: 'month', doubles: false } as const;
+  const ignore = () => undefined;
+  const request = {
+    ...({ folder, tables: TABLES, format: 'parquet', by: 'month', doubles: true } as const),
+    ...{ onBytes: ignore, onPartial: ignore },
+  };
   const update = async () => {
-    const { seconds, result } = await measured(url, () =>
-      writeLake(database, request, limits, () => undefined),
-    );
-    return { seconds, files: result.tables.map(({ written }) => written) };
+    const { seconds, result } = await measured(url, () => exportPartitions(database, request, limits));
+    return { seconds, files: result.tables.map(({ written }) => written.length) };
   };
   try {
     const whole = await update();
     await loadNight();
     const night = await update();
     const nothing = await update();
-    check('lake', {
+    check('partitions', {
       'files of a night': [night.files.join(), '1,1'],
       'files of nothing': [nothing.files.join(), '0,0'],
     });

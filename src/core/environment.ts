@@ -331,30 +331,6 @@ export function shownSecret(name: string, value: unknown): string {
   return address.href;
 }
 
-/**
- * The environment for a command of the user, without the secret settings, the paths of files that hold them, and what
- * else holds credentials of ours. The addresses of proxies, which other programs use too, stay without user and password.
- */
-export function environmentOfCommand(env: Environment): Environment {
-  const withheld = new Set([...SECRET_SETTINGS, ...Object.values(fileSettings), ...OTHER_SECRETS]);
-  return Object.fromEntries(
-    Object.entries(env).flatMap(([name, value = '']) => {
-      const upper = name.toUpperCase();
-      if (!OTHER_ADDRESSES.test(upper)) return withheld.has(upper) ? [] : [[name, value]];
-      const address = addressOf(upper, value);
-      // One that cannot be read may have a password anywhere.
-      if (address === null && value.includes('@')) return [];
-      if (address === null || (address.username === '' && address.password === '')) return [[name, value]];
-      return [[name, Object.assign(address, { username: '', password: '' }).href]];
-    }),
-  );
-}
-
-/** Variables with addresses that other programs use too, of which only user and password are withheld. */
-const OTHER_ADDRESSES = /^(?!NO_).*_PROXY$/;
-/** Variables with credentials that other code in this process reads: the driver of Postgres. */
-const OTHER_SECRETS = ['PGPASSWORD'];
-
 /** The same for a document of JSON: its texts, and numbers, which become a text if they are a secret. */
 export function redactValues(value: unknown, redact: (text: string) => string): unknown {
   if (typeof value === 'string') return redact(value);

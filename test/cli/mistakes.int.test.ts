@@ -229,15 +229,17 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['export --series EQ --out x', 'name the table or view to export'],
   [
     'export bhavcopy_cm prices --out x',
-    'one table or view can be exported at a time, several with --lake DIR',
+    'one table or view is exported to a file; several with --partition year --out DIR',
   ],
-  ['export bhavcopy_cm --all', '--all needs --lake DIR'],
-  ['export bhavcopy_cm --on-change true', '--on-change needs --lake DIR'],
-  ['export --lake x', 'name the tables and views of the lake, or give --all'],
-  ['export bhavcopy_cm --all --lake x', 'name tables, or give --all, but not both'],
-  ['export --all --lake x --format csv', '--format cannot be used with --lake, which has all rows'],
-  ['export --all --lake x --partition week', '--partition: unknown value "week" (known: month, year)'],
-  ['export bhavcopy_cm --partition month --out x', '--partition month needs --lake DIR'],
+  ['export bhavcopy_cm --out x --partition week', '--partition: unknown value "week" (known: month, year)'],
+  [
+    'export bhavcopy_cm --partition month',
+    '--partition needs --out DIR, the folder that it keeps up to date',
+  ],
+  [
+    'export bhavcopy_cm --partition month --out x --symbol INFY',
+    '--symbol cannot be used with --partition, whose files have all rows',
+  ],
   [
     'export bhavcopy_cm --from 2025-02-30 --symbol TCS --decimals',
     '--from: "2025-02-30" is not a day; write it as 2025-02-27',
@@ -288,7 +290,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['schedules --json --all', `unknown option '--all' ("eod help schedules" explains it)`],
   ['operations --json GetNothing', 'unknown operation "GetNothing" ("eod operations" lists them)'],
   [
-    'export bhavcopy_cm --to 2025-02-30 --partition year --format csv',
+    'export bhavcopy_cm --to 2025-02-30 --format csv',
     '--to: "2025-02-30" is not a day; write it as 2025-02-27',
   ],
   [

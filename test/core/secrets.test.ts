@@ -3,11 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
 import {
   base64Forms,
-  environmentOfCommand,
-  fileSettings,
   redactor,
   redactValues,
-  SECRET_SETTINGS,
   settingsRedactor,
   shownSecret,
 } from '../../src/core/environment.ts';
@@ -182,35 +179,6 @@ describe('addresses of servers', () => {
     expect(redact('the proxy of user said kiwi-4711')).toBe(
       address.includes('kiwi') ? 'the proxy of user said [redacted]' : 'the proxy of user said kiwi-4711',
     );
-  });
-});
-
-test('a command of the user gets no secret setting, under whatever name, and all else', () => {
-  const secrets = Object.fromEntries(
-    [...SECRET_SETTINGS, ...Object.values(fileSettings), 'PGPASSWORD'].map((name, at) => [
-      name,
-      `kiwi-${at}`,
-    ]),
-  );
-  const others = {
-    PATH: '/bin',
-    AWS_SECRET_ACCESS_KEY: 'theirs',
-    NO_PROXY: 'a@b:1',
-    EOD_FORMAT: 'Csv',
-    EMPTY: '',
-  };
-  const proxies = {
-    HTTPS_PROXY: 'http://kiwi@proxy:3128',
-    http_proxy: 'user:kiwi@proxy:3128',
-    all_proxy: 'http://proxy:1080',
-    ftp_proxy: 'http://user:ki#wi@proxy:3128',
-  };
-  expect(environmentOfCommand({ ...secrets, ...others, ...proxies })).toEqual({
-    ...others,
-    HTTP_PROXY: secrets.HTTP_PROXY,
-    HTTPS_PROXY: 'http://proxy:3128/',
-    http_proxy: 'http://proxy:3128/',
-    all_proxy: 'http://proxy:1080',
   });
 });
 

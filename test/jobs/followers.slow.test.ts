@@ -1,17 +1,14 @@
-import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import type { Day } from '../../src/core/days.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import type { LakeResult } from '../../src/load/export/lake.ts';
 import { contentSql } from '../../src/load/market/digests.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { runJson } from '../support/cli.ts';
 import { ended, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { digestsOfLake } from './followers/lake-copy.ts';
 import { openPostgresCopy, type PostgresCopy } from './followers/postgres-copy.ts';
 import { importInto, linesOf, NSE_UDIFF, newFile } from './import-support.ts';
 import { fixReading, type SourceRecord, startMeddler } from './replay-support.ts';
@@ -25,13 +22,6 @@ const DAYS = loadCalendar().lastSessions('NSE', '2025-09-30', NIGHTS);
 const IMPORT = 2;
 const REPLAY = 4;
 const REBUILD = 6;
-const IN_LAKE = [
-  'bhavcopy_cm',
-  'top_gainers_losers',
-  'corporate_action_categories',
-  'prices_adjusted',
-  'instruments',
-];
 /** The operations of which most rows change. */
 const USUAL = ['GetBhavCopyCM NSE', 'GetTop5GainersLosers BSE', 'GetCorporateActionsCategories BSE'];
 
@@ -121,8 +111,6 @@ async function contentOf(client: Pick<PostgresCopy['client'], 'query'>, schema =
 
 test(`copies that follow by changes alone are equal on each of ${NIGHTS} mornings, with corrections, withdrawals, an import, a replay and a rebuild`, async () => {
   const worker = await startWorker(pipeline);
-  const lake = join(temporaryFolder(), 'lake');
-  let lakeFiles = 0;
   let noted = { state: 0, digest: '' };
   for (const [night, day] of DAYS.entries()) {
     await runNight(night, day);
@@ -131,10 +119,6 @@ test(`copies that follow by changes alone are equal on each of ${NIGHTS} morning
     if (night === IMPORT) noted = await eod('state', '--digest');
     for (const [name, [mine, first]] of Object.entries(await copy.digests()))
       expect(mine, `${name} in Postgres on the morning after ${day}`).toBe(first);
-    const exported = await eod<LakeResult>('export', ...IN_LAKE, '--lake', lake);
-    lakeFiles += exported.tables.reduce((sum, one) => sum + one.written, 0);
-    for (const [name, [mine, first]] of Object.entries(await digestsOfLake(lake, pipeline.db.pool)))
-      expect(mine, `${name} in Parquet on the morning after ${day}`).toBe(first);
   }
   await worker.stop();
   // Nothing of that is taken for tampering, and the digest of an old state is still what it was.
@@ -142,9 +126,7 @@ test(`copies that follow by changes alone are equal on each of ${NIGHTS} morning
   expect(await eod('verify')).toMatchObject({ isIntact: true, differences: [], strayRows: [] });
   expect(await contentOf(copy.client)).toEqual(await contentOf(pipeline.db.pool, 'market.'));
   const applied = (change: string) => copy.applied.get(change) ?? 0;
-  console.log(
-    `${NIGHTS} nights: ${JSON.stringify(Object.fromEntries(copy.applied))}; Parquet: ${lakeFiles} files`,
-  );
+  console.log(`${NIGHTS} nights: ${JSON.stringify(Object.fromEntries(copy.applied))}`);
   for (const change of ['insert', 'update', 'withdraw', 'relist'])
     expect(applied(change)).toBeGreaterThan(NIGHTS);
   expect([...copy.begunAnew.keys()]).toEqual(['bhavcopy_cm']);

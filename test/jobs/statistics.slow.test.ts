@@ -98,7 +98,7 @@ async function questions(store: Watched): Promise<[string, () => Promise<unknown
   const exported = (table: string) => () =>
     exportTable(
       store.db,
-      { table, format: 'csv', byYear: false, doubles: true, fileFor: () => file, onPartial: () => undefined },
+      { table, format: 'csv', doubles: true, fileFor: () => file, onPartial: () => undefined },
       limits,
       () => undefined,
     );

@@ -152,8 +152,13 @@ export const lookCommands: readonly Specification[] = [
   {
     name: 'export',
     summary:
-      'Write a table or view to a file of Parquet, CSV or JSON lines, for pandas, DuckDB and the like.',
-    args: [new Argument('[tables...]', 'a table or view, in the schema market unless another is named')],
+      'Write a table or view to a file of Parquet, CSV or JSON lines, or keep a folder of such files up to date, for pandas, DuckDB and the like.',
+    args: [
+      new Argument(
+        '[tables...]',
+        'a table or view, in the schema market unless another is named; several with --partition',
+      ),
+    ],
     options: [
       ...rangeOptions({
         from: 'only days from this one on, YYYY-MM-DD',
@@ -170,14 +175,8 @@ export const lookCommands: readonly Specification[] = [
       new Option('--out <path>', 'the file, or the folder to write it to (default: this folder)'),
       wordOption(
         '--partition <by>',
-        'year: one file a year, TABLE_YEAR, in the folder of --out; of a lake month or year',
+        'year or month: a file for each, DIR/NAME/2026.parquet, below the folder of --out; run again, it writes only those whose rows have changed since',
         ['month', 'year'],
-      ),
-      new Option('--lake <dir>', 'a folder of Parquet files that this export brings up to date'),
-      new Option('--all', 'with --lake: all tables and views of market'),
-      new Option(
-        '--on-change <command>',
-        'with --lake: a command for the shell, run unless it has succeeded with these files',
       ),
       new Option(
         '--decimals',
@@ -187,8 +186,7 @@ export const lookCommands: readonly Specification[] = [
     examples: [
       'eod export prices_adjusted',
       `eod export bhavcopy_cm --exchange NSE --from ${from} --out days.csv`,
-      'eod export bhavcopy_cm --partition year --out archive/',
-      'eod export --all --lake lake/ --on-change "rclone sync lake/ remote:lake"',
+      'eod export bhavcopy_cm prices_adjusted --partition month --out lake/',
     ],
     run: async () => (await import('../commands/export.ts')).exportTables,
   },

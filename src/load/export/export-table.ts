@@ -14,43 +14,34 @@ import {
   type Relation,
   type RowChoice,
   shortName,
-  yearsOf,
 } from './relation.ts';
 
-type Format = 'parquet' | 'csv' | 'ndjson';
+export type Format = 'parquet' | 'csv' | 'ndjson';
 
 interface ExportRequest extends RowChoice {
   /** A table or view, with its schema unless that is `market`. */
   readonly table: string;
   readonly format: Format;
-  /** A file for each year; else one for all. */
-  readonly byYear: boolean;
   /** Numerics as DOUBLE in Parquet. */
   readonly doubles: boolean;
-  /** The file for the rows of a year, or of all. */
-  readonly fileFor: (name: string, year: number | null) => string;
-  /** Called with the name of each temporary file before it is written. */
+  /** The file for a table or view of this name. */
+  readonly fileFor: (name: string) => string;
+  /** Called with the name of the temporary file before it is written. */
   readonly onPartial: (file: string) => void;
-}
-
-interface ExportedFile {
-  readonly file: string;
-  readonly rows: number;
-  readonly bytes: number;
 }
 
 interface Exported {
   /** `market.bhavcopy_cm`. */
   readonly table: string;
   readonly rows: number;
-  readonly files: readonly ExportedFile[];
+  readonly files: readonly { readonly file: string; readonly rows: number; readonly bytes: number }[];
   /** What is written differently from how the database stores it, and symbols without a row, a sentence each. */
   readonly notices: readonly string[];
 }
 
 /**
- * Writes rows of a table or view to files, all from one snapshot. The files get their names when all of them are
- * complete: an export that fails leaves nothing behind.
+ * Writes rows of a table or view to a file, which gets its name when it is complete: an export that fails leaves nothing
+ * behind.
  *
  * @param onBytes called with the number of further bytes that have come from Postgres.
  */
@@ -64,49 +55,60 @@ export function exportTable(
     // Timestamps in UTC, whatever the server's time zone is.
     await client.query("set local timezone to 'UTC'");
     const relation = await findRelation(client, request.table);
-    const name = shortName(relation);
-    const parts = await partsOf(client, relation, request);
-    const write = await writerOf(client, relation, request, onBytes);
-    const written: (ExportedFile & { readonly partial: string; readonly target: string })[] = [];
-    const partials: string[] = [];
-    try {
-      for (const { year, choice } of parts) {
-        const file = request.fileFor(name, year);
-        const target = await replaceable(file);
-        const partial = join(dirname(target), `.${basename(target)}.${process.pid}.part`);
-        partials.push(partial);
-        request.onPartial(partial);
-        const handle = await open(partial, 'w');
-        try {
-          const rows = await write.file(handle, `${chosenRows(relation, choice)}${orderSql(relation)}`);
-          await handle.sync();
-          written.push({ file, partial, target, rows, bytes: (await handle.stat()).size });
-        } finally {
-          await handle.close();
-        }
-      }
-      // A year between two others may have no rows.
-      const kept = written.filter(({ rows }) => rows > 0 || !request.byYear);
-      const rows = kept.reduce((sum, one) => sum + one.rows, 0);
-      // One symbol has rows where any has; an export without rows is reported as such.
-      const isPartial = rows > 0 && (request.symbols?.length ?? 0) > 1;
-      const missing = isPartial ? await missingSymbols(client, relation, request) : [];
-      const notice = `no matching row has the symbol ${missing.join(' or ')}`;
-      for (const { partial, target } of kept) await rename(partial, target);
-      return {
-        table: `${relation.schema}.${relation.name}`,
-        rows,
-        files: kept.map(({ file, rows, bytes }) => ({ file, rows, bytes })),
-        notices: [
-          ...write.notices,
-          ...(missing.length === 0 ? [] : [notice]),
-          ...(await lackingEvents(client, relation, request)),
-        ],
-      };
-    } finally {
-      for (const partial of partials) await rm(partial, { force: true });
-    }
+    const file = request.fileFor(shortName(relation));
+    const chosen = chosenRows(relation, request);
+    const write = await planWriter(client, relation, { ...request, rows: chosen }, onBytes);
+    const target = await replaceable(file);
+    const isOfSome = (request.symbols?.length ?? 0) > 1;
+    const missing = isOfSome ? await missingSymbols(client, relation, request) : [];
+    const lacking = await lackingEvents(client, relation, request);
+    const [rows, bytes] = await replaceFile(target, request.onPartial, (handle) =>
+      write.file(handle, `${chosen}${orderSql(relation)}`),
+    );
+    return {
+      table: `${relation.schema}.${relation.name}`,
+      rows,
+      files: [{ file, rows, bytes }],
+      notices: [
+        ...write.notices,
+        // An export without rows is reported as such.
+        ...(missing.length === 0 || rows === 0
+          ? []
+          : [`no matching row has the symbol ${missing.join(' or ')}`]),
+        ...lacking,
+      ],
+    };
   });
+}
+
+/**
+ * Replaces a file as a whole.
+ *
+ * @param onPartial called with the name of the temporary file before it is written.
+ * @returns what `write` does, and how many bytes the file has.
+ */
+export async function replaceFile<Result>(
+  path: string,
+  onPartial: (file: string) => void,
+  write: (handle: FileHandle) => Promise<Result>,
+): Promise<[Result, number]> {
+  const partial = join(dirname(path), `.${basename(path)}.${process.pid}.part`);
+  onPartial(partial);
+  const handle = await open(partial, 'w');
+  try {
+    const result = await write(handle);
+    await handle.sync();
+    const { size } = await handle.stat();
+    await rename(partial, path);
+    return [result, size];
+  } catch (error) {
+    // What a full disk says does not name the file.
+    const isOfFile = error instanceof Error && 'syscall' in error && !('path' in error);
+    throw isOfFile ? Object.assign(error, { path }) : error;
+  } finally {
+    await handle.close();
+    await rm(partial, { force: true });
+  }
 }
 
 /**
@@ -122,24 +124,9 @@ async function replaceable(path: string): Promise<string> {
   return realpath(path);
 }
 
-/** The rows of each file. */
-async function partsOf(
-  client: PoolClient,
-  relation: Relation,
-  request: ExportRequest,
-): Promise<{ readonly year: number | null; readonly choice: RowChoice }[]> {
-  if (!request.byYear) return [{ year: null, choice: request }];
-  // Fails for a table without days before anything is read.
-  chosenRows(relation, { from: '2000-01-01' });
-  return (await yearsOf(client, relation, request)).map((year) => {
-    const [first, last] = [`${year}-01-01`, `${year}-12-31`];
-    const from = request.from !== undefined && request.from > first ? request.from : first;
-    const to = request.to !== undefined && request.to < last ? request.to : last;
-    return { year, choice: { ...request, from, to } };
-  });
-}
-
 interface FileWriter {
+  /** Names and types of the columns as they are in the file. */
+  readonly columns: string;
   readonly notices: readonly string[];
   /** @returns how many rows. */
   file(handle: FileHandle, rows: string): Promise<number>;
@@ -148,18 +135,20 @@ interface FileWriter {
 /** With delimiter and quote characters that JSON always escapes, COPY in CSV format writes JSON unchanged. */
 const UNCHANGED = "with (format csv, delimiter e'\\x01', quote e'\\x02')";
 
-async function writerOf(
+/** How rows become a file. @param form.rows `from … where …`, all rows that the file, or several of one form, may have. */
+export async function planWriter(
   client: PoolClient,
   relation: Relation,
-  request: ExportRequest,
+  form: { readonly format: Format; readonly doubles: boolean; readonly rows: string },
   onBytes: (bytes: number) => void,
 ): Promise<FileWriter> {
   const { columns } = relation;
   const list = columnList(relation);
-  if (request.format === 'parquet') {
+  if (form.format === 'parquet') {
     const { planParquet, writeParquet } = await import('./parquet.ts');
-    const plan = await planParquet(client, columns, chosenRows(relation, request), request.doubles);
+    const plan = await planParquet(client, columns, form.rows, form.doubles);
     return {
+      columns: JSON.stringify(plan.columns.map(({ element }) => element)),
       notices: plan.notices,
       async file(handle, rows) {
         const { chunks, rowCount } = copied(client, `copy (select ${list} ${rows}) to stdout`, onBytes);
@@ -176,8 +165,9 @@ async function writerOf(
     csv: (rows: string) => `copy (select ${list} ${rows}) to stdout with (format csv, header)`,
     ndjson: (rows: string) =>
       `copy (select row_to_json(one_row) from (select ${oneLine.join(', ')} ${rows}) one_row) to stdout ${UNCHANGED}`,
-  }[request.format];
+  }[form.format];
   return {
+    columns: JSON.stringify(columns),
     notices: [],
     async file(handle, rows) {
       const { chunks, rowCount } = copied(client, copy(rows), onBytes);
@@ -191,7 +181,7 @@ async function writerOf(
 const CHUNK_BYTES = 1_000_000;
 
 /** The chunks that COPY sends, and, once they are read, how many rows that was. */
-export function copied(client: PoolClient, statement: string, onBytes: (bytes: number) => void) {
+function copied(client: PoolClient, statement: string, onBytes: (bytes: number) => void) {
   const stream = client.query(copyTo(statement));
   async function* chunks(): AsyncGenerator<Buffer> {
     let pieces: Buffer[] = [];
@@ -212,7 +202,11 @@ export function copied(client: PoolClient, statement: string, onBytes: (bytes: n
 }
 
 /** How adjusted prices lack events that are not known, in a sentence for each exchange and reason. */
-async function lackingEvents(client: ClientBase, relation: Relation, choice: RowChoice): Promise<string[]> {
+export async function lackingEvents(
+  client: ClientBase,
+  relation: Relation,
+  choice: RowChoice,
+): Promise<string[]> {
   if (relation.columns.every(({ name }) => name !== 'is_before_event_lists')) return [];
   return [...(await beforeEventLists(client, choice)), ...(await afterEventLists(client, choice))];
 }

@@ -12,10 +12,10 @@ const GROUP_ROWS = 122_880;
 const GROUP_BYTES = 40_000_000;
 
 /** The most digits that a DECIMAL of Parquet can hold. */
-export const MOST_DIGITS = 38;
+const MOST_DIGITS = 38;
 
 /** How many digits the values of a numeric column need; null where a DECIMAL cannot hold them. */
-export type DecimalNeed = { readonly scale: number; readonly integers: number } | null;
+type DecimalNeed = { readonly scale: number; readonly integers: number } | null;
 
 interface Measured {
   readonly decimals: ReadonlyMap<string, DecimalNeed>;
@@ -48,7 +48,7 @@ export async function planParquet(
 }
 
 /** Finds out how many digits each numeric of these rows has. */
-export async function measureColumns(
+async function measureColumns(
   client: ClientBase,
   columns: readonly ExportColumn[],
   rows: string,
@@ -93,16 +93,11 @@ export async function measureColumns(
   return { decimals, notices };
 }
 
-/**
- * How a column is written.
- *
- * @param precisions the precisions that a DECIMAL may have, so that files of the same table agree; else any.
- */
+/** How a column is written. */
 export function parquetColumn(
   { name, type }: ExportColumn,
   decimal: DecimalNeed | undefined,
   doubles: boolean,
-  precisions?: readonly number[],
 ): ParquetColumn {
   const column = (facts: Omit<SchemaElement, 'name'>, read: (text: string) => Value): ParquetColumn => ({
     name,
@@ -138,8 +133,7 @@ export function parquetColumn(
       if (doubles) return column({ type: 'DOUBLE' }, Number);
       if (decimal != null) {
         const { scale, integers } = decimal;
-        const needed = Math.max(scale + integers, 1);
-        const digits = precisions?.find((one) => one >= needed) ?? needed;
+        const digits = Math.max(scale + integers, 1);
         const integer = digits <= 9 ? Number : BigInt;
         return column(decimalType({ scale, digits }), (text) => integer(unscaled(text, scale)));
       }

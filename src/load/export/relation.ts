@@ -117,33 +117,11 @@ export function chosenRows(relation: Relation, { from, to, symbols, series, exch
   return `from ${nameInSql(relation)}${where}`;
 }
 
-/**
- * The years from the first to the last of the chosen rows; none if there are no rows.
- *
- * @throws PipelineError `usage` if a row has no day, since it would be in no file.
- */
-export async function yearsOf(client: ClientBase, relation: Relation, choice: RowChoice): Promise<number[]> {
-  const day = pg.escapeIdentifier(relation.dayColumn ?? '');
-  const chosen = chosenRows(relation, choice);
-  if (!relation.everyRowHasDay) {
-    const { rows } = await client.query(
-      `select from (select ${day} as day ${chosen}) r where day is null or not isfinite(day) limit 1`,
-    );
-    if (rows.length > 0)
-      throw usageError(`${relation.schema}.${relation.name} has rows without a day, which belong to no year`);
-  }
-  const { rows } = await client.query<{ first: number | null; last: number }>(
-    `select extract(year from min(${day}))::int as first, extract(year from max(${day}))::int as last ${chosen}`,
-  );
-  const { first = null, last = 0 } = rows[0] ?? {};
-  return first === null ? [] : Array.from({ length: last - first + 1 }, (_, at) => first + at);
-}
-
 /** Names of tables that can be those of folders and files: no other one leads out of its folder, or into one of ours. */
 const OF_FILES = /^[\p{L}\d][\p{L}\d_ $-]*$/u;
 
 /** True if files can be named after a table or view, which may have its schema before it. */
-export const canNameFiles = (name: string): boolean =>
+const canNameFiles = (name: string): boolean =>
   OF_FILES.test(name.replace(new RegExp(`^(${SCHEMAS.join('|')})\\.`), ''));
 
 /** @throws PipelineError `usage` if no file can be named after a table or view. */

@@ -1,10 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import type { LakeResult } from '../../src/load/export/lake.ts';
-import type { Manifest } from '../../src/load/export/lake-manifest.ts';
-import { runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 
 const HEADER =
@@ -37,12 +31,10 @@ const ISIN = { ALPHA: 'INE000A01011', BETA: 'INE000B01019', OMEGA: 'INE000C01017
 export const sessions = (day: string, price: number) =>
   Object.entries(ISIN).map(([symbol, isin], at) => `${day} ${symbol} ${isin} ${price + at * 10}`);
 
-/** A database with prices of some days, and the folder of a lake. */
-export async function openLake() {
+/** A database with prices of some days and a split, in a folder of which exports write. */
+export async function openExports() {
   const { url } = await testDatabase();
-  const env = { DATABASE_URL: url };
   const context = await openStore(url);
-  const lake = join(temporaryFolder(), 'lake');
   await importInto(
     context,
     bhavCopies([
@@ -53,10 +45,5 @@ export async function openLake() {
     ]),
   );
   await importInto(context, [events('NSE,BETA,2024-01-02,split,5:1,')]);
-  const exported = async (...args: string[]) =>
-    (await runJson<LakeResult>(['export', ...args], { cwd: temporaryFolder(), env })).json;
-  return { context, env, lake, exported };
+  return { context, url, env: { DATABASE_URL: url } };
 }
-
-export const manifestOf = (folder: string) =>
-  JSON.parse(readFileSync(join(folder, '_manifest.json'), 'utf8')) as Manifest;
