@@ -61,7 +61,9 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
       expect(counts.fetched).toBe(inserted + updated + unchanged + stale + duplicate + rejected);
     }
     const contents = await marketContents(pipeline);
-    const rows = tables.reduce((sum, { name }) => sum + (contents[name]?.rows ?? 0), 0);
+    // What is computed of corporate actions is inserted by no window.
+    const loaded = tables.filter(({ name }) => name !== 'corporate_events');
+    const rows = loaded.reduce((sum, { name }) => sum + (contents[name]?.rows ?? 0), 0);
     expect(rows).toBe(report.inserted);
     expect(contents.bhavcopy_cm?.rows).toBeGreaterThan(SESSIONS * 2 * 20);
     expect(await rowsOf("select * from etl.coverage where state not in ('loaded', 'empty')")).toEqual([]);
