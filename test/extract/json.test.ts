@@ -44,7 +44,8 @@ describe('a list in slices', () => {
     forAll(
       [records, gap, fc.constantFrom('list', 'envelope', 'further'), fc.constantFrom(1, 20, 100, 10_000)],
       (list, space, kind, sliceBytes) => {
-        const texts = list.map((one) => JSON.stringify(one)).join(`${space},${space}`);
+        const written = list.map((fields) => JSON.stringify(fields));
+        const texts = written.join(`${space},${space}`);
         const json = {
           list: `${space}[${space}${texts}${space}]${space}`,
           envelope: `{"Count":${list.length},${space}"Value":[${texts}]}`,
@@ -53,7 +54,8 @@ describe('a list in slices', () => {
         const read = readInSlices(Buffer.from(json), sliceBytes);
         if (read === null) return;
         inSlices += 1;
-        expect(read.records).toEqual(list);
+        // JSON has no negative zero.
+        expect(read.records).toEqual(written.map((fields) => JSON.parse(fields)));
         expect(read.count).toBe(list.length);
         expect(read.envelope).toEqual(marked(JSON.parse(json), read.mark));
       },
@@ -66,9 +68,11 @@ describe('a list in slices', () => {
       const json = `{"Value":${JSON.stringify(list)}}`;
       const place = at % json.length;
       const broken = isCut ? json.slice(0, place) : `${json.slice(0, place)}}{${json.slice(place)}`;
-      const read = readInSlices(Buffer.from(broken), sliceBytes);
+      const body = Buffer.from(broken);
+      const read = readInSlices(body, sliceBytes);
       if (read === null) return;
-      const whole = JSON.parse(broken) as { readonly Value: unknown[] };
+      // Two halves of a character that were torn apart are no UTF-8.
+      const whole = JSON.parse(body.toString()) as { readonly Value: unknown[] };
       expect(read.records).toEqual(whole.Value);
     }));
 
