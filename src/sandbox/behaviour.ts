@@ -1,11 +1,10 @@
 import type { Calendar } from '../calendar/calendar.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
-import type { Day } from '../core/days.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
 import { operationNamed } from '../operations/registry.ts';
 import type { Fault } from './faults.ts';
-import { clockFrom, names, parseFault, rangeDays, trialDay } from './notations.ts';
+import { clockFrom, names, parseFault, rangeDays } from './notations.ts';
 import type { DataSet } from './response/dataset.ts';
 import { CASINGS } from './response/format.ts';
 
@@ -107,12 +106,6 @@ const BEHAVIOUR = {
     names,
   ),
   keyDiesAfter: number('--key-dies-after <n>', 'the key expires after n calls', undefined),
-  trialDay: define<Day | undefined>(
-    '--trial-day <day>',
-    'a trial address, which serves this day whatever is requested, e.g. 2025-02-27',
-    undefined,
-    trialDay,
-  ),
   faults: define<readonly Fault[]>(
     '--fault <rule>',
     "a fault to respond with, e.g. status=503,every=7 or 'diagnostic=Key Expired.,first=1,operation=GetSeriesChange'",
@@ -128,10 +121,7 @@ type ValuesOf<Flags> = {
 };
 
 /** How the source behaves. */
-export interface Behaviour extends ValuesOf<typeof BEHAVIOUR> {
-  /** The days of single operations at a trial address, by name, where it has another day for them. */
-  readonly trialDays: Readonly<Record<string, Day>>;
-}
+export type Behaviour = ValuesOf<typeof BEHAVIOUR>;
 
 export interface SandboxOptions extends Partial<ValuesOf<typeof SETTINGS>> {
   readonly calendar?: Calendar;
@@ -147,7 +137,7 @@ const fallbacksOf = <Flags extends Readonly<Record<string, Flag<unknown>>>>(flag
     Object.entries(flags).map(([name, { fallback }]) => [name, fallback]),
   ) as ValuesOf<Flags>;
 
-export const DEFAULT_BEHAVIOUR: Behaviour = { ...fallbacksOf(BEHAVIOUR), trialDays: {} };
+export const DEFAULT_BEHAVIOUR = fallbacksOf(BEHAVIOUR);
 export const DEFAULT_SETTINGS = fallbacksOf(SETTINGS);
 
 /** What was typed for flags, by their names as command line libraries have them: `--calls-per-hour` → `callsPerHour`. */

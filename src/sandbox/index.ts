@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { loadCalendar } from '../calendar/calendar.ts';
-import { type Day, dayEnd } from '../core/days.ts';
+import type { Day } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { operations } from '../operations/registry.ts';
 import { DEFAULT_BEHAVIOUR, DEFAULT_SETTINGS, type SandboxOptions } from './behaviour.ts';
@@ -12,7 +12,7 @@ import { categories, corporateActions } from './datasets/corporate-action-respon
 import { circuitBreakers, gainersLosers, highlights, seriesChanges } from './datasets/market-activity.ts';
 import { financialRatios } from './datasets/ratios.ts';
 import { Responder } from './http/sandbox-server.ts';
-import { Market, ZONE } from './market/market.ts';
+import { Market } from './market/market.ts';
 import type { DataSet } from './response/dataset.ts';
 
 export { type Behaviour, type SandboxOptions, sandboxFlags, sandboxOptionsFromFlags } from './behaviour.ts';
@@ -26,7 +26,7 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 /** A key to show and to use where any will do. It is no word, so hiding it hides nothing else of a text. */
 export const EXAMPLE_KEY = 'demo-key-1234';
 
-/** The data of each operation's responses. An operation that is not listed is given invented records. */
+/** The data of each operation's responses. Of an operation that is not listed the sample is served. */
 const dataSets: Readonly<Record<string, DataSet>> = {
   GetBhavCopyCM: bhavcopy,
   GetCircuitBreakers: circuitBreakers,
@@ -53,15 +53,9 @@ export async function startSandbox(options: SandboxOptions = {}) {
     ...options,
   };
   const behaviour = { ...DEFAULT_BEHAVIOUR, ...options.behaviour };
-  const { trialDay, trialDays } = behaviour;
-  const trialEnd = [trialDay, ...Object.values(trialDays)]
-    .filter((day) => day !== undefined)
-    .sort()
-    .at(-1);
   const market = new Market({
     calendar: options.calendar ?? loadCalendar(),
-    // At a trial address, its day is always over.
-    clock: trialEnd === undefined ? clock : { now: () => 1000 * dayEnd(trialEnd, ZONE) },
+    clock,
     instrumentsPerExchange,
     revision,
     splits: options.splits ?? false,

@@ -1,5 +1,4 @@
 import type { Clock } from '../core/clock.ts';
-import { type Day, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
 import { operationNamed } from '../operations/registry.ts';
@@ -22,12 +21,6 @@ export function rangeDays(value: string): number | Readonly<Record<string, numbe
       return [operationNamed(name).name, parseInteger('--max-range-days', days, { least: 1 })];
     }),
   );
-}
-
-/** The day of a trial address. */
-export function trialDay(text: string): Day {
-  if (!isDay(text)) throw usageError(`--trial-day: "${text}" is not a day such as 2025-02-27`);
-  return text;
 }
 
 /** A clock that starts at this time. */

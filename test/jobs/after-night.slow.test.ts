@@ -33,8 +33,9 @@ test('the data sets are compared after a night has ended; an error in that does 
   const first = await runToEnd(pipeline, await night());
   expect(first.state).toBe('completed');
   const found = await waitFor(async () => {
+    // Of so few companies none has an event on the first of the days.
     const { rows } = await pool.query(
-      'select "check", date::text, instrument, run_id::int from etl.findings',
+      `select "check", date::text, instrument, run_id::int from etl.findings where "check" <> 'before_event_lists'`,
     );
     return rows.length > 0 && rows;
   });

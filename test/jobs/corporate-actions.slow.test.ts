@@ -111,18 +111,21 @@ describe('corporate actions of the source service', () => {
   let alone: Pipeline;
   let report: Awaited<ReturnType<typeof night>>;
   let actions: readonly Action[];
+  let traded: readonly { readonly exchange: string; readonly symbol: string }[];
   beforeAll(async () => {
     sandbox = await sourceWith();
     alone = await withPrices(sandbox);
     report = await night(alone);
     actions = await actionsOf(alone);
+    traded = await query(alone, 'select distinct exchange, symbol from market.bhavcopy_cm');
   });
 
   /** A list of one exchange of the same actions. */
   function listOf(exchange: 'NSE' | 'BSE'): string {
     const lines = actions.flatMap((action) => {
       const purpose = purposeOf(action);
-      if (purpose === null) return [];
+      const isListed = traded.some((share) => share.exchange === exchange && share.symbol === action.symbol);
+      if (purpose === null || !isListed) return [];
       const day = printed(action.exDate);
       return exchange === 'BSE'
         ? `${action.code},${action.symbol},A Company,${day.replaceAll('-', ' ')},${purpose},${day.replaceAll('-', ' ')},-,-,-,-,-`

@@ -72,14 +72,11 @@ test.each<[string, Record<string, string>, string]>([
     'Parameter natureOfReport is invalid.',
   ],
   ['GetFinancialRatios', eod, 'Parameter date is missing.'],
-  ['GetFinancialRatios', { instrumentIdentifier: 'TCS' }, 'Parameter type is missing.'],
-  ['GetFinancialRatios', { ...eod, type: 'Quarter' }, 'Parameter period is missing.'],
   [
     'GetFinancialRatios',
     { ...eod, type: 'Quarter', period: 'QX', year: '2024' },
     'Parameter period is invalid.',
   ],
-  ['GetFinancialRatios', { ...eod, type: 'Quarter', period: 'QD' }, 'Parameter year is missing.'],
   ['GetFinancialRatios', { ...eod, type: 'Quarter', period: 'QD', year: '24' }, 'Parameter year is invalid.'],
 ])('%s %j: %s', async (operation, params, line) => {
   expect(await ask(operation, params)).toBe(line);

@@ -40,7 +40,7 @@ export const classification: DataSet = {
     const { sector, industry, basicIndustry } = query.options;
     return shares.list.flatMap((share): SourceRecord[] => {
       if (query.instruments.length > 0 && !query.instruments.includes(share.symbol)) return [];
-      const { from, industry: of } = classificationOn(share.company, day);
+      const { from, industry: of } = classificationOn(share, day);
       const fits =
         matches(sector, of.sectorCode, of.sector) &&
         matches(industry, of.industryCode, of.industry) &&
@@ -75,11 +75,10 @@ function issuedShares(company: Company): number {
 
 /** What the sandbox does not say of pledges is invented, for each day. */
 function pledgeRecord(shares: Shares, share: Share, day: Day): SourceRecord {
-  const { company } = share;
-  const issued = issuedShares(company);
-  const promoter = Math.floor(issued * (0.2 + 0.5 * chance(company.seed, 0, 64)));
+  const issued = issuedShares(share);
+  const promoter = Math.floor(issued * (0.2 + 0.5 * chance(share.seed, 0, 64)));
   const week = Math.floor(dayNumber(day) / 7);
-  const pledged = Math.floor(promoter * 0.4 * chance(company.seed, week, 65));
+  const pledged = Math.floor(promoter * 0.4 * chance(share.seed, week, 65));
   return {
     ScripId: share.symbol,
     ScripCode: shares.companyNumber(share),
@@ -88,6 +87,9 @@ function pledgeRecord(shares: Shares, share: Share, day: Day): SourceRecord {
     TotalPromoterHoldingShares: promoter,
     TotalPromoterHoldingPer: round2((promoter / issued) * 100),
     TotalPublicHolding: issued - promoter,
+    PromoterSharesEncumberedasoflastquarter_NoofShares: pledged,
+    PromoterSharesEncumberedasoflastquarter_Perofpromotershares: round2((pledged / promoter) * 100),
+    PromoterSharesEncumberedasoflastquarter_Peroftotalshares: round2((pledged / issued) * 100),
     Noofsharespledgedinthedepositorysystem_DNoofsharespledged: pledged,
     Noofsharespledgedinthedepositorysystem_ETotalnoofdematshares: issued,
     Noofsharespledgedinthedepositorysystem_FPerDE: round2((pledged / issued) * 100),
@@ -106,7 +108,7 @@ export const pledge: DataSet = {
     const [wanted] = query.instruments;
     const pledging = shares.list
       .filter(({ symbol }) => wanted === undefined || wanted === symbol)
-      .filter(({ company }) => company.wellKnown || chance(company.seed, 0, 71) <= PLEDGED);
+      .filter(({ wellKnown, seed }) => wellKnown || chance(seed, 0, 71) <= PLEDGED);
     return sessionsOf(market, query).flatMap((day) => {
       const audit = market.audit('pledge', query.exchange, day);
       return pledging.map((share) => ({ ...pledgeRecord(shares, share, day), ...audit }));

@@ -7,7 +7,7 @@ import type { DataSet } from '../response/dataset.ts';
 import type { SourceRecord } from '../response/record.ts';
 
 /** Proportion of companies that announce something on a day. */
-const ANNOUNCING = 0.03;
+const ANNOUNCING = 0.05;
 
 /** An action is announced at least and at most this many days before its record date. */
 const NOTICE_DAYS = { least: 10, most: 30 };
@@ -50,7 +50,7 @@ function commonFields(shares: Shares, share: Share, day: Day) {
     scripCode: shares.companyNumber(share),
     symbol: share.symbol,
     companyName: share.name,
-    industryName: share.company.industry.name,
+    industryName: share.industry.name,
     scripFaceValue: [1, 2, 5, 10][hash(share.seed, 0, 82) % 4] as number,
     isin: share.isin,
     // The published sample has no id.

@@ -57,6 +57,7 @@ function ratioRecord(
     stockPrice: priceOf('stockPrice'),
     week52High: rupees(ofYear.high),
     week52Low: rupees(ofYear.low),
+    dividendYield: (share.seed % 800) / 100,
     // As many digits as a division has.
     peRatio: price / (1 + (share.seed % 97)),
     receivedAt: undefined,

@@ -90,28 +90,15 @@ function readOptions(operation: Operation, given: Map<string, string>): Record<s
   return options;
 }
 
-/** Checks that the request selects data: by date, by period and year, or by type. Some operations need filters. */
-function checkSelection(query: Query): void {
-  const { operation, options, day, range, instruments } = query;
-  if (operation.request.dates === 'range' && range === null) {
-    if (operation.name !== 'GetSectoralClassification') throw missing('from');
-    const filters = ['sector', 'industry', 'basicIndustry'].some((name) => options[name] !== undefined);
-    if (!filters && instruments.length === 0) throw new Diagnostic('Filters cant be empty.');
+/** Checks that the request selects data: by date, or by filters where these are enough. */
+function checkSelection({ operation, options, day, range, instruments }: Query): void {
+  const { dates, datedWhen } = operation.request;
+  if (dates === 'range' && range === null) {
+    if (datedWhen === undefined) throw missing('from');
+    if (datedWhen({ params: options, instruments })) throw new Diagnostic('Filters cant be empty.');
   }
-  if (operation.request.dates !== 'day') return;
-  if (operation.request.datedWhen === undefined) {
-    if (day === null) throw missing('date');
-    return;
-  }
-  const hasPeriods = operation.request.options.some(({ param }) => param === 'period');
-  if (hasPeriods && options.type === undefined && day === null && options.period === undefined)
-    throw missing('type');
-  if (operation.request.datedWhen({ params: options, instruments }) && day === null) throw missing('date');
-  if (!hasPeriods) return;
-  const quarterly = options.type === 'Quarter' || (options.type === undefined && day === null);
-  if (!quarterly) return;
-  if (options.period === undefined) throw missing('period');
-  if (options.year === undefined && options.period !== 'Latest') throw missing('year');
+  if (dates !== 'day' || day !== null) return;
+  if (datedWhen?.({ params: options, instruments }) ?? true) throw missing('date');
 }
 
 function checkRangeLimits(query: Query, behaviour: Behaviour, today: Day): void {

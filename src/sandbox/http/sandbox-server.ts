@@ -19,7 +19,7 @@ interface ServerParts {
   readonly behaviour: Behaviour;
   readonly clock: Clock;
   readonly accessKey: string | undefined;
-  /** By operation; for the others, records are invented. */
+  /** By operation; of the others, the sample is served. */
   readonly dataSets: Readonly<Record<string, DataSet>>;
 }
 
@@ -79,8 +79,7 @@ export class Responder {
     this.#access.checkKey(search.get('accessKey'));
     const early = this.#faults.next(operation.name, null);
     if (this.#applyFault(response, early)) return;
-    const requested = readQuery(operation, search, behaviour, market);
-    const query = this.#onTrialDay(requested);
+    const query = readQuery(operation, search, behaviour, market);
     const fault = early ?? this.#faults.next(operation.name, daysOf(query));
     if (early === null && this.#applyFault(response, fault)) return;
     this.#access.checkRights(operation.name, query.segment, query.instruments);
@@ -101,18 +100,6 @@ export class Responder {
     this.requests.countFault(fault.kind);
     if (fault.kind === 'diagnostic') throw new Diagnostic(fault.value ?? '');
     return sendFault(response, fault);
-  }
-
-  /** A trial address serves its own day, whatever is requested. */
-  #onTrialDay(query: Query): Query {
-    const { trialDay, trialDays } = this.#parts.behaviour;
-    const day = trialDays[query.operation.name] ?? trialDay;
-    if (day === undefined) return query;
-    return {
-      ...query,
-      range: query.range === null ? null : { from: day, to: day },
-      day: query.day === null ? null : day,
-    };
   }
 
   /** The sandbox's own pages: statistics and the newest requests. */

@@ -84,8 +84,8 @@ function madeUp(index: number): Company {
   const at = Math.floor(index / FIRST.length);
   const [ending, word, code] = SECOND[(index * 7 + at) % SECOND.length] as (typeof SECOND)[number];
   const round = at < SECOND.length ? '' : String(1 + Math.floor(at / SECOND.length));
-  const letter = String.fromCharCode(65 + Math.floor(index / 1_000));
-  const isin = isinOf(`INE${String(index % 1_000).padStart(3, '0')}${letter}0101`);
+  // No well-known company has an issuer that ends in Z.
+  const isin = isinOf(`INE${index.toString(36).toUpperCase().padStart(3, '0')}Z0101`);
   const seed = hashText(isin);
   const side = chance(seed, 0, 1);
   return {

@@ -20,16 +20,11 @@ const SWING = 20;
 const STEP = 21;
 
 /** A company's share on an exchange. */
-export interface Share {
-  readonly symbol: string;
+export interface Share extends Company {
   /** Series (NSE) or group (BSE) at first; a share at NSE may be moved later. */
   readonly series: string;
-  readonly name: string;
-  readonly isin: string;
-  readonly company: Company;
   /** Number on the exchange; NSE's belongs to symbol and series (see `shareId`). */
   readonly id: number;
-  readonly paise: number;
   /** Its price at the start of 2015, as a fraction of `paise`. */
   readonly start: number;
   /** Smallest price step in paise. */
@@ -40,7 +35,6 @@ export interface Share {
   readonly volatility: number;
   /** Usual traded quantity of a day. */
   readonly quantity: number;
-  readonly seed: number;
 }
 
 /** A share that is in another series than in the session before. */
@@ -95,7 +89,7 @@ export class Shares {
     this.list = list;
     if (exchange === 'BSE') return;
     for (const one of list) {
-      if (!one.company.wellKnown && one.series === 'EQ') this.#movable.set(one, this.#movable.size);
+      if (!one.wellKnown && one.series === 'EQ') this.#movable.set(one, this.#movable.size);
     }
   }
 
@@ -148,25 +142,20 @@ function bandOf(series: string, company: Company): number {
 }
 
 function share(company: Company, exchange: Exchange, index: number): Share {
-  const { symbol, name, isin, paise, seed, wellKnown } = company;
+  const { paise, seed, wellKnown } = company;
   const series = seriesOf(company, exchange);
   const band = bandOf(series, company);
   const worth = wellKnown ? 4e10 : 10 ** (5.5 + 4 * chance(seed, 0, 7)) * 100;
   const volatility = wellKnown ? 0.011 : 0.012 + 0.016 * chance(seed, 0, 8);
   return {
-    symbol,
+    ...company,
     series,
-    name,
-    isin,
-    company,
     id: exchange === 'BSE' ? company.code : index,
-    paise,
     start: 0.3 + 0.5 * chance(seed, 0, 11),
     tick: paise < 25_000 ? 1 : 5,
     band,
     // Also over a long weekend, a close moves by less than six times as much.
     volatility: Math.min(volatility, band / 600),
     quantity: Math.max(20, Math.round(worth / paise / (exchange === 'BSE' ? 12 : 1))),
-    seed,
   };
 }

@@ -33,8 +33,7 @@ export class Splits {
   /** @param shares of NSE */
   constructor(shares: readonly Share[]) {
     const fit = shares.filter(
-      ({ series, company, paise }) =>
-        series === 'EQ' && !company.wellKnown && company.onBse && paise >= LEAST_PAISE,
+      ({ series, wellKnown, onBse, paise }) => series === 'EQ' && !wellKnown && onBse && paise >= LEAST_PAISE,
     );
     this.#companies = fit.slice(0, Math.min(COMPANIES, 2 * Math.floor(fit.length / 2)));
     this.#positions = new Map(this.#companies.map(({ isin }, position) => [isin, position]));
@@ -48,9 +47,9 @@ export class Splits {
       const exDate = addDays(FIRST_MONDAY, 7 * Math.floor(turn / 2) + 2 * (turn % 2));
       for (const kind of ['split', 'consolidation'] as const) {
         const position = (turn + (kind === 'split' ? 0 : count / 2)) % count;
-        const { symbol, company } = this.#companies[position] as Share;
+        const { symbol, code } = this.#companies[position] as Share;
         const ratio = kind === 'split' ? `${RATIO}:1` : `1:${RATIO}`;
-        splits.push({ exDate, symbol, code: company.code, kind, ratio });
+        splits.push({ exDate, symbol, code, kind, ratio });
       }
     }
     return splits;

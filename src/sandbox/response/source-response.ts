@@ -1,5 +1,4 @@
 import type { Day } from '../../core/days.ts';
-import type { ResponseField } from '../../operations/fields.ts';
 import type { Operation } from '../../operations/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
 import type { Market } from '../market/market.ts';
@@ -9,37 +8,26 @@ import { csvBody, jsonBody, xmlBody } from './format.ts';
 import { complete, responseFields, type SourceRecord } from './record.ts';
 import { type Reply, TEXT } from './reply.ts';
 
-/** An operation that is not simulated: a few records of each session that was requested. */
-function inventedDataSet(operation: Operation): DataSet {
-  const [{ table }] = operation.shapes;
+/** An operation that is not simulated: the records of its sample, for each session that was requested. */
+function sampleDataSet({ shapes: [{ table }], sample }: Operation): DataSet {
+  const { Value: records = [] } = sample.response as { Value?: SourceRecord[] };
   const fields = responseFields(table);
-  const codes = codesOf(operation, fields);
+  const samples = records.map((record) => {
+    const values = new Map(Object.entries(record).map(([name, value]) => [name.toLowerCase(), value]));
+    // The dates are those of the session.
+    const kept = fields.filter(
+      ({ kind, source }) => kind !== 'date' && kind !== 'datetime' && values.has(source.toLowerCase()),
+    );
+    return Object.fromEntries(kept.map(({ source }) => [source, values.get(source.toLowerCase())]));
+  });
   return {
     table: table.name,
     records: (market, query) =>
-      daysOf(market, query).flatMap((day) =>
-        ['A', 'B', 'C', 'D'].map((name) => complete(codes, fields, `${query.segment} ${day} ${name}`, day)),
-      ),
+      daysOf(market, query).flatMap((day) => samples.map((record) => complete(record, fields, day, day))),
   };
 }
 
-/** Fields with a few values of which each means something: an invented one would be a wrong response. */
-const CODES = /year$|type$|period$|^nature|category$|group$|^series$|^band$|^option/i;
-
-/** The values of such fields in the first record of an operation's sample. */
-function codesOf({ sample }: Operation, fields: readonly ResponseField[]): SourceRecord {
-  const { Value: [record = {}] = [] } = sample.response as { Value?: SourceRecord[] };
-  const values = new Map(Object.entries(record).map(([name, value]) => [name.toLowerCase(), value]));
-  return Object.fromEntries(
-    fields.flatMap(({ source, kind }) => {
-      const value = values.get(source.toLowerCase());
-      const isCode = CODES.test(source) && ['text', 'int2', 'int4'].includes(kind);
-      return isCode && value !== undefined && value !== null ? [[source, value]] : [];
-    }),
-  );
-}
-
-/** The days of invented records: the sessions that were requested, or the newest if none were. */
+/** The days of its records: the sessions that were requested, or the newest if none were. */
 function daysOf(market: Market, query: Query): readonly Day[] {
   const { exchange, day, range } = query;
   if (day !== null) return market.sessions(exchange, day, day);
@@ -53,7 +41,7 @@ export function createResponse(
   market: Market,
   query: Query,
   { casing }: Pick<Behaviour, 'casing'>,
-  dataSet: DataSet = inventedDataSet(query.operation),
+  dataSet: DataSet = sampleDataSet(query.operation),
 ): Reply {
   const { operation, format, dates } = query;
   const table = operation.shapes.find((shape) => shape.table.name === dataSet.table)?.table;
