@@ -16,8 +16,6 @@ const noRequests = () => ({
   byDiagnostic: {} as Record<string, number>,
   /** How often each injected fault occurred. */
   byFault: {} as Record<string, number>,
-  /** The most requests that were open at the same time. */
-  maxConcurrent: 0,
 });
 
 /** A request as received, without its key. */
@@ -73,24 +71,14 @@ export class AccessControl {
     this.#callsThisHour++;
   }
 
-  /** True if the key may call this operation. */
-  isEnabled(operation: string): boolean {
-    return !this.#behaviour.disabledOperations.includes(operation);
-  }
-
-  /** @throws Diagnostic if the key may not call this operation. */
-  checkOperation(operation: string): void {
-    if (!this.isEnabled(operation)) throw new Diagnostic('Function not enabled.');
-  }
-
   /**
    * Checks the rights of the key.
    *
    * @throws Diagnostic with the line to send.
    */
   checkRights(operation: string, exchange: string, instruments: readonly string[]): void {
-    const { disabledExchanges, demoInstruments } = this.#behaviour;
-    this.checkOperation(operation);
+    const { disabledOperations, disabledExchanges, demoInstruments } = this.#behaviour;
+    if (disabledOperations.includes(operation)) throw new Diagnostic('Function not enabled.');
     if (disabledExchanges.includes(exchange))
       throw new Diagnostic('Data for requested exchange is disabled.');
     if (demoInstruments !== undefined && instruments.some((name) => !demoInstruments.includes(name))) {
@@ -117,7 +105,6 @@ export class AccessControl {
 export class RequestLog {
   readonly #clock: Clock;
   readonly #stats = noRequests();
-  #concurrent = 0;
   readonly #seen: SeenRequest[] = [];
 
   constructor(clock: Clock) {
@@ -127,17 +114,11 @@ export class RequestLog {
   begin(operation: string, search: URLSearchParams): void {
     const stats = this.#stats;
     stats.requests++;
-    this.#concurrent++;
-    stats.maxConcurrent = Math.max(stats.maxConcurrent, this.#concurrent);
     count(stats.byOperation, operation);
     count(stats.byHour, clockHour(this.#clock));
     const params = Object.fromEntries([...search].filter(([name]) => name !== 'accessKey'));
     this.#seen.push({ number: stats.requests, operation, params });
     if (this.#seen.length > REMEMBERED_REQUESTS) this.#seen.splice(0, REMEMBERED_REQUESTS / 10);
-  }
-
-  end(): void {
-    this.#concurrent--;
   }
 
   countDiagnostic(line: string): void {

@@ -8,7 +8,7 @@ import { type Fault, FaultPlan } from '../faults.ts';
 import type { Market } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
 import type { DataSet } from '../response/dataset.ts';
-import { pause, plain, send, sendDamaged, sendFault, TEXT } from '../response/reply.ts';
+import { pause, plain, send, sendDamaged, sendFault } from '../response/reply.ts';
 import { createResponse } from '../response/source-response.ts';
 import { AccessControl, RequestLog } from './key-access.ts';
 import { readQuery } from './parameters.ts';
@@ -47,27 +47,16 @@ export class Responder {
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
     response.setHeader('date', new Date(this.#parts.clock.now()).toUTCString());
     const target = `http://sandbox${request.url ?? '/'}`;
-    if (!URL.canParse(target)) {
-      plain(response, 400, 'Bad request.');
-      return;
-    }
+    if (!URL.canParse(target)) return void plain(response, 400, 'Bad request.');
     const url = new URL(target);
     if (request.method !== 'GET') {
       response.setHeader('allow', 'GET');
-      plain(response, 405, 'Only GET is allowed.');
-      return;
+      return void plain(response, 405, 'Only GET is allowed.');
     }
-    if (url.pathname.startsWith('/_sandbox/')) {
-      this.#own(url, response);
-      return;
-    }
+    if (url.pathname.startsWith('/_sandbox/')) return void this.#own(url, response);
     const operation = this.#byPath.get(url.pathname);
-    if (operation === undefined) {
-      plain(response, 404, 'Function not found.');
-      return;
-    }
+    if (operation === undefined) return void plain(response, 404, 'Function not found.');
     this.requests.begin(operation.name, url.searchParams);
-    response.once('close', () => this.requests.end());
     void this.#respond(operation, url.searchParams, response).catch((error: unknown) =>
       this.#fail(response, error),
     );
@@ -105,33 +94,26 @@ export class Responder {
   /** The sandbox's own pages: statistics and the newest requests. */
   #own(url: URL, response: ServerResponse): void {
     const last = Number(url.searchParams.get('last') ?? LISTED_BY_DEFAULT);
-    const page =
-      url.pathname === '/_sandbox/stats'
-        ? this.requests.stats()
-        : url.pathname === '/_sandbox/requests'
-          ? this.requests.recent(last)
-          : null;
-    if (page === null) {
-      plain(response, 404, 'Not found.');
-      return;
-    }
+    const pages: Readonly<Record<string, () => unknown>> = {
+      '/_sandbox/stats': () => this.requests.stats(),
+      '/_sandbox/requests': () => this.requests.recent(last),
+    };
+    const page = pages[url.pathname];
+    if (page === undefined) return void plain(response, 404, 'Not found.');
     response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(page));
+    response.end(JSON.stringify(page()));
   }
 
   #fail(response: ServerResponse, error: unknown): void {
     if (response.destroyed) return;
     if (response.headersSent) {
       response.destroy();
-      return;
-    }
-    if (error instanceof Diagnostic) {
+    } else if (error instanceof Diagnostic) {
       this.requests.countDiagnostic(error.message);
-      response.writeHead(200, { 'content-type': TEXT });
-      response.end(error.message);
-      return;
+      plain(response, 200, error.message);
+    } else {
+      plain(response, 500, messageOf(error));
     }
-    plain(response, 500, messageOf(error));
   }
 }
 
