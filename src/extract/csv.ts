@@ -1,4 +1,5 @@
 import { type Options, parse } from 'csv-parse/sync';
+import { compileMaker } from '../core/compiled-objects.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import type { Operation } from '../operations/operation.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
@@ -161,25 +162,25 @@ function lineStarts(
 /** Makes the function that reads the line between two offsets. */
 function createLineReader(text: string, names: readonly string[]) {
   const columns = distinctColumns(names);
-  // Records begin as copies of it, because objects of one form are read faster.
-  const blank: Record<string, string> = Object.fromEntries(columns.map(([name]) => [name, '']));
-  const nameAt = names.map((name, index) => (columns.some(([, first]) => first === index) ? name : null));
+  const makeRecord = compileMaker<string>(columns.map(([name]) => name));
+  const cells: string[] = columns.map(() => '');
+  // Of a repeated name the first column is used.
+  const positions = names.map((_, index) => columns.findIndex(([, first]) => first === index));
   return (start: number, end: number): object => {
-    const record = { ...blank };
     let from = start;
-    for (const name of nameAt) {
+    for (const position of positions) {
       const comma = text.indexOf(',', from);
       const to = comma === -1 || comma > end ? end : comma;
-      if (name !== null) {
+      if (position !== -1) {
         let first = from;
         let behind = to;
         while (first < behind && isPadding(text.charCodeAt(first))) first += 1;
         while (first < behind && isPadding(text.charCodeAt(behind - 1))) behind -= 1;
-        record[name] = text.slice(first, behind);
+        cells[position] = text.slice(first, behind);
       }
       from = to + 1;
     }
-    return record;
+    return makeRecord(cells);
   };
 }
 

@@ -109,14 +109,14 @@ const listStart = (name: string) =>
 
 /** The records between two offsets; null if they are not whole. */
 function parseSlice(body: Buffer, start: number, end: number): unknown[] | null {
-  const text = `[${decodeText(body.subarray(start, end))}]`;
-  return tryParse(text, Buffer.from(text)) as unknown[] | null;
+  return tryParse(body.subarray(start, end), (text) => `[${text}]`) as unknown[] | null;
 }
 
-function tryParse(text: string, utf8: Buffer): unknown {
+function tryParse(utf8: Buffer, complete = (text: string): string => text): unknown {
+  const text = decodeText(utf8);
   const marked = markUnsafeNumbers(utf8, text);
   try {
-    return JSON.parse(marked === null ? text : decodeText(marked));
+    return JSON.parse(complete(marked === null ? text : decodeText(marked)));
   } catch {
     return null;
   }
@@ -125,5 +125,5 @@ function tryParse(text: string, utf8: Buffer): unknown {
 /** The document with a mark instead of what is between two offsets; undefined if it is no JSON. */
 function parseEnvelope(body: Buffer, start: number, end: number, mark: string): unknown {
   const text = `${decodeText(body.subarray(0, start))}"${mark}"${decodeText(body.subarray(end))}`;
-  return tryParse(text, Buffer.from(text)) ?? undefined;
+  return tryParse(Buffer.from(text)) ?? undefined;
 }

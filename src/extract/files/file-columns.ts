@@ -1,3 +1,4 @@
+import { compileMaker, compileReader } from '../../core/compiled-objects.ts';
 import { fullYear, MONTHS } from '../../core/days.ts';
 import type { Field, Kind } from '../../operations/fields.ts';
 import { FILE_UNITS, type FileColumnNames, type FileFormat } from '../../operations/file-format.ts';
@@ -76,20 +77,24 @@ export function columnsOf(
   const { suffix } = format;
   const constants = Object.entries(format.constants ?? {});
   const recordOf = (fields: readonly PresentField[]) => {
-    // Records begin as copies of it, because objects of one form are read faster.
-    const blank: Record<string, string | null> = Object.fromEntries([
-      ...fields.map(({ source }) => [source, null] as const),
-      ...constants,
-    ]);
+    const names = [
+      ...new Set([...fields.map(({ source }) => source), ...constants.map(([source]) => source)]),
+    ];
+    const makeRecord = compileMaker<string | null>(names);
+    const values: (string | null)[] = names.map(() => null);
+    const readCells = compileReader<unknown>(fields.map(({ column }) => column));
+    const cells: unknown[] = fields.map(() => null);
     return (row: FileRow) => {
-      const record = { ...blank };
-      for (const { source, column, isNumber, read } of fields) {
-        let value = row[column];
-        if (isNumber && typeof value === 'string' && WITH_COMMAS.test(value))
+      readCells(row, cells);
+      for (let at = 0; at < fields.length; at++) {
+        const { isNumber, read } = fields[at] as PresentField;
+        let value = cells[at];
+        if (isNumber && typeof value === 'string' && value.includes(',') && WITH_COMMAS.test(value))
           value = value.replaceAll(',', '');
         if (format.isHtml === true && typeof value === 'string') value = value.replaceAll('&amp;', '&');
-        record[source] = textOf(value, read);
+        values[at] = textOf(value, read);
       }
+      const record = makeRecord(values);
       for (const [source, value] of constants) record[source] = value;
       if (suffix !== undefined) {
         const [id, series] = [record[suffix.field], record[suffix.series]];

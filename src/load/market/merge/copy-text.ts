@@ -1,3 +1,4 @@
+import { compileReader } from '../../../core/compiled-objects.ts';
 import { encodeValue } from '../../../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../../../operations/table.ts';
 
@@ -17,17 +18,18 @@ export function* encodeRows(
   rows: readonly Row[],
   { positions = false, audit = '' }: { readonly positions?: boolean; readonly audit?: string },
 ): Generator<Buffer> {
-  const columns = fields.map(({ column }) => column);
+  const readRow = compileReader<Scalar>(fields.map(({ column }) => column));
+  const values: (Scalar | undefined)[] = fields.map(() => null);
   let end = 0;
   for (let position = 0; position < rows.length; position += 1) {
-    const row = rows[position] as Row;
+    readRow(rows[position] as Row, values);
     if (positions) {
       end = writeNumber(position, reserve(end));
       scratch[end++] = TAB;
     }
-    for (let at = 0; at < columns.length; at += 1) {
+    for (let at = 0; at < values.length; at += 1) {
       if (at > 0) scratch[end++] = TAB;
-      end = writeValue(row[columns[at] as string], end);
+      end = writeValue(values[at], end);
     }
     end = writeText(audit, end);
     scratch[end++] = NEWLINE;
