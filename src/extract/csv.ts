@@ -81,7 +81,7 @@ export function readCsv(text: string, bytes: Buffer = Buffer.from(text)): CsvRow
 }
 
 /** Rows of CSV as records, or a list of them. */
-export interface CsvRows extends Iterable<object> {
+interface CsvRows extends Iterable<object> {
   readonly length: number;
   at(position: number): object | undefined;
 }

@@ -10,7 +10,7 @@ import type { CountRule, EnvelopeContext } from './types.ts';
 import { readXml, type XmlValue } from './xml.ts';
 
 /** A list of records, or one that parses each record when it is taken. */
-export interface RecordList extends Iterable<unknown> {
+interface RecordList extends Iterable<unknown> {
   readonly length: number;
   at(position: number): unknown;
 }
