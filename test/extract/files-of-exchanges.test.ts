@@ -282,6 +282,11 @@ test('index closes, deals, new highs, and securities under ban', () => {
     },
     { index_code: 'India VIX', open_value: null, close_value: '12.5', turnover: null, pe_ratio: null },
   ]);
+  // What a file lacks is not rounded in it.
+  const [session] = read('ind_close_all_03072026.csv', index.replaceAll(/(?:,[^,\n]*){5}$/gm, ''));
+  expect(session?.unknown).toContain('turnover');
+  expect(session?.rounded).toEqual({});
+  expect(read('ind_close_all_03072026.csv', index)[0]?.rounded).toEqual({ turnover: 100_000 });
   // NSE renamed its indices twice.
   for (const [names, code] of [
     [['S&P CNX Nifty', 'CNX Nifty', 'NIFTY 50'], 'Nifty 50'],

@@ -1,8 +1,6 @@
 import { basename } from 'node:path';
 import { exchangeNamed } from '../../core/exchanges.ts';
 import { onlyDayIn } from '../../core/position.ts';
-import type { FileFormat } from '../../operations/file-format.ts';
-import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import { JoinedRows } from '../csv.ts';
@@ -253,18 +251,22 @@ function sessionsOf(
     /** Columns that the file lacks: their stored values are kept. */
     unknown: columns.unknown(dataSet.shapes[0].table.fields),
     /** Columns that the file rounds: a stored value that differs by less than this is kept. */
-    rounded: roundedIn(format, dataSet),
+    rounded: roundedIn(columns),
     /** Columns that it may leave blank although there is a value: then the stored value is kept. */
     sometimesBlank: format.sometimesBlank,
   }));
 }
 
-/** The columns that files of a format round, and by how much. */
-function roundedIn({ rounded }: FileFormat, { shapes }: DataSet): Record<string, number> {
-  const { fields } = shapes[0].table;
+/** The columns of a file that its format rounds, and by how much; of those that it lacks it says nothing. */
+function roundedIn({ format, dataSet, has }: FileColumns): Record<string, number> {
+  const { fields } = dataSet.shapes[0].table;
   const columnOf = (source: string) =>
     fields.find((field) => field.from === 'response' && field.source === source)?.column ?? source;
-  return Object.fromEntries(Object.entries(rounded).map(([source, within]) => [columnOf(source), within]));
+  return Object.fromEntries(
+    Object.entries(format.rounded).flatMap(([source, within]) =>
+      has(source) ? [[columnOf(source), within]] : [],
+    ),
+  );
 }
 
 /**
