@@ -52,7 +52,7 @@ export async function exportPrices(url: string, from: string, rows: number): Pro
 /** Writes folders of a filled database by month, and brings them up to date after a night and after nothing. */
 export async function keepFolders(url: string, loadNight: () => Promise<unknown>): Promise<Figures> {
   const folder = mkdtempSync(join(tmpdir(), 'eod-bench-folders-'));
-  const database = openDatabase({ url, connections: 1 });
+  const database = openDatabase({ url, connections: 2 });
   const limits = { timeoutMs: 0, signal: new AbortController().signal };
   const ignore = () => undefined;
   const request = {

@@ -16,9 +16,11 @@ import { decideEvent } from '../../src/jobs/events/decide-event.ts';
 import { exportPartitions } from '../../src/load/export/export-partitions.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { spawnEod } from '../support/eod.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { importInto, openStore } from './import-support.ts';
 import { bhavCopies, events, openExports, sessions } from './partition-support.ts';
 import { replay } from './replay-support.ts';
@@ -275,6 +277,29 @@ test('Parquet, CSV and years: what a reader finds, and what is written again', a
   expect(changesOf(await exported(...days))).toEqual({ some_days: '-2020.csv none.csv' });
   expect(filesOf(join(out, 'some_days')).sort()).toEqual(['2021.csv', 'none.csv']);
   await context.db.pool.query('drop view market.some_days');
+});
+
+test('a killed export leaves whole files, and the next one completes the folder', async () => {
+  const out = temporaryFolder();
+  await context.db.pool.query(
+    `create view market.slow_days as select date '2020-01-01' + 366 * year as day, repeat('x', 20000) as text, pg_sleep(case year when 2 then nap else 0 end)::text as pause
+       from generate_series(0, 2) year, (select coalesce(current_setting('eod.nap', true), '0')::float8 as nap) n, generate_series(1, 100)`,
+  );
+  const args = ['export', 'slow_days', '--partition', 'year', '--format', 'csv', '--out', out];
+  const slow = `${url}?options=-c%20eod.nap%3D0.05`;
+  const killed = spawnEod(args, { cwd: temporaryFolder(), env: { DATABASE_URL: slow } });
+  const folder = join(out, 'slow_days');
+  await waitFor(async () => existsSync(join(folder, '2020.csv')), { what: 'the first file' });
+  killed.kill('SIGKILL');
+  await killed.ended;
+  const left = readdirSync(folder);
+  expect(left.filter((name) => name.endsWith('.part')).length).toBeGreaterThan(0);
+  expect(left).not.toContain('2022.csv');
+  await exported(...args.slice(1));
+  expect(readdirSync(folder).sort()).toEqual(['2020.csv', '2021.csv', '2022.csv', '_manifest.json']);
+  for (const name of filesOf(folder))
+    expect(readFileSync(join(folder, name), 'utf8').trimEnd().split('\n')).toHaveLength(101);
+  await context.db.pool.query('drop view market.slow_days');
 });
 
 test('with --decimals all files have the same types: a longer number writes them again', async () => {

@@ -6,6 +6,7 @@ import * as z from 'zod';
 import { messageOf, PipelineError, throwIfStopped, usageError } from '../../core/errors.ts';
 import type { Database } from '../database/database.ts';
 import { type ReadLimits, readOnly } from '../database/read-only.ts';
+import { trySessionLock } from '../database/session-lock.ts';
 import { LOADS } from '../state/loads/loads.ts';
 import { type Format, lackingEvents, planWriter, replaceFile } from './export-table.ts';
 import { changedPartitions, type PartitionBy, rowsOfPartitions } from './partitions.ts';
@@ -56,8 +57,15 @@ interface PartitionRequest {
  *
  * @throws PipelineError `usage` if a folder has something else, before anything is written.
  */
-export function exportPartitions(db: Database, request: PartitionRequest, limits: ReadLimits) {
-  return readOnly(db, limits, async (client) => {
+export async function exportPartitions(db: Database, request: PartitionRequest, limits: ReadLimits) {
+  const { folder } = request;
+  // Before the snapshot and the manifests are read, and on a connection that ends with the process.
+  const lock = await trySessionLock(db, `eod:export:${await realpath(folder)}`);
+  if (lock === null)
+    throw new PipelineError(`another export is writing to ${folder}; wait until it has ended`, {
+      kind: 'database_locked',
+    });
+  const exported = readOnly(db, limits, async (client) => {
     // Timestamps in UTC, whatever the server's time zone is.
     await client.query("set local timezone to 'UTC'");
     const now = await readLoad(client, null);
@@ -69,11 +77,11 @@ export function exportPartitions(db: Database, request: PartitionRequest, limits
     const tables: Awaited<ReturnType<typeof updateFolder>>[] = [];
     for (const target of targets) {
       await mkdir(target.folder, { recursive: true });
-      await lockFolder(client, target.folder);
       tables.push(await updateFolder(client, target, { ...request, ...now }, limits.signal));
     }
     return { state: now.state, tables };
   });
+  return exported.finally(() => lock.release());
 }
 
 /** The load that made a state, or the current one; empty if this database has no such state. */
@@ -117,17 +125,6 @@ async function findFolder(client: PoolClient, relation: Relation, request: Parti
   return { folder, form, before };
 }
 
-async function lockFolder(client: PoolClient, folder: string): Promise<void> {
-  const { rows } = await client.query<{ is_free: boolean }>(
-    'select pg_try_advisory_xact_lock(hashtextextended($1, 0)) as is_free',
-    [`eod:export:${await realpath(folder)}`],
-  );
-  if (rows[0]?.is_free !== true)
-    throw new PipelineError(`another export is writing to ${folder}; wait until it has ended`, {
-      kind: 'database_locked',
-    });
-}
-
 type Target = Awaited<ReturnType<typeof findFolder>> & { readonly relation: Relation };
 
 async function updateFolder(
@@ -162,7 +159,7 @@ async function updateFolder(
   const files = unreplaced.filter(({ partition }) => !wanted.has(partition));
   const write = decimals ?? (await plan(rowsOfPartitions(relation, [...wanted.keys()])));
   const written: { file: string; rows: number; bytes: number }[] = [];
-  for (const [partition, fingerprint] of wanted) {
+  for (const [partition, fingerprint] of [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))) {
     throwIfStopped(signal);
     const file = fileOf({ partition });
     const statement = `${rowsOfPartitions(relation, [partition])}${orderSql(relation)}`;
