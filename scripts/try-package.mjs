@@ -3,7 +3,7 @@
 //
 //   node scripts/try-package.mjs
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -97,63 +97,9 @@ try {
     existsSync(join(XDG_DATA_HOME, 'eod-pipeline', 'demo', 'postgres')) && !existsSync(join(work, '.eod')),
     'its data is in the folder for data of the user',
   );
-  addOperation();
   await serve();
 } finally {
   rmSync(folder, { recursive: true, force: true });
-}
-
-/**
- * Makes an operation of a response outside the repository, as docs/import.md says, with types from the package.
- */
-function addOperation() {
-  const vote = { MeetingDate: '27/02/2025', Symbol: 'TCS', ResolutionNo: 1, VotesFor: '1,23,234.50' };
-  writeFileSync(
-    join(work, 'GetVoting.json'),
-    JSON.stringify({ Value: [vote, { ...vote, ResolutionNo: 2 }] }),
-  );
-  const path = join('operations', 'GetVoting.mjs');
-  const drafted = eod('operations', 'draft', 'GetVoting.json');
-  check(
-    drafted.status === 0,
-    `eod operations draft writes a declaration${drafted.status === 0 ? '' : `: ${drafted.stderr}`}`,
-  );
-  const checked = eod('operations', 'check', path);
-  check(
-    checked.status === 0,
-    `eod operations check accepts it unchanged${checked.status === 0 ? '' : `: ${checked.stdout}${checked.stderr}`}`,
-  );
-  npm('install', '--prefix', work, ...flags, join(folder, filename));
-  const typesOf = () => {
-    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-    const options = [
-      '--checkJs',
-      '--noEmit',
-      '--strict',
-      '--module',
-      'nodenext',
-      '--target',
-      'es2022',
-      '--types',
-      '',
-    ];
-    const { error, stdout, stderr } = spawnSync(process.execPath, [tsc, ...options, path], {
-      cwd: work,
-      encoding: 'utf8',
-    });
-    return `${error ?? ''}${stdout}${stderr}`;
-  };
-  const mistakes = typesOf();
-  check(mistakes === '', `its types are those of the package${mistakes}`);
-  const text = readFileSync(join(work, path), 'utf8');
-  writeFileSync(join(work, path), text.replace("dates: 'range'", "dates: 'ranges'"));
-  check(/GetVoting\.mjs.*"ranges"/s.test(typesOf()), 'and find a mistake');
-  writeFileSync(join(work, path), 'export default {\n  name: 2 3,\n};\n');
-  const unreadable = eod('operations', 'check', path).stdout.replaceAll(/\s+/g, ' ');
-  check(
-    unreadable.includes('it cannot be imported (line 2)'),
-    'a mistake of syntax is reported with its line',
-  );
 }
 
 /** Runs `eod up`, which loads what `eod demo` does not: scheduler, queue, dashboard. */

@@ -271,7 +271,6 @@ describe('help', () => {
     // A data set has the name of its operation and that of its table.
     await same('operations bhavcopy_cm', 'operations GetBhavCopyCM');
     await same('operations MARKET.BHAVCOPY_CM --json', 'operations getbhavcopycm --json');
-    await same('operations check series_changes', 'operations check GetSeriesChange');
   });
 
   test('eod help does the same, and knows which command is meant', async () => {

