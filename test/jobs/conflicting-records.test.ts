@@ -6,7 +6,8 @@ import prices from '../../src/operations/GetBhavCopyCM.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { forAll } from '../support/for-all.ts';
 
-const { table } = prices.shapes[0];
+const { shapes } = prices;
+const [{ table }] = shapes;
 const BLANK = Object.fromEntries(table.fields.map(({ column }) => [column, null]));
 
 const priceRow = (changes: Row): Row => ({
@@ -52,7 +53,7 @@ const stored = (rows: readonly Row[]) => rows.toSorted((a, b) => savedAt(a) - sa
 test('of records of one key the newest, equal ones, and the one with values are loaded; of others none', () => {
   forAll([records], { numRuns: 400 }, (drawn) => {
     const rows = drawn.map((changes) => priceRow(changes));
-    const { batches, rejects, warnings } = settleConflicts(extractedOf(rows));
+    const { batches, rejects, warnings } = settleConflicts(extractedOf(rows), shapes);
     const kept = [...(batches[0]?.rows ?? [])];
     expect(kept.length + rejects.length).toBe(rows.length);
     for (const symbol of ['A', 'B']) {
@@ -90,19 +91,21 @@ test('of records of one key the newest, equal ones, and the one with values are 
   });
 });
 
-test('a contradiction names the values, the records and the key, among other rejects', () => {
+test('a contradiction names the values, the records, the key, its day and its instrument, among other rejects', () => {
   const rows = [
     priceRow({ symbol: 'A', close_price: '1377.00' }),
     priceRow({ symbol: 'B', close_price: '5' }),
     priceRow({ symbol: 'A', close_price: '1378.00' }),
   ];
   const other = { position: 1, record: {}, problems: [] };
-  const { batches, rejects } = settleConflicts(extractedOf(rows, [other]));
+  const { batches, rejects } = settleConflicts(extractedOf(rows, [other]), shapes);
   expect(batches[0]?.rows).toEqual([rows[1]]);
   expect(rejects).toEqual([
     other,
     {
       position: 0,
+      day: '2025-08-29',
+      instrument: 'A',
       record: expect.objectContaining({ symbol: 'A', closePrice: '1377.00' }),
       problems: [
         {
@@ -120,7 +123,7 @@ test('any number of records of one key is settled in time', () => {
   const many = Array.from({ length: 20_000 }, (_, at) =>
     priceRow({ close_price: `${at % 2 === 0 ? 7 : 8}` }),
   );
-  const { batches, rejects } = settleConflicts(extractedOf(many));
+  const { batches, rejects } = settleConflicts(extractedOf(many), shapes);
   expect(batches[0]?.rows).toEqual([]);
   expect(rejects).toHaveLength(many.length);
 });

@@ -4,6 +4,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';
+import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { hashBody } from '../../src/load/state/responses/responses.ts';
@@ -180,6 +181,28 @@ interface ModelRow {
 }
 
 /**
+ * The records of a response that count. Of two with one key it is the one that was saved later. If neither was, and they
+ * differ, then it is the one that is not zero, and where both have a value, neither.
+ */
+function settle(kind: Kind, records: readonly Listed[]) {
+  const best = new Map<string, Listed>();
+  const contradicted = new Set<string>();
+  for (const record of records) {
+    const key = keyOf(kind, record);
+    const other = best.get(key);
+    if (other === undefined || record.saved > other.saved) best.set(key, record);
+    else if (record.saved === other.saved && record.value !== other.value) {
+      // The value of the other kinds is a name, so it is never zero.
+      const isZero = kind === 'instrument' && record.value * other.value === 0;
+      if (!isZero) contradicted.add(key);
+      else if (other.value === 0) best.set(key, record);
+    }
+  }
+  for (const key of contradicted) best.delete(key);
+  return { best, contradicted };
+}
+
+/**
  * What any order of loading has to end in, computed from the responses alone: each changes the rows in the order
  * in which they were fetched.
  */
@@ -203,12 +226,7 @@ function fold(
       const days = Array.from({ length: response.to - response.from + 1 }, (_, at) => response.from + at);
       const requested = lists === 'days' ? days : [0];
       const before = new Map(requested.map((day) => [day, live(day).length]));
-      const best = new Map<string, Listed>();
-      for (const record of response.records) {
-        const key = keyOf(kind, record);
-        const other = best.get(key);
-        if (other === undefined || record.saved >= other.saved) best.set(key, record);
-      }
+      const { best, contradicted } = settle(kind, response.records);
       for (const [key, { value, saved: said }] of best) {
         const row = known.get(key);
         // A time that is not believed is that of the call where the row is new, and else none.
@@ -220,7 +238,8 @@ function fold(
       }
       // On the day of the call it may be too early for anything: nothing is no full set then.
       const tooEarly = kind === 'exchange' && response.records.length === 0;
-      if (response.part !== 'full' || lists === 'none' || tooEarly) continue;
+      const isRejected = contradicted.size > 0;
+      if (response.part !== 'full' || lists === 'none' || tooEarly || isRejected) continue;
       for (const day of requested) {
         const name = `${exchange} ${kind} ${lists === 'days' ? DAYS[day] : ''}`;
         refused.delete(name);
@@ -324,6 +343,8 @@ let runId: number;
 let loads = 0;
 beforeAll(async () => {
   context = await openStore(undefined, { EOD_MAX_REJECT_SHARE: '0.9' });
+  // As every command does when it starts; else the first run that ends would.
+  await syncSessions(context);
   pools = [0, 1, 2].map(() => ({ ...context, db: openPool(context.config.DATABASE_URL ?? '', 2) }));
   runId = await newRun(context.db);
   await context.db.pool.query(`

@@ -3,6 +3,7 @@ import { sanitizeRecord } from '../../extract/sanitize.ts';
 import type { Batch, Extracted, Problem, Reject } from '../../extract/types.ts';
 import { hasDuplicates } from '../../load/market/merge/merge.ts';
 import type { Field } from '../../operations/fields.ts';
+import type { DataSet, Shape } from '../../operations/operation.ts';
 import { type Row, SOURCE_AUDIT, type TableDefinition } from '../../operations/table.ts';
 
 /** A row, and its index in its batch. */
@@ -17,8 +18,11 @@ interface IndexedRow {
  * wherever it differs from another only lacks values: the other is loaded, with a warning. Where each of two has a value
  * that the other does not have, nobody can say which one is right: all become rejects, and what is stored stays.
  */
-export function settleConflicts(extracted: Extracted): Extracted {
-  const batches = extracted.batches.map((batch) => settleBatch(batch, extracted.rejects));
+export function settleConflicts(extracted: Extracted, shapes: DataSet['shapes']): Extracted {
+  const batches = extracted.batches.map((batch) => {
+    const shape = shapes.find(({ table }) => table === batch.table);
+    return settleBatch(batch, shape, extracted.rejects);
+  });
   return {
     ...extracted,
     batches,
@@ -32,7 +36,7 @@ interface SettledBatch extends Batch {
   readonly warnings?: readonly string[];
 }
 
-function settleBatch(batch: Batch, earlier: readonly Reject[]): SettledBatch {
+function settleBatch(batch: Batch, shape: Shape | undefined, earlier: readonly Reject[]): SettledBatch {
   const { table } = batch;
   if (!hasDuplicates(table, batch.rows)) return batch;
   const rows = [...batch.rows];
@@ -70,6 +74,7 @@ function settleBatch(batch: Batch, earlier: readonly Reject[]): SettledBatch {
       position: positionOf(at),
       record: recordOf(table, rows[at] as Row),
       problems,
+      ...namesOf(shape, rows[at] as Row),
     })),
     warnings:
       incomplete.length === 0
@@ -177,6 +182,16 @@ function positionsOfRows(count: number, rejects: readonly Reject[]): readonly nu
     if (!rejected.has(position)) positions.push(position);
   }
   return positions;
+}
+
+/** The day and the instrument that a record names. */
+function namesOf(shape: Shape | undefined, row: Row): Pick<Reject, 'day' | 'instrument'> {
+  const day = shape?.dated === true ? row[shape.table.dateColumn ?? ''] : null;
+  const instrument = row[shape?.symbolColumn ?? ''];
+  return {
+    ...(typeof day === 'string' ? { day } : {}),
+    ...(typeof instrument === 'string' ? { instrument } : {}),
+  };
 }
 
 /** The record that a row was read from, as far as it is stored. */

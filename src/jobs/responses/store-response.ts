@@ -212,7 +212,7 @@ async function asStored(
   { extracted, partial, preserved }: ReadResponse,
   calledAt: number,
 ) {
-  const read = settleConflicts(extracted);
+  const read = settleConflicts(extracted, dataSetNamed(window.operation).shapes);
   const { outcome, extracted: storable, warnings } = storablePart(context, read, calledAt);
   await noteSessions(context, window, storable);
   const days = daysOfResponse(context, window, { extracted: storable, partial, calledAt });

@@ -7,6 +7,7 @@ import {
   type Kind,
   kindOf,
   type Response,
+  SAVED,
   type Sent,
   SYMBOLS,
 } from './responses.ts';
@@ -96,9 +97,15 @@ function responseOf(kind: Kind, drawn: Drawn): Response {
       rows.push({ what: 'row', table: table % tables.length, day, symbol, ...cell });
     }
   }
+  // Saved at another time, as the model does not know what becomes of records that contradict each other: see
+  // test/jobs/conflicting-records.test.ts and test/load/commute.int.test.ts.
   const again = rows
     .slice(0, drawn.twice)
-    .map((row) => (row.what === 'row' ? { ...row, value: (row.value + 1) % 2 } : row));
+    .map((row) =>
+      row.what === 'row'
+        ? { ...row, value: (row.value + 1) % 2, saved: (row.saved + 1) % SAVED.length }
+        : row,
+    );
   const bad = content === 'rejected' || content === 'partly' ? drawn.bad : [];
   const rejected = bad.map(({ what, symbol, day }): Sent => {
     const hasDay = tables[0].dated;
