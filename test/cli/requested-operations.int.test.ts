@@ -61,14 +61,6 @@ test('migrate stores what is requested, and completeness follows it, whatever a 
   expect(other.stderr).toContain('is not what the database was told');
   expect(other.stderr).toContain('GetIndexDetail BSE_IDX');
   expect(other.stderr).toMatch(/GetBhavCopyFO BFO.*GetSeriesChange (BSE|NSE)/s);
-  const doctor = await runJson<{ checks: { name: string; state: string; found: string }[] }>(
-    ['doctor', '--offline'],
-    optionsFor('default', FAR),
-  );
-  expect(doctor.json.checks.find(({ name }) => name === 'requested')).toMatchObject({
-    state: 'warning',
-    found: expect.stringContaining('expect GetBhavCopyFO BFO'),
-  });
 
   await runCli(['migrate'], optionsFor('default', FAR));
   expect(await expectedExchanges('GetBhavCopyFO')).toEqual([]);

@@ -4,7 +4,6 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';
-import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { hashBody } from '../../src/load/state/responses/responses.ts';
@@ -344,7 +343,6 @@ let loads = 0;
 beforeAll(async () => {
   context = await openStore(undefined, { EOD_MAX_REJECT_SHARE: '0.9' });
   // As every command does when it starts; else the first run that ends would.
-  await syncSessions(context);
   pools = [0, 1, 2].map(() => ({ ...context, db: openPool(context.config.DATABASE_URL ?? '', 2) }));
   runId = await newRun(context.db);
   await context.db.pool.query(`
