@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { operations } from '../../src/operations/registry.ts';
+import { defaultOperations } from '../../src/operations/data-sets.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -49,7 +49,7 @@ describe.each(mostly('redis'))('what the source responds instead of data, the qu
     const resumed = await workToEnd(good, report.runId);
     expect(resumed).toMatchObject({ state: 'completed', error: null, failures: [] });
     // The operations that waited for the bhav copies are part of what was requested.
-    expect(new Set(resumed.operations.map((one) => one.operation)).size).toBe(operations.length);
+    expect(new Set(resumed.operations.map((one) => one.operation)).size).toBe(defaultOperations.length);
     expect(resumed.windows.loaded + resumed.windows.empty).toBe(resumed.windows.total);
   });
 

@@ -40,14 +40,16 @@ export async function keepSessionLock(
   let isReleased = false;
   let current = takeSessionLock(database, name, begin);
   const follow = (lock: SessionLock): SessionLock => {
-    lock.client.once('end', () => {
+    const takeAgain = () => {
       if (isReleased) return;
       lock.discard();
       current = takeSessionLock(database, name).then(follow);
       // Whoever releases the lock gets the error.
       current.catch(() => undefined);
-    });
-    return lock;
+    };
+    lock.client.once('end', takeAgain);
+    // The connection goes back to the pool, for locks to come.
+    return { ...lock, release: () => lock.release().finally(() => lock.client.off('end', takeAgain)) };
   };
   current = current.then(follow);
   await current;
