@@ -43,6 +43,8 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
     expect((await query(urls.owner, partitions)).map(({ name }) => name).sort()).toEqual([
       `bhavcopy_cm_${year}`,
       `bhavcopy_cm_${year + 1}`,
+      `bhavcopy_fo_${year}`,
+      `bhavcopy_fo_${year + 1}`,
     ]);
 
     // Of a year that has no partition yet.
