@@ -86,6 +86,9 @@ const countOf = (
   select '${dataSet}', exchange, day, '', '', last_position, 'loaded', 7, run_id from etl.coverage
    where operation = 'GetBhavCopyCM' and day = '${DAY}' and instrument = ''`;
 
+/** Of derivatives nothing is loaded here; their lost days are found by the statement of the others. */
+const LOST_DAYS = lostDayChecks().filter(({ name }) => name !== 'lost_day_bhavcopyfo');
+
 /** How to break each rule, and every check that must notice. */
 const SPOILS: readonly (readonly [string, string, string])[] = [
   ['price_order', 'bhavcopy_cm', RAISE_CLOSE],
@@ -106,7 +109,7 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
     'coverage',
     `update etl.coverage set last_records = 1, loaded_records = 1 where operation = 'GetTotalTradeHighlights' and day = '${DAY}'`,
   ],
-  ...lostDayChecks().map(({ name, operation }): [string, string, string] => {
+  ...LOST_DAYS.map(({ name, operation }): [string, string, string] => {
     const { name: table = '', dateColumn } = dataSetNamed(operation).shapes.at(-1)?.table ?? {};
     const ofDay = `(exchange, ${dateColumn}) = (select exchange, ${dateColumn} from market.${table} order by 2 desc limit 1)`;
     return dataSetNamed(operation).windows.per === 'file'
@@ -213,7 +216,6 @@ test('a band of a high price is rounded to a coarser tick', async () => {
 
 describe('every check notices what breaks its rule', () => {
   test('and there is a case for each; those of events are in event-checks.int.test.ts', () => {
-    // Of derivatives nothing is loaded here; their lost days are found by the statement of the others.
     const others = checks.filter(
       (check) => !eventChecks.includes(check) && check.name !== 'lost_day_bhavcopyfo',
     );

@@ -90,7 +90,8 @@ test.each(mostly('postgres'))(
     const [once = [], twice = []] = requested;
     expect(once.length).toBeGreaterThan(5);
     expect(once.length).toBeLessThan(INSTRUMENTS);
-    expect(twice.filter((one) => once.includes(one))).toEqual([]);
+    // The budget may have left the second of the two requests of an instrument for the next night.
+    expect(twice.filter((one) => once.includes(one)).length).toBeLessThanOrEqual(1);
     // What the first nights left was requested as well, be it of an earlier day.
     const { rows } = await setup.db.pool.query<{ requested: number }>(
       "select count(distinct instrument)::int as requested from etl.coverage where operation = 'GetFinRatioEOD'",
