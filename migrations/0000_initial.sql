@@ -214,8 +214,6 @@ CREATE TABLE "etl"."loads" (
 	"changed_to" date,
 	"has_new_names" boolean DEFAULT true NOT NULL,
 	"digest" text,
-	"rows_digest" text,
-	"chain_digest" text,
 	"fetched" bigint DEFAULT 0 NOT NULL,
 	"inserted" bigint DEFAULT 0 NOT NULL,
 	"updated" bigint DEFAULT 0 NOT NULL,

@@ -3,7 +3,7 @@ import { askAdjusted, WHOLE } from '../support/adjusted.ts';
 import { type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { median } from '../support/figures.ts';
 import { fillDatabase } from '../support/fill.ts';
-import { exportPrices, keepFolders, proveAll } from '../support/flows.ts';
+import { exportPrices, keepFolders } from '../support/flows.ts';
 import { bhavRequest, sessionsBefore, startPipeline } from '../support/pipeline.ts';
 import { dropDatabase, explainAnalyze, measured, migratedDatabase, withClient } from '../support/postgres.ts';
 import { EXCHANGE } from '../support/records.ts';
@@ -115,12 +115,6 @@ export const filled: Case = {
       against: 'the same written anew',
       reach: [{ figure: 'ratio', atLeast: 1.5 }],
     },
-    {
-      name: 'verify',
-      what: 'eod verify of that table, and of one changed number in it',
-      against: 'the digests computed for the first time',
-      reach: [{ figure: 'ratio', atLeast: 0.5 }],
-    },
   ],
   async *rounds(site, wanted) {
     const { perSession } = site.source;
@@ -168,7 +162,6 @@ export const filled: Case = {
       }
       yield figures;
     }
-    if (wanted.has('verify')) yield { verify: await proveAll(url) };
     await dropDatabase(site.server.url, FILLED);
   },
 };

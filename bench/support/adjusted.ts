@@ -161,7 +161,7 @@ export async function askAdjusted(
       yearSeconds: whole.ms / 1000,
       yearRows: whole.sessions,
     };
-    // No load wrote them, which `verify` would find.
+    // No load wrote them.
     await client.query('truncate market.circuit_breakers');
     return figures;
   });

@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { exportPartitions } from '../../src/load/export/export-partitions.ts';
 import { exportTable } from '../../src/load/export/export-table.ts';
-import { digestUpTo, verify } from '../../src/load/market/digests.ts';
 import { check, type Figures } from './bench.ts';
 import { measured, withClient } from './postgres.ts';
 
-// What flows on from a filled database: folders of Parquet files, and the proof that nobody changed a row.
+// What flows on from a filled database: files and folders of Parquet.
 
 /** A table and a view. */
 const TABLES = ['bhavcopy_cm', 'prices_adjusted'];
@@ -81,46 +80,5 @@ export async function keepFolders(url: string, loadNight: () => Promise<unknown>
   } finally {
     await database.close();
     rmSync(folder, { recursive: true });
-  }
-}
-
-/** Digests all loads of a filled database, verifies them, and finds one number that is changed in the middle. */
-export async function proveAll(url: string): Promise<Figures> {
-  const database = openDatabase({ url, connections: 2 });
-  const { signal } = new AbortController();
-  try {
-    // The events that the bench of adjusted prices makes up come from no load, which is a difference.
-    await database.pool.query('delete from market.corporate_events');
-    // The copies of the first session's load have its digest.
-    await database.pool.query('update etl.loads set rows_digest = null, chain_digest = null');
-    const { rows: states } = await database.pool.query<{ state: number }>(
-      'select market.state()::int as state',
-    );
-    const state = states[0]?.state ?? 0;
-    const digests = await measured(url, () => digestUpTo(database, state));
-    const intact = await measured(url, () => verify(database, state, signal));
-    const changed = await database.pool.query<{ load: string }>(
-      `update market.bhavcopy_cm set close_price = close_price + 0.01
-        where (tableoid, ctid) = (select b.tableoid, b.ctid from market.bhavcopy_cm b join etl.loads l on l.id = b.load_id
-                                   where l.state = $1 limit 1)
-       returning load_id::text as load`,
-      [Math.floor(state / 2)],
-    );
-    const found = await measured(url, () => verify(database, state, signal));
-    check('verify', {
-      intact: [intact.result.isIntact, true],
-      'load of the changed row': [
-        found.result.differences.map(({ load }) => load).join(),
-        changed.rows[0]?.load,
-      ],
-    });
-    return {
-      loads: intact.result.checked,
-      digestSeconds: digests.seconds,
-      verifySeconds: intact.seconds,
-      ratio: digests.seconds / intact.seconds,
-    };
-  } finally {
-    await database.close();
   }
 }

@@ -98,13 +98,6 @@ BEGIN
 END
 $$;
 
--- The tables whose days a window of a rebuild has replaced, with commas between them; null of any other window. With the
--- rights of its owner, so that readers, who may not see etl.windows, can verify the rows.
-CREATE OR REPLACE FUNCTION etl.rebuilt_tables(of_window bigint) RETURNS text
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT params ->> 'tables' FROM etl.windows WHERE id = of_window AND params ->> 'history' = 'replaced'
-$$;
-
 -- For the functions of past states: a number that is not taken yet must not show whatever is stored now.
 CREATE OR REPLACE FUNCTION etl.is_state(number bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$

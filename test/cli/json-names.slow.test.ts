@@ -39,7 +39,6 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   export: ['bhavcopy_cm', '--out', join(folder, 'rows.parquet')],
   state: [],
   wait: ['--night', '2025-01-01', '--timeout', '0'],
-  verify: [],
   issues: [],
   rejects: [],
   withdrawals: [],

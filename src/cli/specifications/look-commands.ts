@@ -196,13 +196,12 @@ export const lookCommands: readonly Specification[] = [
       'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
     options: [
       new Option('--at <time>', 'the state at that time: a day, or a time with its zone'),
-      new Option('--digest', 'also the digest of all states up to it, which "eod verify" checks'),
       new Option(
         '--content',
-        'also the digest of its values alone, which a rebuild from the responses has too',
+        'also the digest of its values, which a database that was filled from the same responses has too',
       ),
     ],
-    examples: ['eod state', `eod state --at ${to}T21:00:00+05:30 --json`, 'eod state --digest'],
+    examples: ['eod state', `eod state --at ${to}T21:00:00+05:30 --json`, 'eod state --content'],
     run: async () => (await import('../commands/state.ts')).showState,
   },
   {

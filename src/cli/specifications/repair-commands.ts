@@ -244,17 +244,6 @@ export const repairCommands: readonly Specification[] = [
     run: async () => (await import('../commands/replay.ts')).replay,
   },
   {
-    name: 'verify',
-    summary:
-      'Check that the rows are as they were loaded: compute the digest of each state again, and name the loads that differ.',
-    options: [
-      integerOption('--state <n>', 'up to this state (default: the newest)', { least: 0 }),
-      new Option('--digest <digest>', 'the digest that this state had, from "eod state --digest"'),
-    ],
-    examples: ['eod verify', 'eod verify --state 840 --digest 9f86d081884c…'],
-    run: async () => (await import('../commands/state.ts')).verifyStates,
-  },
-  {
     name: 'prune',
     summary:
       'Delete kept responses and imported files older than EOD_KEEP_RAW_DAYS, and runs older than EOD_KEEP_RUNS_DAYS. Rows of tables stay.',

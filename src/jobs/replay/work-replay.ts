@@ -2,7 +2,6 @@ import { usageError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { refoldPart } from '../../load/market/fold/refold-part.ts';
-import { insertCoveringLoads } from '../../load/state/loads/loads.ts';
 import { openReplayWindows, startWindow } from '../../load/state/windows/windows.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -25,7 +24,6 @@ export async function workReplay(context: Context, runId: number, signal: AbortS
   // When this is repeated after an outage, it continues with the remaining windows.
   const worked = await workWithSessionLock(context.db, `eod:replay:${runId}`, async (db) => {
     await workWindows({ ...context, db }, runId, signal);
-    await insertCoveringLoads(db.drizzle, runId);
     await closeRun({ ...context, db }, runId);
   });
   if (!worked) throw usageError(`run ${runId} is being worked on by another process`);

@@ -2,10 +2,8 @@ import type { DayRange } from '../../core/days.ts';
 import { emptySessionsText } from '../../core/wording.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import { takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
-import { digestUpTo } from '../../load/market/digests.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { analyzeTables } from '../../load/market/statistics.ts';
-import { versionAt } from '../../load/state/loads/versions.ts';
 import { settleRejects } from '../../load/state/rejects.ts';
 import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
 import {
@@ -142,7 +140,6 @@ async function followUp(context: Context, run: FollowedRun): Promise<'night' | '
     await checkNight(context, { ...night.days, runId: run.id }).catch(
       failed('could not check the data after the nightly runs'),
     );
-    await digestStates(context.db).catch(failed('could not compute the digests of the states'));
   }
   let alerts: readonly Alert[] = [];
   if (run.followUp === 'due') {
@@ -159,15 +156,6 @@ async function followUp(context: Context, run: FollowedRun): Promise<'night' | '
   }
   if (!(await raiseAlerts(context, alerts)) || !done) return null;
   return night?.isAwaited === true ? 'night' : 'done';
-}
-
-/** After a first fill of years the digests take minutes; what is left is computed the next night, or when requested. */
-const DIGEST_WITHIN_MS = 30_000;
-
-/** Computes the digests of the states so far, so that a row that somebody changes from now on is found. */
-async function digestStates(db: Context['db']): Promise<void> {
-  const { version } = await versionAt(db.drizzle, null);
-  await digestUpTo(db, version, AbortSignal.timeout(DIGEST_WITHIN_MS));
 }
 
 async function warnOfEmptySessions(context: Context, { id }: EndedRun): Promise<void> {

@@ -1,7 +1,7 @@
 import { and, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
-import { BEFORE_ALL, type Position } from '../../../core/position.ts';
+import type { Position } from '../../../core/position.ts';
 import { forEachCount } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { nextId, takeId } from '../schema/columns.ts';
@@ -190,31 +190,6 @@ export async function insertLoads(
       a.position, a.fetched_at, next.committed_at, next.state + row_number() over (order by a.position) - 1
       from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(made)}::jsonb) as m("loadId" bigint, "responseId" bigint)
       join ${responses} a on a.id = m."responseId" where w.id = ${windowId}`);
-}
-
-/**
- * Inserts loads that cover a rebuild of all days, once it has ended: one for the tables of each exchange whose parts
- * have all been replaced. Nothing was written by them, but their digests are those of all rows of their tables, so that
- * also the rows of parts that did not differ are verified. A rebuild that changed nothing gets none.
- */
-export async function insertCoveringLoads(db: NodePgDatabase, runId: number): Promise<void> {
-  const ofRebuild = sql`l.run_id = ${runId} and l.exchange = p.exchange and l.position = ${BEFORE_ALL}::timestamptz`;
-  await db.execute(sql`
-    with parts as materialized (
-      select exchange, min(operation) as operation, min(id) as window_id, min(from_date) as from_date, max(to_date) as to_date
-        from ${windows} where run_id = (select r.id from ${runs} r where r.id = ${runId} and r.request ->> 'from' is null and r.request ->> 'to' is null)
-         and params ->> 'history' = 'replaced' group by exchange, params ->> 'tables'
-        having bool_and(state in ('loaded', 'empty'))
-    ), made as (
-    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
-      position, fetched_at, has_new_names, committed_at, state)
-    select ${nextId(loads)}, p.window_id, ${runId}, p.operation, p.exchange, p.from_date, p.to_date, '{}', '', false,
-      ${BEFORE_ALL}::timestamptz, ${BEFORE_ALL}::timestamptz, false, next.committed_at, next.state + row_number() over (order by p.window_id) - 1
-      from parts p, etl.next_state() next
-     where exists (select from ${loads} l where ${ofRebuild} and l.changed_from is not null
-       and l.state > coalesce((select max(l.state) from ${loads} l where ${ofRebuild} and l.changed_from is null), 0))
-    returning state, run_id, operation, exchange)
-    select ${notifying(sql`'[]'::json`)} from made`);
 }
 
 /**

@@ -35,8 +35,6 @@ export const loads = etl.table(
     changed_to: day('changed_to'),
     has_new_names: boolean('has_new_names').notNull().default(true),
     digest: text('digest'),
-    rows_digest: text('rows_digest'),
-    chain_digest: text('chain_digest'),
     ...forEachCount(count),
   },
   (table) => [
@@ -72,10 +70,6 @@ describe(
       'Whether its rows may name an instrument in a way, or on a day, in which no row did before. If not, market.instruments does not change.',
     digest:
       'SHA-256 of the response and of the code that read it, in hex: a response is not read again if the last load of its days has the same. Null for imports and replays.',
-    rows_digest:
-      'SHA-256, in hex, of the rows that it wrote and withdrew, as `eod verify` computes it; null until then.',
-    chain_digest:
-      'SHA-256, in hex, of that digest and of this column of the state before: the digest of all states up to this one.',
     ...COUNT_COMMENTS,
   },
 );
