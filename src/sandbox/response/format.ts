@@ -8,7 +8,7 @@ export const CASINGS = ['pascal', 'camel'] as const;
 type Casing = (typeof CASINGS)[number];
 
 /** A field of a response: where its value is in a record, what it is called there and how its value is written. */
-export interface WrittenField {
+interface WrittenField {
   readonly source: string;
   readonly name: string;
   readonly kind: ResponseField['kind'];
@@ -20,7 +20,7 @@ type DateFormat = 'String' | 'Epoch';
 const ACRONYMS = /^(isin|eps|ebit|eod|oi|ttq)(?=[A-Z]|$)/;
 
 /** Writes a declared name in a casing: `isin` → `ISIN`, `scripCode` → `ScripCode`. */
-export function cased(name: string, casing: Casing): string {
+function cased(name: string, casing: Casing): string {
   if (casing === 'camel') return name.charAt(0).toLowerCase() + name.slice(1);
   const acronym = ACRONYMS.exec(name)?.[0];
   if (acronym !== undefined) return acronym.toUpperCase() + name.slice(acronym.length);
@@ -30,20 +30,8 @@ export function cased(name: string, casing: Casing): string {
 /** `MM-DD-YYYY`. */
 const dateText = (day: Day) => `${day.slice(5, 7)}-${day.slice(8, 10)}-${day.slice(0, 4)}`;
 
-const REMEMBERED = 10_000;
-const texts = new Map<number, string>();
-
 /** `MM-DD-YYYY HH:mm:ss` in Indian time. */
-function dateTimeText(seconds: number): string {
-  let text = texts.get(seconds);
-  if (text === undefined) {
-    text = `${dateText(dayAt(seconds, ZONE))} ${timeAt(seconds, ZONE)}`;
-    // A day's records share their audit times.
-    if (texts.size >= REMEMBERED) texts.clear();
-    texts.set(seconds, text);
-  }
-  return text;
-}
+const dateTimeText = (seconds: number) => `${dateText(dayAt(seconds, ZONE))} ${timeAt(seconds, ZONE)}`;
 
 /** What the source sends for a missing date. */
 const NO_DATE = '01-01-0001';
