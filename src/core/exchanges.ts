@@ -43,7 +43,7 @@ export function exchangeNamed(named: unknown): Exchange | undefined {
  * record of a segment may name the segment, or the exchange that runs it.
  */
 export function strayExchange(named: unknown, { exchange }: { readonly exchange: string }): boolean {
-  if (typeof named !== 'string') return false;
+  if (typeof named !== 'string' || named === exchange) return false;
   const spelled = named.trim().toUpperCase();
   if (spelled === exchange) return false;
   const whole = exchangeNamed(named);
