@@ -113,7 +113,6 @@ const BEHAVIOUR = {
     (text) => [parseFault(text)],
     { repeatable: true },
   ),
-  seed: number('--seed <n>', 'seed of faults with a rate', 1),
 };
 
 type ValuesOf<Flags> = {

@@ -1,5 +1,3 @@
-import { chance } from './market/hash.ts';
-
 /** Ways in which a response can go wrong. */
 export const FAULT_KINDS = [
   /** An HTTP status (`value`, default 503) with a short text. */
@@ -31,7 +29,7 @@ export const FAULT_KINDS = [
 ] as const;
 type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** A rule that makes requests fail. Without `every`, `first` or `rate`, every matching request fails. */
+/** A rule that makes requests fail. Without `every` or `first`, every matching request fails. */
 export interface Fault {
   readonly kind: FaultKind;
   readonly value?: string;
@@ -41,23 +39,19 @@ export interface Fault {
   readonly every?: number;
   /** The first n matching requests. */
   readonly first?: number;
-  /** This proportion of matching requests, depending on the seed. */
-  readonly rate?: number;
   /** Only requests for a range of at least this many days. */
   readonly minDays?: number;
 }
 
 /**
- * Decides which requests fail. This depends only on the seed and the number of requests, so that a run can be repeated.
+ * Decides which requests fail. This depends only on the number of requests, so that a run can be repeated.
  */
 export class FaultPlan {
   readonly #faults: readonly Fault[];
-  readonly #seed: number;
   readonly #matched: number[];
 
-  constructor(faults: readonly Fault[], seed: number) {
+  constructor(faults: readonly Fault[]) {
     this.#faults = faults;
-    this.#seed = seed;
     this.#matched = faults.map(() => 0);
   }
 
@@ -77,8 +71,7 @@ export class FaultPlan {
       this.#matched[at] = count;
       const hits =
         (fault.every === undefined || count % fault.every === 0) &&
-        (fault.first === undefined || count <= fault.first) &&
-        (fault.rate === undefined || chance(this.#seed, count, at) < fault.rate);
+        (fault.first === undefined || count <= fault.first);
       if (hits) chosen ??= fault;
     }
     return chosen;

@@ -56,7 +56,7 @@ export function parseFault(text: string): Fault {
   return fault;
 }
 
-const FAULT_RULES = ['every', 'first', 'rate', 'min-days', 'operation'] as const;
+const FAULT_RULES = ['every', 'first', 'min-days', 'operation'] as const;
 
 function parseFaultRule(key: string, setting: string): Partial<Fault> {
   const number = () => parseInteger(`--fault: ${key}`, setting, COUNT);
@@ -69,10 +69,5 @@ function parseFaultRule(key: string, setting: string): Partial<Fault> {
       return { minDays: number() };
     case 'operation':
       return { operation: operationNamed(setting).name };
-    case 'rate': {
-      const rate = Number(setting);
-      if (rate > 0 && rate <= 1) return { rate };
-      throw usageError('--fault: rate must be above 0 and at most 1');
-    }
   }
 }

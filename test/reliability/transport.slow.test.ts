@@ -123,18 +123,17 @@ describe('TLS', () => {
   });
 });
 
-test('faults of every kind at random, on many windows: all of them end well', async () => {
+test('faults of every kind, on many windows: all of them end well', async () => {
   const kinds = FAULTS.map(([, fault]) => fault).filter(({ kind }) => kind !== 'hang');
   const setup = await openSetup({
     // Among so few no series changes, so that days are empty, too.
     instruments: 13,
     settings: { EOD_TIMEOUT_MS: '2000', EOD_ATTEMPTS: '20' },
     behaviour: {
-      seed: 7,
-      faults: kinds.map((fault) => ({
+      faults: kinds.map((fault, at) => ({
         ...fault,
         value: fault.kind === 'slow' ? '100' : (fault.value ?? '503'),
-        rate: 0.04,
+        every: 19 + 2 * at,
       })),
     },
   });

@@ -1,33 +1,19 @@
-import { addDays, type Day } from '../../core/days.ts';
-import { type Company, type Industry, industries } from '../market/companies.ts';
+import type { Day } from '../../core/days.ts';
 import { between, chance } from '../market/hash.ts';
 import { dayNumber, type Share, type Shares } from '../market/shares.ts';
 import { type DataSet, round2, sessionsOf } from '../response/dataset.ts';
 import type { SourceRecord } from '../response/record.ts';
 
-/** On this day all companies were classified again. */
+/** On this day all companies were classified. */
 const CLASSIFIED: Day = '2022-03-31';
-const FIRST_CLASSIFIED: Day = '2011-04-01';
-
-/** The classification of a company that is valid on `day`; some companies were moved once after 2022. */
-function classificationOn({ seed, wellKnown, industry }: Company, day: Day) {
-  const moved = addDays(CLASSIFIED, between(60, 1_700, seed, 0, 60));
-  const another = industries[between(0, industries.length - 1, seed, 0, 61)] as Industry;
-  const everMoved = !wellKnown && chance(seed, 0, 62) < 0.1;
-  if (everMoved && day >= moved) return { from: moved, industry };
-  return {
-    from: day >= CLASSIFIED ? CLASSIFIED : FIRST_CLASSIFIED,
-    industry: everMoved ? another : industry,
-  };
-}
 
 function matches(filter: string | undefined, code: string, name: string): boolean {
   return filter === undefined || filter === code || filter.toLowerCase() === name.toLowerCase();
 }
 
 /**
- * Each listed company once, with its classification on the last session of the range (without a range, on the newest
- * session) and the audit times of that session.
+ * Each listed company once, with the audit times of the last session of the range (without a range, of the newest
+ * session).
  */
 export const classification: DataSet = {
   table: 'sectoral_classification',
@@ -40,7 +26,7 @@ export const classification: DataSet = {
     const { sector, industry, basicIndustry } = query.options;
     return shares.list.flatMap((share): SourceRecord[] => {
       if (query.instruments.length > 0 && !query.instruments.includes(share.symbol)) return [];
-      const { from, industry: of } = classificationOn(share, day);
+      const { industry: of } = share;
       const fits =
         matches(sector, of.sectorCode, of.sector) &&
         matches(industry, of.industryCode, of.industry) &&
@@ -51,7 +37,7 @@ export const classification: DataSet = {
           symbol: share.symbol,
           scripCode: shares.companyNumber(share),
           companyName: share.name,
-          allotedFrom: from,
+          allotedFrom: CLASSIFIED,
           meiCode: of.macroCode,
           macroEconomicIndicator: of.macro,
           sectCode: of.sectorCode,
@@ -68,14 +54,9 @@ export const classification: DataSet = {
   },
 };
 
-/** The number of shares a company has issued, the same on every day. */
-function issuedShares(company: Company): number {
-  return between(2_000_000, 90_000_000, company.seed, 0, 63) * (company.wellKnown ? 40 : 1);
-}
-
 /** What the sandbox does not say of pledges is invented, for each day. */
 function pledgeRecord(shares: Shares, share: Share, day: Day): SourceRecord {
-  const issued = issuedShares(share);
+  const issued = between(2_000_000, 90_000_000, share.seed, 0, 63) * (share.wellKnown ? 40 : 1);
   const promoter = Math.floor(issued * (0.2 + 0.5 * chance(share.seed, 0, 64)));
   const week = Math.floor(dayNumber(day) / 7);
   const pledged = Math.floor(promoter * 0.4 * chance(share.seed, week, 65));

@@ -34,27 +34,25 @@ function newestReportedQuarter(day: Day): Quarter {
   }
 }
 
-type PriceField = 'eodClosePrice' | 'currentPrice' | 'stockPrice';
-
 /** The ratios of an instrument. Those that no price says are invented. */
 function ratioRecord(
   market: Market,
   { exchange, instruments, operation, options }: Query,
   day: Day,
-  priceFields: readonly PriceField[],
-  quarter = newestReportedQuarter(day),
+  reported?: Quarter,
 ): SourceRecord[] {
   const share = market.shares(exchange).find(instruments[0] ?? '');
   if (share === null) return [];
   const price = rupees(closeOf(share, day));
   const ofYear = market.yearRange(exchange, share, day);
-  const priceOf = (name: PriceField) => (priceFields.includes(name) ? price : undefined);
+  const quarter = reported ?? newestReportedQuarter(day);
+  const isSnapshot = operation.name === 'GetFinRatioSnapshot';
   const known = {
     year: quarter.year,
     lastQ: quarter.code,
-    eodClosePrice: priceOf('eodClosePrice'),
-    currentPrice: priceOf('currentPrice'),
-    stockPrice: priceOf('stockPrice'),
+    eodClosePrice: isSnapshot ? undefined : price,
+    currentPrice: isSnapshot ? price : undefined,
+    stockPrice: reported === undefined ? undefined : price,
     week52High: rupees(ofYear.high),
     week52Low: rupees(ofYear.low),
     dividendYield: (share.seed % 800) / 100,
@@ -71,13 +69,13 @@ function ratioRecord(
 function endOfDay(market: Market, query: Query): SourceRecord[] {
   const day = query.day ?? '';
   if (market.sessions(query.exchange, day, day).length === 0) return [];
-  return ratioRecord(market, query, day, ['eodClosePrice']);
+  return ratioRecord(market, query, day);
 }
 
 /** Ratios of the newest published session. */
-function current(market: Market, query: Query, priceFields: readonly PriceField[]): SourceRecord[] {
+function current(market: Market, query: Query): SourceRecord[] {
   const day = market.latestSession(query.exchange);
-  return day === null ? [] : ratioRecord(market, query, day, priceFields);
+  return day === null ? [] : ratioRecord(market, query, day);
 }
 
 /** Ratios of a quarter at the price of its last session; none before its results are published. */
@@ -88,7 +86,7 @@ function quarterly(market: Market, query: Query): SourceRecord[] {
   const end = endOf(quarter);
   const day = market.sessions(query.exchange, addDays(end, -20), end).at(-1);
   if (end > endOf(newest) || day === undefined) return [];
-  return ratioRecord(market, query, day, ['eodClosePrice', 'stockPrice'], quarter);
+  return ratioRecord(market, query, day, quarter);
 }
 
 /** The ratios of one instrument. */
@@ -96,10 +94,10 @@ export const financialRatios: DataSet = {
   table: 'financial_ratios',
   bare: true,
   records(market, query) {
-    if (query.operation.name === 'GetFinRatioSnapshot') return current(market, query, ['currentPrice']);
+    if (query.operation.name === 'GetFinRatioSnapshot') return current(market, query);
     if (query.operation.name === 'GetFinRatioEOD') return endOfDay(market, query);
     const type = query.options.type ?? (query.day === null ? 'Quarter' : 'EOD');
-    if (type === 'Realtime') return current(market, query, ['eodClosePrice', 'stockPrice']);
+    if (type === 'Realtime') return current(market, query);
     return type === 'Quarter' ? quarterly(market, query) : endOfDay(market, query);
   },
 };

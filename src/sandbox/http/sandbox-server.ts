@@ -41,7 +41,7 @@ export class Responder {
     this.#byPath = new Map(parts.operations.map((operation) => [`/${operation.name}`, operation]));
     this.requests = new RequestLog(parts.clock);
     this.#access = new AccessControl(parts.behaviour, parts.clock, parts.accessKey);
-    this.#faults = new FaultPlan(parts.behaviour.faults, parts.behaviour.seed);
+    this.#faults = new FaultPlan(parts.behaviour.faults);
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {

@@ -147,7 +147,7 @@ function industry(line: string) {
   };
 }
 
-export const industries: readonly Industry[] = TABLE.trim().split('\n').map(industry);
+const industries: readonly Industry[] = TABLE.trim().split('\n').map(industry);
 
 /** @throws Error for a code outside the table. */
 function industryOf(code: string): Industry {
