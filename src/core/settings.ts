@@ -237,8 +237,8 @@ export const settingGroups = {
         /^(\w+)=(info|warning|error|off)$/,
         (text) => text as 'info' | 'warning' | 'error' | 'off',
       ).default({}),
-      'Severity of the findings of a check, where it should differ from [completeness.md](completeness.md): `previous_close=error,circuit_band=off`.',
-      'circuit_band=off,previous_close=error',
+      'Severity of the findings of a check, where it should differ from [completeness.md](completeness.md): `previous_close=error,row_count=off`.',
+      'previous_close=error,row_count=off',
     ),
     EOD_ALERT_WEBHOOK: setting(
       url('http', 'https').optional(),

@@ -41,7 +41,7 @@ async function filledDatabase(): Promise<string> {
   await store.pool.query('update etl.runs set error = $1 where id = $2', [SENTENCE, runId]);
   await store.pool.query(
     `insert into etl.findings ("check", severity, operation, exchange, date, instrument, expected, found)
-     values ('classification_hierarchy', 'warning', 'GetSectoralClassification', 'NSE', $1, 'SYMBOL10 532540', $2, $3)`,
+     values ('ratio_bounds', 'warning', 'GetFinancialRatios', 'NSE', $1, 'SYMBOL10 532540', $2, $3)`,
     [DAY, SENTENCE, ADDRESS],
   );
   return url;
@@ -53,7 +53,7 @@ test('what commands print for people fits a terminal of 80 columns', async () =>
     EOD_BASE_URL: ADDRESS,
     EOD_ACCESS_KEY: 'a key for tests',
     EOD_INSTRUMENTS: 'RELIANCE,TCS,INFY,HDFCBANK,ICICIBANK,KOTAKBANK,AXISBANK,SBIN,BHARTIARTL,ITC',
-    EOD_FINDING_SEVERITY: 'row_count=error,previous_close=info,highlights_turnover=off',
+    EOD_FINDING_SEVERITY: 'row_count=error,previous_close=info,ratio_bounds=off',
     EOD_KEEP_RAW_DAYS: '400',
   };
   const range = ['--from', '2025-08-01', '--to', DAY];

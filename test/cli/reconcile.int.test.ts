@@ -19,7 +19,6 @@ test('eod reconcile and eod findings: look, list, fail on demand', async ({ url 
   expect(clean.json.from).toBe('2025-09-01');
   expect(clean.json.checks.every(({ open }) => open === 0)).toBe(true);
   expect(clean.json.store.map(({ name, state }) => [name, state])).toEqual([
-    ['rows', 'ok'],
     ['coverage', 'ok'],
     ['positions', 'ok'],
   ]);
@@ -27,27 +26,25 @@ test('eod reconcile and eod findings: look, list, fail on demand', async ({ url 
 
   await query(
     url,
-    `insert into market.sectoral_classification (exchange, isin, scrip_code, allotted_from, symbol, macro_sector_code, sector_code, industry_code, basic_industry_code, first_loaded_at, last_changed_at, revision, run_id, load_id)
-     values ('BSE', 'INE467B01029', 532540, '2022-03-31', 'TCS', 'IN08', 'IN0901', 'IN090101', 'IN090101001', now(), now(), 1, 1, 1)`,
+    `insert into market.financial_ratios (exchange, symbol, nature_of_report, variant, as_of_date, period, dividend_yield, first_loaded_at, last_changed_at, revision, run_id, load_id)
+     values ('BSE', 'TCS', 'Standalone', 'eod', '2025-09-11', '', 119296.98, now(), now(), 1, 1, 1)`,
   );
   expect((await runCli(['reconcile', ...range], options)).code).toBe(0);
   expect((await runCli(['reconcile', ...range, '--fail-on', 'error'], options)).code).toBe(0);
   const failed = await runCli(['reconcile', ...range, '--fail-on', 'info'], options);
   expect(failed.code).toBe(1);
-  expect(failed.stdout).toMatch(/^classification_hierarchy +warning +1 +0 +0$/m);
+  expect(failed.stdout).toMatch(/^ratio_bounds +warning +1 +0 +0$/m);
 
   const listed = await runJson<{ check: string; instrument: string; found: string }[]>(['findings'], options);
   expect(listed.json).toMatchObject([
     {
-      check: 'classification_hierarchy',
-      instrument: 'TCS 532540',
-      found: 'IN08 > IN0901 > IN090101 > IN090101001',
+      check: 'ratio_bounds',
+      instrument: 'TCS Standalone eod',
+      found: 'dividend yield 119296.98',
     },
   ]);
   expect((await runJson<unknown[]>(['findings', '--severity', 'error'], options)).json).toEqual([]);
-  expect((await runCli(['findings', '--check', 'classification_hierarchy'], options)).stdout).toContain(
-    'IN0901',
-  );
+  expect((await runCli(['findings', '--check', 'ratio_bounds'], options)).stdout).toContain('119296.98');
 });
 
 test('nothing is said of days that were not checked since they were loaded', async ({ url }) => {

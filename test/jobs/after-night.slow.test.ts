@@ -23,7 +23,7 @@ test('the data sets are compared after a night has ended; an error in that does 
   const night = () => nightlyRequest(pipeline, { date: '2025-09-12' });
   await runToEnd(pipeline, backfill({ from: '2025-09-08', to: '2025-09-12' }));
   await pool.query(
-    "update market.total_trade_highlights set trade_count = trade_count + 1, source_saved_at = '2025-09-12 23:00+05:30' where trade_date = '2025-09-11' and trade_highlight = 'Total'",
+    "update market.bhavcopy_cm set low_price = -5, source_saved_at = '2025-09-12 23:00+05:30' where exchange = 'BSE' and trade_date = '2025-09-11' and symbol = 'TCS'",
   );
   // Responses of the same moment would be applied anew from what is kept.
   time += 3_600_000;
@@ -40,7 +40,7 @@ test('the data sets are compared after a night has ended; an error in that does 
     return rows.length > 0 && rows;
   });
   expect(found).toEqual([
-    { check: 'highlights_trades', date: '2025-09-11', instrument: 'Total', run_id: first.runId },
+    { check: 'price_positive', date: '2025-09-11', instrument: 'TCS A', run_id: first.runId },
   ]);
 
   await pool.query('alter table etl.findings rename to findings_away');

@@ -1,10 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
-import { lostDayChecks } from '../../src/load/market/checks/count-checks.ts';
 import { eventChecks } from '../../src/load/market/checks/event-checks.ts';
 import { checks } from '../../src/load/market/checks/index.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
-import { dataSetNamed } from '../../src/operations/registry.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 
 const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
@@ -57,37 +55,10 @@ test('the simulated market keeps every rule, and the checks do not change it', a
   expect(await marketContents(pipeline)).toEqual(before);
 });
 
-test('an empty rank among the gainers is a finding; a side that was not requested is not', async () => {
-  const remove = (where: string) =>
-    spoiled(
-      'market.top_gainers_losers',
-      `delete from market.top_gainers_losers where trade_date = '${DAY}' and ${where}`,
-    );
-  expect(await remove('not is_loser and rank = 5')).toMatchObject([
-    {
-      check: 'top_movers_ranking',
-      date: DAY,
-      found: 'no share at that rank',
-      expected: expect.stringMatching(/^rank 5 of the gainers: \d/),
-    },
-  ]);
-  expect(await remove('is_loser')).toEqual([]);
-});
-
 const LINE = `exchange = 'BSE' and trade_date = '${DAY}' and symbol = (
   select symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${DAY}' and symbol not like '%#'
     and previous_close_price > 0 order by turnover desc limit 1)`;
 const RAISE_CLOSE = `update market.bhavcopy_cm set close_price = high_price + 1 where ${LINE}`;
-
-/** What only files bring is counted as loaded here, though it is not. */
-const countOf = (
-  dataSet: string,
-) => `insert into etl.coverage (operation, exchange, day, instrument, variant, last_position, last_said, last_records, run_id)
-  select '${dataSet}', exchange, day, '', '', last_position, 'loaded', 7, run_id from etl.coverage
-   where operation = 'GetBhavCopyCM' and day = '${DAY}' and instrument = ''`;
-
-/** Of derivatives nothing is loaded here; their lost days are found by the statement of the others. */
-const LOST_DAYS = lostDayChecks().filter(({ name }) => name !== 'lost_day_bhavcopyfo');
 
 /** How to break each rule, and every check that must notice. */
 const SPOILS: readonly (readonly [string, string, string])[] = [
@@ -109,13 +80,6 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
     'coverage',
     `update etl.coverage set last_records = 1, loaded_records = 1 where operation = 'GetTotalTradeHighlights' and day = '${DAY}'`,
   ],
-  ...LOST_DAYS.map(({ name, operation }): [string, string, string] => {
-    const { name: table = '', dateColumn } = dataSetNamed(operation).shapes.at(-1)?.table ?? {};
-    const ofDay = `(exchange, ${dateColumn}) = (select exchange, ${dateColumn} from market.${table} order by 2 desc limit 1)`;
-    return dataSetNamed(operation).windows.per === 'file'
-      ? [name, 'coverage', countOf(operation)]
-      : [name, table, `delete from market.${table} where ${ofDay}`];
-  }),
   [
     'missing_deliveries',
     'deliveries',
@@ -123,61 +87,6 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
      select distinct on (b.trade_date) b.exchange, b.symbol, b.series, b.trade_date, now(), now(), 1, 1, 1
        from market.bhavcopy_cm b where b.exchange = 'NSE'
         and b.trade_date in (select unnest(array[min(trade_date), max(trade_date)]) from market.bhavcopy_cm where exchange = 'NSE')`,
-  ],
-  [
-    'top_movers_values',
-    'top_gainers_losers',
-    `update market.top_gainers_losers set quantity = quantity + 1 where trade_date = '${DAY}' and rank = 2`,
-  ],
-  [
-    'top_movers_ranking',
-    'top_gainers_losers',
-    `update market.top_gainers_losers set rank = 6 - rank where trade_date = '${DAY}' and not is_loser`,
-  ],
-  [
-    'highlights_scrips',
-    'total_trade_highlights',
-    `update market.total_trade_highlights set scrip_count = scrip_count + 1 where trade_date = '${DAY}'`,
-  ],
-  [
-    'highlights_trades',
-    'total_trade_highlights',
-    `update market.total_trade_highlights set trade_count = trade_count - 1 where trade_date = '${DAY}'`,
-  ],
-  [
-    'highlights_volume',
-    'total_trade_highlights',
-    `update market.total_trade_highlights set shares_volume_crore = shares_volume_crore + 0.02 where trade_date = '${DAY}'`,
-  ],
-  [
-    'highlights_turnover',
-    'total_trade_highlights',
-    `update market.total_trade_highlights set turnover_crore = turnover_crore * 100 where trade_date = '${DAY}' and trade_highlight = 'Total'`,
-  ],
-  [
-    'circuit_hit',
-    'circuit_breakers',
-    `update market.circuit_breakers set band = case band when 'H' then 'L' else 'H' end where (scrip_id, trade_date) in (select scrip_id, trade_date from market.circuit_breakers group by 1, 2 having count(*) = 1)`,
-  ],
-  [
-    'circuit_band',
-    'bhavcopy_cm',
-    `update market.bhavcopy_cm set high_price = previous_close_price * 1.137, low_price = previous_close_price * 0.87 where (exchange, symbol, trade_date) in (select exchange, symbol, trade_date from market.circuit_breakers)`,
-  ],
-  [
-    'classification_hierarchy',
-    'sectoral_classification',
-    `update market.sectoral_classification set industry_code = 'IN0999' where symbol = (select min(symbol) from market.sectoral_classification)`,
-  ],
-  [
-    'pledge_percentages',
-    'consolidated_pledge',
-    `update market.consolidated_pledge set depository_pledged_percent = depository_pledged_percent + 0.02 where trade_date = '${DAY}'`,
-  ],
-  [
-    'pledge_shares',
-    'consolidated_pledge',
-    `update market.consolidated_pledge set total_public_holding = total_issued_shares where trade_date = '${DAY}'`,
   ],
   [
     'ratio_bounds',
@@ -202,23 +111,9 @@ test('prices of 0 and below are errors, except for a price that the line does no
   ]);
 });
 
-test('a band of a high price is rounded to a coarser tick', async () => {
-  const found = async (high: string) =>
-    (
-      await spoiled(
-        'market.bhavcopy_cm',
-        `update market.bhavcopy_cm set previous_close_price = 3214.90, high_price = ${high}, low_price = 2893.50 where (exchange, symbol, trade_date) in (select exchange, symbol, trade_date from market.circuit_breakers)`,
-      )
-    ).filter(({ check }) => check === 'circuit_band');
-  expect(await found('3536.30')).toEqual([]);
-  expect((await found('3536.10')).length).toBeGreaterThan(0);
-});
-
 describe('every check notices what breaks its rule', () => {
   test('and there is a case for each; those of events are in event-checks.int.test.ts', () => {
-    const others = checks.filter(
-      (check) => !eventChecks.includes(check) && check.name !== 'lost_day_bhavcopyfo',
-    );
+    const others = checks.filter((check) => !eventChecks.includes(check));
     expect(SPOILS.map(([check]) => check)).toEqual(others.map(({ name }) => name));
   });
 
@@ -235,33 +130,37 @@ describe('every check notices what breaks its rule', () => {
 });
 
 describe('a finding', () => {
-  const HIGHLIGHT = `market.total_trade_highlights set trade_count = trade_count`;
+  /** Moves the dividend yield of one row out of its bounds, or back. */
+  const changeYield = (by: number) =>
+    pipeline.db.pool.query(
+      `update market.financial_ratios set dividend_yield = dividend_yield + ${by}
+        where exchange = 'BSE' and as_of_date = '${DAY}'
+          and symbol = (select min(symbol) from market.financial_ratios where exchange = 'BSE' and as_of_date = '${DAY}')
+          and nature_of_report = 'Standalone'`,
+    );
   const own = async () =>
-    (await listFindings(pipeline.db.drizzle, { check: 'highlights_trades', limit: 10, resolved: true }))
-      .findings;
+    (await listFindings(pipeline.db.drizzle, { check: 'ratio_bounds', limit: 10, resolved: true })).findings;
 
   test('is found once, resolved when it is gone, and open again when it is back', async () => {
     const { pool } = pipeline.db;
     await pool.query(`delete from etl.findings`);
-    const spoil = () =>
-      pool.query(`update ${HIGHLIGHT} + 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
-    const repair = () =>
-      pool.query(`update ${HIGHLIGHT} - 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
+    const spoil = () => changeYield(1_000);
+    const repair = () => changeYield(-1_000);
     const counts = async () => {
       const all = await checkQuality(pipeline, { ...RANGE, runId: 77 });
-      const { open, fresh, resolved } = all.find(({ check }) => check === 'highlights_trades') ?? {};
+      const { open, fresh, resolved } = all.find(({ check }) => check === 'ratio_bounds') ?? {};
       return [open, fresh, resolved];
     };
     await spoil();
     expect(await counts()).toEqual([1, 1, 0]);
     const [first] = await own();
     expect(first).toMatchObject({
-      check: 'highlights_trades',
+      check: 'ratio_bounds',
       severity: 'warning',
-      operation: 'GetTotalTradeHighlights',
+      operation: 'GetFinancialRatios',
       exchange: 'BSE',
       date: DAY,
-      instrument: 'Total',
+      instrument: expect.stringMatching(/^\S+ Standalone /),
       runId: 77,
       resolvedAt: null,
     });
@@ -288,26 +187,23 @@ describe('a finding', () => {
   });
 
   test('has the severity that the settings say, or is switched off', async () => {
-    const { pool } = pipeline.db;
-    await pool.query(`update ${HIGHLIGHT} + 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
-    await reconcileWith({ highlights_trades: 'error' });
+    await changeYield(1_000);
+    await reconcileWith({ ratio_bounds: 'error' });
     expect((await own())[0]).toMatchObject({ severity: 'error', resolvedAt: null });
-    const results = await reconcileWith({ highlights_trades: 'off' });
-    expect(results.map(({ check }) => check)).not.toContain('highlights_trades');
+    const results = await reconcileWith({ ratio_bounds: 'off' });
+    expect(results.map(({ check }) => check)).not.toContain('ratio_bounds');
     expect((await own())[0]?.resolvedAt).not.toBeNull();
-    await expect(reconcileWith({ highlight_trades: 'off' })).rejects.toThrow(
-      /did you mean highlights_trades/,
-    );
-    await pool.query(`update ${HIGHLIGHT} - 5 where trade_date = '${DAY}' and trade_highlight = 'Total'`);
+    await expect(reconcileWith({ ratio_bound: 'off' })).rejects.toThrow(/did you mean ratio_bounds/);
+    await changeYield(-1_000);
   });
 
   test('is recorded once when two processes check at the same time', async () => {
     const { pool } = pipeline.db;
     await pool.query('delete from etl.findings');
-    await pool.query(`update ${HIGHLIGHT} + 5 where trade_date = '${DAY}'`);
+    await changeYield(1_000);
     const both = await Promise.all([checkQuality(pipeline, RANGE), checkQuality(pipeline, RANGE)]);
-    const fresh = both.flat().filter(({ check, fresh }) => check === 'highlights_trades' && fresh > 0);
+    const fresh = both.flat().filter(({ check, fresh }) => check === 'ratio_bounds' && fresh > 0);
     expect(fresh).toHaveLength(1);
-    await pool.query(`update ${HIGHLIGHT} - 5 where trade_date = '${DAY}'`);
+    await changeYield(-1_000);
   });
 });

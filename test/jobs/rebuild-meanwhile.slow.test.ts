@@ -1,16 +1,13 @@
 import { expect } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
-import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
-import { readLostDays } from '../../src/load/market/checks/count-checks.ts';
-import { listFindings } from '../../src/load/state/findings.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { setsOf } from '../support/for-all.ts';
 import { shuffled } from '../support/shuffled.ts';
 import { openStore, test } from './import-support.ts';
-import { fetched, records, replay } from './replay-support.ts';
+import { fetched, records } from './replay-support.ts';
 
 const DAYS = ['2025-08-18', '2025-08-19', '2025-08-20', '2025-08-21', '2025-08-22', '2025-08-25'];
 const LOADERS = 4;
@@ -72,23 +69,3 @@ test.each([false, true])(
     }
   },
 );
-
-test('days that were lost are found, and a replay brings them back', async ({ context }) => {
-  for (const load of responses()) await load(context);
-  const before = await contents(context);
-  const [first, second] = DAYS;
-  await context.db.pool.query(`delete from market.bhavcopy_cm where trade_date in ('${first}', '${second}')`);
-  await context.db.pool.query('delete from market_history.bhavcopy_cm');
-  const lost = { operation: 'GetBhavCopyCM', exchange: 'NSE', days: 2, from: first, to: second };
-  expect(await readLostDays(context.db.pool)).toEqual([lost]);
-  await checkQuality(context, { from: DAYS[0] ?? '', to: DAYS.at(-1) ?? '' });
-  const { findings } = await listFindings(context.db.drizzle, { check: 'lost_day', limit: 10 });
-  expect(findings.map(({ date, severity, expected }) => [date, severity, expected])).toEqual([
-    [second, 'error', 'the 40 records that were loaded'],
-    [first, 'error', 'the 40 records that were loaded'],
-  ]);
-  expect(findings[0]?.found).toBe('no row');
-  await replay(context, { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: first, to: second });
-  expect(await readLostDays(context.db.pool)).toEqual([]);
-  expect((await contents(context)).rows).toEqual(before.rows);
-});

@@ -2,7 +2,6 @@ import { clockOf, today } from '../../core/clock.ts';
 import { addDays, type DayRange } from '../../core/days.ts';
 import { type CheckResult, checkQuality } from '../../jobs/quality/check-quality.ts';
 import type { Database } from '../../load/database/database.ts';
-import { readLostDays } from '../../load/market/checks/count-checks.ts';
 import { severities } from '../../load/market/checks/index.ts';
 import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
 import { readCheckedDays, type Severity } from '../../load/state/findings.ts';
@@ -67,30 +66,14 @@ function summary({ from, to }: DayRange, days: number, results: readonly CheckRe
 /** Time limit of each check, longer than those of its queries. */
 const LIMIT_MS = 120_000;
 
-/** Checks that what is known of the responses agrees with itself and with the rows, on all days. */
+/** Checks that what is known of the responses agrees with itself, on all days. */
 async function storeChecks(db: Database): Promise<readonly Check[]> {
-  const checks = { rows: lostDaysCheck, coverage: coverageCheck, positions: positionsCheck };
+  const checks = { coverage: coverageCheck, positions: positionsCheck };
   const made: Check[] = [];
   for (const [name, check] of Object.entries(checks)) {
     for (const one of await bounded(name, LIMIT_MS, 'see "eod doctor"', () => check(db))) made.push(one);
   }
   return made;
-}
-
-/** Looks for loaded days that have no row: nothing else requests them again. */
-async function lostDaysCheck(db: Database): Promise<Outcome> {
-  const lost = await readLostDays(db.pool);
-  const [first] = lost;
-  if (first === undefined) return ok('every loaded day has rows');
-  const found = lost.map(
-    ({ operation, exchange, days, from, to }) =>
-      `${pairTitle({ operation, exchange })}, ${plural(days, 'day')} from ${from} to ${to}`,
-  );
-  const requested = `${first.operation} --exchange ${first.exchange} --from ${first.from} --to ${first.to}`;
-  return failed(
-    `some loaded days have no row: ${found.join('; ')}`,
-    `"eod replay ${requested}" loads the kept responses again, "eod backfill ${requested} --force" requests them; "eod findings" lists the days that were checked`,
-  );
 }
 
 /** How long all coverage is compared with what is kept of the responses. */

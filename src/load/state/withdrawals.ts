@@ -73,15 +73,6 @@ export const NO_DAY = '0001-01-01';
 const dayOrNone = sql<string>`coalesce(${withdrawals.day}, ${sql.raw(`'${NO_DAY}'`)})::text`;
 
 /**
- * The condition that a response later than the one that a row of `etl.coverage` is about took the last row of its day.
- * For the SQL of checks, which is built as text.
- */
-export const hasEmptiedSql = (tables: readonly string[], row: string) =>
-  `exists (select from etl.withdrawals w where w.table_name in (${tables.map((name) => `'${name}'`).join(', ')})
-      and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.unlisted_rows > 0 and w.remaining_rows = 0
-      and w.position >= ${row}.loaded_position)`;
-
-/**
  * A select of the newest responses that took the last row of a day, and of those that were withheld, by entry.
  *
  * @param condition which responses `a`, and which days `m.day`: null where the table has none. Then it is that of the

@@ -1,56 +1,7 @@
-import type { Pool } from 'pg';
-import type { DayRange } from '../../../core/days.ts';
-import type { Pair } from '../../../core/exchanges.ts';
-import { type DataSet, tablesFilledBy } from '../../../operations/operation.ts';
 import { dataSets } from '../../../operations/registry.ts';
 import { loadedSessionsSql } from '../../state/coverage/coverage.ts';
-import { isOfTrialAddressSql } from '../../state/windows/windows.ts';
-import { hasEmptiedSql } from '../../state/withdrawals.ts';
 import { quote } from '../merge/merge-sql.ts';
 import type { Check } from './quality-check.ts';
-
-/** Data sets whose responses list days in full, so that a loaded day has rows. */
-const listingDays = () =>
-  dataSets.filter(({ shapes }) =>
-    shapes.every(({ dated, fullSet, table }) => dated && fullSet === 'days' && table.dateColumn !== null),
-  );
-
-/**
- * A select of the days that are loaded, with records, and have no row, although no later response withdrew them.
- *
- * @param range of the days, as SQL: said of the rows as well, the planner leaves out other years.
- */
-function lostDaysSql(dataSet: DataSet, range?: string): string {
-  const isWithin = (day: string) => (range === undefined ? '' : ` and ${day} ${range}`);
-  const tables = tablesFilledBy(dataSet);
-  // Subqueries, because a join of all days would read whole tables.
-  const isEmpty = tables.map(
-    ({ name, dateColumn }) =>
-      `(select 1 from market.${quote(name)} t where t.exchange = c.exchange and t.${quote(dateColumn ?? '')} = c.day${isWithin(`t.${quote(dateColumn ?? '')}`)} limit 1) is null`,
-  );
-  return `select c.exchange, c.day, c.records from (${loadedSessionsSql(dataSet.name)}) as c
-     where c.records > 0${isWithin('c.day')} and not ${isOfTrialAddressSql('c')} and ${isEmpty.join(' and ')} and not ${hasEmptiedSql(
-       tables.map(({ name }) => name),
-       'c',
-     )}`;
-}
-
-const lostDay = (dataSet: DataSet): Check => {
-  const { name } = dataSet;
-  return {
-    name: name === 'GetBhavCopyCM' ? 'lost_day' : `lost_day_${name.replace(/^Get/, '').toLowerCase()}`,
-    severity: 'error',
-    operation: name,
-    rule: `A loaded day of ${name} has rows.`,
-    dated: true,
-    sql: `
-    select l.exchange, l.day as date, '' as instrument, format('the %s records that were loaded', l.records) as expected,
-           'no row' as found
-      from (${lostDaysSql(dataSet, 'between $1 and $2')}) as l`,
-  };
-};
-
-export const lostDayChecks = (): Check[] => listingDays().map(lostDay);
 
 /**
  * Some files have the records of a second table as well, others of the same day do not. It has no sessions of its own, so
@@ -75,22 +26,6 @@ export const missingBesideChecks = (): Check[] =>
       };
     }),
   );
-
-/** Loaded days of a data set and exchange that have no row. */
-interface LostDays extends Pair, DayRange {
-  readonly days: number;
-}
-
-/** All loaded days that have no row. */
-export async function readLostDays(pool: Pick<Pool, 'query'>): Promise<LostDays[]> {
-  const each = listingDays().map(
-    (dataSet) => `
-    select '${dataSet.name}' as operation, exchange, count(*)::int as days, min(day)::text as "from", max(day)::text as "to"
-      from (${lostDaysSql(dataSet)}) as l group by exchange`,
-  );
-  const { rows } = await pool.query<LostDays>(`${each.join(' union all ')} order by operation, exchange`);
-  return rows;
-}
 
 /** How many sessions a day's number of records is compared with, and the fewest that are enough. */
 const SESSIONS = 20;

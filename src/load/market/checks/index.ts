@@ -1,21 +1,18 @@
 import type { Config } from '../../../core/config.ts';
 import { parseChoice } from '../../../core/input.ts';
 import type { Severity } from '../../state/findings.ts';
-import { activityChecks } from './activity-checks.ts';
-import { companyChecks } from './company-checks.ts';
-import { lostDayChecks, missingBesideChecks, rowCountChecks } from './count-checks.ts';
+import { missingBesideChecks, rowCountChecks } from './count-checks.ts';
 import { eventChecks } from './event-checks.ts';
 import { priceChecks } from './prices.ts';
 import type { Check } from './quality-check.ts';
+import { ratioBounds } from './ratio-bounds.ts';
 
 /** All checks. */
 export const checks: readonly Check[] = [
   ...priceChecks,
   ...rowCountChecks,
-  ...lostDayChecks(),
   ...missingBesideChecks(),
-  ...activityChecks,
-  ...companyChecks,
+  ratioBounds,
   ...eventChecks,
 ];
 

@@ -26,9 +26,6 @@ export interface Check {
 /** How many days before the first checked one are read, for earlier sessions to compare with. */
 export const PRECEDING_DAYS = 30;
 
-/** Half a unit of the last digit that the source printed: `43.87` is right for 43.865 to 43.875. */
-export const halfUnit = (column: string) => `(power(10::numeric, -scale(${column})) / 2)`;
-
 /** The name of a row of the bhav copy in findings. */
 export const lineName = (row: string) => `${row}.symbol || ' ' || ${row}.series`;
 

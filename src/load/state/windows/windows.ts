@@ -447,7 +447,3 @@ export async function openReplayWindows(db: NodePgDatabase, runId: number) {
 export async function noteFailedResponse(tx: NodePgDatabase, windowId: number, hash: string): Promise<void> {
   await tx.update(windows).set({ refused_hash: hash }).where(eq(windows.id, windowId));
 }
-
-/** The condition that a trial address served the window of a row: its records have a day of their own. */
-export const isOfTrialAddressSql = (row: string) =>
-  `exists (select from etl.windows w where w.id = ${row}.window_id and w.params ? 'trialDay')`;
