@@ -5,6 +5,7 @@ import { messageOf } from '../core/errors.ts';
 import { evidenceOf } from '../jobs/policy/failure-policy.ts';
 import { callLimitOf, fullHourWait } from '../jobs/policy/quota.ts';
 import type { Database } from '../load/database/database.ts';
+import { readServerTime } from '../load/database/inspect.ts';
 import { endKeyTrial, markKeyAccepted } from '../load/state/source/access-keys.ts';
 import { closeHour, openHour, takeCall } from '../load/state/source/call-budget.ts';
 import type { Cli } from './cli.ts';
@@ -18,8 +19,11 @@ import type { Cli } from './cli.ts';
  * @returns what it was counted against; null if no call may be made.
  */
 export async function countedCall({ life }: Cli, config: Config, db: Database | null) {
-  await sleep(fullHourWait(systemClock.now(), config.EOD_TIMEZONE), undefined, { signal: life.signal });
-  const callLimit = callLimitOf(config, systemClock);
+  // The hour is that of the workers' calls, whatever the clock of this machine says.
+  const now = () => (db === null ? systemClock.now() : readServerTime(db.pool));
+  await sleep(fullHourWait(await now(), config.EOD_TIMEZONE), undefined, { signal: life.signal });
+  const hourNow = await now();
+  const callLimit = callLimitOf(config, { now: () => hourNow });
   return db === null || (await takeCall(db.drizzle, callLimit)) ? callLimit : null;
 }
 

@@ -10,11 +10,24 @@ export interface Clock {
   readonly trialDay?: Day | undefined;
   /** Sets it to the time of the database. Without it, the clock keeps its own time. @returns whether it was set. */
   set?(now: number): boolean;
+  /** The time of the database, even where this clock keeps its own. Without it, that is the same. */
+  databaseNow?(): number;
+}
+
+/** The time of the database: for what cannot be undone, a clock that is set to another date is not trusted. */
+export const databaseNow = (clock: Clock): number => clock.databaseNow?.() ?? clock.now();
+
+/** A smaller difference may be the time that reading the other clock took. */
+const MIN_CORRECTION_MS = 1_000;
+
+/** Sets a clock to the time of the database again if that of the machine has leapt since. */
+export function followDatabase(clock: Clock, time: number): void {
+  if (Math.abs(time - databaseNow(clock)) > MIN_CORRECTION_MS) clock.set?.(time);
 }
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-type SettableClock = Clock & Required<Pick<Clock, 'set'>>;
+type SettableClock = Clock & Required<Pick<Clock, 'set' | 'databaseNow'>>;
 
 /** The same clock, for a source that serves only one day if the settings say so. */
 export function clockOf(
@@ -34,11 +47,13 @@ const MAX_CORRECTION_MS = 3_600_000;
  */
 export function createSettableClock(own: Clock): SettableClock {
   let ahead = 0;
+  let difference = 0;
   return {
     trialDay: own.trialDay,
     now: () => Math.floor(own.now() + ahead),
+    databaseNow: () => Math.floor(own.now() + difference),
     set(now) {
-      const difference = now - own.now();
+      difference = now - own.now();
       const isSet = Math.abs(difference) <= MAX_CORRECTION_MS;
       ahead = isSet ? difference : 0;
       return isSet;

@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { createSettableClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
-import { createSourceClock, fullHourWait, hourStart, untilNextHour } from '../../src/jobs/policy/quota.ts';
+import {
+  callLimitOf,
+  createSourceClock,
+  fullHourWait,
+  hourStart,
+  untilNextHour,
+} from '../../src/jobs/policy/quota.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { forAll } from '../support/for-all.ts';
 
@@ -48,6 +55,38 @@ describe('the clock of the source', () => {
     const { hours } = sourceClock('23:00:05', -30_000);
     expect(hours.now()).toBe(at('22:59:35'));
     expect(hours.intoHour()).toBe(3_575_000);
+  });
+
+  test('is moved by its Date headers by no more than five minutes', () => {
+    for (const [offset, moved] of [
+      [240_000, 240_000],
+      [900_000, 300_000],
+      [-1_500_000, -300_000],
+    ] as const) {
+      const { hours } = sourceClock('23:30:00', offset);
+      expect(hours.now()).toBe(at('23:30:00') + moved);
+    }
+  });
+
+  test('follows that of Postgres where the clock of the machine is set to another date', () => {
+    const days = 86_400_000;
+    forAll(
+      [
+        fc.integer({ min: -1_800, max: 1_800 }),
+        fc.integer({ min: 0, max: days }),
+        fc.integer({ min: -10, max: 10 }),
+      ],
+      (ahead, into, minutes) => {
+        const server = at('00:00:00') + into;
+        const own = manualClock(server + ahead * days);
+        const clock = createSettableClock(own);
+        clock.set(server);
+        const config = loadConfig({ EOD_ACCESS_KEY: 'kiwi' });
+        const source = { clockOffsetMs: () => minutes * 60_000 };
+        const { hour } = callLimitOf(config, clock, createSourceClock({ clock, source, config }));
+        expect(Math.abs(hour + 1_800_000 - server)).toBeLessThanOrEqual(1_800_000 + 300_000);
+      },
+    );
   });
 
   test('is behind by as much as a refusal soon after the turn shows, and a minute more', () => {

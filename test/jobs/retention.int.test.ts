@@ -52,10 +52,10 @@ test('what old runs left is deleted, but for what something refers to', async ({
   // As long as they are not old, nothing is deleted.
   const none = { runs: 0, windows: 0, alerts: 0, withdrawals: 0, findings: 0, hours: 0 };
   expect(await pruneRuns(context)).toEqual(none);
-  const later = {
-    ...context,
-    clock: { now: () => Date.now() + (context.config.EOD_KEEP_RUNS_DAYS + 1) * DAY_MS },
-  };
+  // Whatever the clock of the machine says.
+  const ahead = { now: () => Date.now() + (context.config.EOD_KEEP_RUNS_DAYS + 1) * DAY_MS };
+  expect(await pruneRuns({ ...context, clock: ahead } as typeof context)).toEqual(none);
+  const later = { ...context, config: { ...context.config, EOD_KEEP_RUNS_DAYS: -1 } };
   const counted = await pruneRuns(later, true);
   expect(await rows()).toEqual(before);
   expect(await pruneRuns(later)).toEqual(counted);
@@ -83,7 +83,9 @@ test('a worker does so when it starts, and once a day', async ({ context }) => {
     );
   const oldRuns = async () => (await query(context, 'select from etl.runs')).length;
   await addOldRun();
-  const worker = await startWorker(await openPipeline({ databaseUrl: context.db.url }));
+  const worker = await startWorker(
+    await openPipeline({ databaseUrl: context.db.url, settings: { EOD_KEEP_RUNS_DAYS: '400' } }),
+  );
   expect(await oldRuns()).toBe(0);
   await worker.stop();
 

@@ -1,11 +1,14 @@
 import type { Job } from 'bullmq';
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import fc from 'fast-check';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
 import type { TickJob } from '../../src/jobs/queue/queue.ts';
-import { plannedSchedules } from '../../src/jobs/runs/night-schedules.ts';
+import { nextTicks, plannedSchedules } from '../../src/jobs/runs/night-schedules.ts';
 import { processTick, startScheduler, syncSchedules } from '../../src/jobs/worker/scheduler.ts';
 import { defaultOperations } from '../../src/operations/data-sets.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { sample } from '../support/for-all.ts';
 import { losePart } from '../support/lose-part.ts';
 import { mostly, openPipeline, type Pipeline } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
@@ -119,6 +122,62 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
       const ids = (await one.queues.ticks.getRanges(['delayed'], 0, -1)).map((id) => id.split(':')[1]);
       expect({ salt, ids: ids.sort() }).toEqual({ salt, ids: [...ALL].sort() });
     }
+  });
+
+  /** What a process does whose clock is that many days ahead. */
+  async function ahead<Result>(days: number, work: () => Promise<Result>): Promise<Result> {
+    const own = Date.now;
+    const spy = vi.spyOn(Date, 'now').mockImplementation(() => own() + days * 86_400_000);
+    return work().finally(() => spy.mockRestore());
+  }
+  const queued = async () => (await one.queues.ticks.getRanges(['delayed', 'wait'], 0, -1)).sort();
+  const due = () =>
+    nextTicks(one.config, systemClock)
+      .map(({ id, next }) => `repeat:${id}:${Date.parse(next)}`)
+      .sort();
+
+  test('are those of tonight after three schedulers, one of which has taken ticks by a clock that is ahead', async () => {
+    const move = fc.oneof(
+      fc.constantFrom('one', 'other', 'sync ahead').map((by) => ({ by, days: 0, taken: [] as string[] })),
+      fc.record({
+        by: fc.constant('takes'),
+        days: fc.constantFrom(2, 40, 1_800),
+        taken: fc.subarray(ALL, { minLength: 1 }),
+      }),
+    );
+    const moves = sample(fc.array(move, { minLength: 2, maxLength: 6 }), { numRuns: 6, seed: 1 });
+    for (const [at, some] of moves.entries()) {
+      for (const { by, days, taken } of some) {
+        if (by === 'one' || by === 'other') await syncSchedules(by === 'one' ? one : other);
+        if (by === 'sync ahead') await ahead(1_800, () => syncSchedules(other));
+        // BullMQ makes the next tick when it takes one.
+        await ahead(days, async () => {
+          for (const { id, operation, exchange, pattern } of plannedSchedules(BOTH)) {
+            if (!taken.includes(id)) continue;
+            const data = { database: one.queues.databaseId, operation, exchange };
+            const repeat = { pattern, tz: 'Asia/Kolkata' };
+            await other.queues.ticks.upsertJobScheduler(id, repeat, { name: 'tick', data, opts: {} });
+          }
+        });
+      }
+      await syncSchedules(one);
+      expect({ at, ticks: await queued() }).toEqual({ at, ticks: due() });
+      expect(await kept()).toEqual(declared());
+    }
+  });
+
+  test('a scheduler whose clock is ahead plans no night, and one whose clock is right has its ticks afterwards', async () => {
+    await syncSchedules(one);
+    await ahead(1_800, async () => {
+      const scheduler = await startScheduler(other);
+      // It takes each tick, and leaves one of a night that is years away.
+      await waitFor(async () => (await queued()).every((id) => Number(id.split(':')[2]) > Date.now()));
+      await waitFor(async () => (await one.queues.ticks.getJobCounts()).active === 0);
+      await scheduler.stop();
+    });
+    expect((await one.db.pool.query('select from etl.runs')).rowCount).toBe(0);
+    await syncSchedules(one);
+    expect(await queued()).toEqual(due());
   });
 
   test('whose tick has lost its data plan the night all the same', async () => {
@@ -259,8 +318,7 @@ test('a Redis that hangs leaves no transaction open while the schedules are comp
   const holdsLock =
     "exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory' and l.granted)";
   await waitFor(async () => (await sessions(holdsLock)) === 1);
-  await waitFor(async () => (await sessions("state = 'active'")) === 0);
-  expect(await sessions('xact_start is not null')).toBe(0);
+  await waitFor(async () => (await sessions('xact_start is not null')) === 0);
   await proxy.close();
   await pipeline.close();
 });

@@ -1,5 +1,8 @@
 import { get } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
+import { createSettableClock, systemClock } from '../../src/core/clock.ts';
+import { hourStart } from '../../src/jobs/policy/quota.ts';
+import { pruneRuns } from '../../src/jobs/runs/prune-runs.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { pauseRun } from '../../src/load/state/runs/runs.ts';
@@ -128,6 +131,53 @@ test.each([
     // The calls that were refused count in the hour they were meant for.
     await waitFor(async () => (await stateTally(setup, runId)).loaded === 16 - last);
     expect(sandbox.stats().byDiagnostic).toEqual({ [LIMITED]: last });
+  },
+);
+
+/** A server that passes calls on to a sandbox, after it has done something about each. */
+const proxyOf = (sandboxUrl: string, onCall: () => void, dateOf: (date: string) => string) =>
+  startServer((request, response) => {
+    onCall();
+    get(`${sandboxUrl}${request.url}`, (upstream) => {
+      const { date = '', ...headers } = upstream.headers;
+      response.writeHead(upstream.statusCode ?? 500, { ...headers, date: dateOf(date) });
+      upstream.pipe(response);
+    });
+  });
+
+test.each(mostly('redis'))(
+  'no hour is opened twice, though the clock of the machine leaps with each call and the source states any time (queue on %s)',
+  async (backend) => {
+    const HOUR = 3_600_000;
+    const leaps = [HOUR, -HOUR, 1_800 * 24 * HOUR, 2 * HOUR, -3 * 24 * HOUR, 59 * 60_000];
+    let calls = 0;
+    let ahead = 0;
+    const clock = createSettableClock({ now: () => Date.now() + ahead });
+    const sandbox = await openSandbox({ clock: systemClock, instrumentsPerExchange: 40 });
+    const sourceUrl = await proxyOf(
+      sandbox.url,
+      () => {
+        ahead = leaps[calls++ % leaps.length] ?? 0;
+      },
+      (date) => new Date(Date.parse(date) + (calls % 2 === 0 ? 29 : -29) * 60_000).toUTCString(),
+    );
+    const settings = { EOD_CALLS_PER_HOUR: '5', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' };
+    const setup = await openSetup({ backend, clock, sourceUrl, settings });
+    const hour = () => hourStart(Date.now(), setup.config.EOD_TIMEZONE);
+    const first = hour();
+    await start(setup, { ...QUARTER, from: '2025-08-20' });
+    for (let restarts = 0; restarts < 3; restarts += 1) {
+      const worker = await startWorker(setup);
+      await whenLimited(setup);
+      ahead = 365 * 24 * HOUR;
+      await pruneRuns(setup);
+      await worker.stop();
+    }
+    const hours = 1 + (hour() - first) / HOUR;
+    expect(calls).toBeGreaterThanOrEqual(5);
+    // Near the turn of the hour, the next one may be five minutes early by the source's time.
+    const isNearTurn = hourStart(Date.now() + 300_000, setup.config.EOD_TIMEZONE) !== hour();
+    expect(calls).toBeLessThanOrEqual(5 * (hours + (isNearTurn ? 1 : 0)));
   },
 );
 

@@ -1,5 +1,6 @@
 import { DAY_MS } from '../../core/days.ts';
 import { pruneRuns } from '../../jobs/runs/prune-runs.ts';
+import { readServerTime } from '../../load/database/inspect.ts';
 import { pruneRejects } from '../../load/state/rejects.ts';
 import { prunable, prune } from '../../load/state/responses/responses.ts';
 import {
@@ -26,8 +27,8 @@ export async function pruneAll(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const days = flags.days ?? config.EOD_KEEP_RAW_DAYS;
   const context = await openContext(cli, { config });
-  const { db, clock } = context;
-  const before = days === undefined ? null : new Date(clock.now() - days * DAY_MS);
+  const { db } = context;
+  const before = days === undefined ? null : new Date((await readServerTime(db.pool)) - days * DAY_MS);
   const isDryRun = flags.dryRun === true;
   const pruneResponses = async (until: Date, only: boolean) => ({
     ...(only ? await prunable(db.drizzle, until) : await prune(db, until)),

@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.ts';
+import { type Clock, databaseNow } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { HOUR_MS, zoneOffsetSeconds } from '../../core/days.ts';
 import { sha256 } from '../../core/sha256.ts';
@@ -35,13 +35,13 @@ export function keyHash(accessKey: string): string {
  * @param sourceClock the clock by which the source counts hours; by default our own.
  */
 export function callLimitOf(config: QuotaSettings, clock: Clock, sourceClock = clock): CallLimit {
-  const now = clock.now();
+  const now = databaseNow(clock);
   // Rounding errors of the subtraction must not cost a call.
   const backfillLimit = Math.floor(config.EOD_CALLS_PER_HOUR * (1 - config.EOD_NIGHTLY_RESERVE) + 1e-9);
   return {
     keyHash: keyHash(config.EOD_ACCESS_KEY ?? ''),
     now,
-    hour: hourStart(sourceClock.now(), config.EOD_TIMEZONE),
+    hour: hourStart(databaseNow(sourceClock), config.EOD_TIMEZONE),
     closedBefore: now - HOUR_RECHECK_MS,
     limit: config.EOD_CALLS_PER_HOUR,
     backfillLimit,
@@ -52,6 +52,9 @@ export function callLimitOf(config: QuotaSettings, clock: Clock, sourceClock = c
     probeUntil: now + config.EOD_TIMEOUT_MS + 5_000,
   };
 }
+
+/** A Date header moves the hour by no more than this: else a proxy with a wrong clock would begin hours again and again. */
+const MAX_HOUR_OFFSET_MS = 300_000;
 
 /** The clock by which the source counts hours. */
 export interface SourceClock extends Clock {
@@ -75,7 +78,8 @@ export function createSourceClock({
   readonly config: QuotaSettings;
 }): SourceClock {
   let lagMs = 0;
-  const dated = () => clock.now() + source.clockOffsetMs();
+  const offset = () => Math.max(-MAX_HOUR_OFFSET_MS, Math.min(MAX_HOUR_OFFSET_MS, source.clockOffsetMs()));
+  const dated = () => databaseNow(clock) + offset();
   const intoHour = () => dated() - hourStart(dated(), config.EOD_TIMEZONE);
   return {
     now: () => dated() - lagMs,

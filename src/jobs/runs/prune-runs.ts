@@ -1,4 +1,3 @@
-import { DAY_MS } from '../../core/days.ts';
 import { pruneAlerts } from '../../load/state/alerts.ts';
 import { pruneFindings } from '../../load/state/findings.ts';
 import { deleteOldRuns } from '../../load/state/runs/runs.ts';
@@ -13,18 +12,15 @@ import type { Context } from '../context.ts';
  *
  * @param dryRun only counts.
  */
-export async function pruneRuns(
-  { db, clock, config }: Pick<Context, 'db' | 'clock' | 'config'>,
-  dryRun = false,
-) {
-  const before = new Date(clock.now() - config.EOD_KEEP_RUNS_DAYS * DAY_MS);
+export async function pruneRuns({ db, config }: Pick<Context, 'db' | 'config'>, dryRun = false) {
+  const days = config.EOD_KEEP_RUNS_DAYS;
   return {
     ...(dryRun
-      ? await countOldRuns(db.drizzle, before)
-      : { windows: await deleteOldWindows(db, before), runs: await deleteOldRuns(db.drizzle, before) }),
-    alerts: await pruneAlerts(db.drizzle, before, dryRun),
-    withdrawals: await pruneWithdrawals(db.drizzle, before, dryRun),
-    findings: await pruneFindings(db.drizzle, before, dryRun),
-    hours: await pruneHours(db.drizzle, before, dryRun),
+      ? await countOldRuns(db.drizzle, days)
+      : { windows: await deleteOldWindows(db, days), runs: await deleteOldRuns(db.drizzle, days) }),
+    alerts: await pruneAlerts(db.drizzle, days, dryRun),
+    withdrawals: await pruneWithdrawals(db.drizzle, days, dryRun),
+    findings: await pruneFindings(db.drizzle, days, dryRun),
+    hours: await pruneHours(db.drizzle, days, dryRun),
   };
 }

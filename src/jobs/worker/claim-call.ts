@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { today } from '../../core/clock.ts';
+import { followDatabase, today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import { readRunAge } from '../../load/state/runs/runs.ts';
@@ -80,6 +80,8 @@ export async function claimCall(
     });
     if (claim.outcome === 'claimed') {
       const { window } = claim;
+      // The hour of the claim was that of this machine's clock, which may have leapt: then the call is given back below.
+      followDatabase(clock, window.claimedAt);
       const lostTooMany = lostTooManyWorkers(window.lostWorkers);
       // After the claim, which waits for a window with the same request until its response is stored.
       const isKnown = window.mayBeKnown && (await isKnownByNow(context, window));
@@ -94,7 +96,7 @@ export async function claimCall(
         await skipWindow(db.drizzle, windowId, 'covered by now, or requested by a later night');
         return { outcome: 'done' };
       }
-      // The claim took until the end of the hour, so that the call would count against the next one.
+      // The claim took until the end of the hour, or the clock has leapt: the call would count against another hour.
       continue;
     }
     breaker.abandoned();

@@ -1,4 +1,6 @@
+import { followDatabase } from '../../core/clock.ts';
 import { DAY_MS } from '../../core/days.ts';
+import { readServerTime } from '../../load/database/inspect.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { runningRuns } from '../../load/state/runs/runs.ts';
@@ -42,7 +44,7 @@ export async function requeueLostWindows(context: QueueContext, isThorough = tru
 }
 
 /**
- * Records that this worker is alive, requeues lost windows, brings the names of instruments up to date and learns of
+ * Follows the clock of Postgres, records that this worker is alive, requeues lost windows, brings the names of instruments up to date and learns of
  * sessions that others have observed: now, every EVERY_MS, and as soon as the queue's server is back. Errors are logged, and
  * it is tried again soon.
  */
@@ -61,6 +63,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
     clearTimeout(timer);
     let next = EVERY_MS;
     try {
+      followDatabase(context.clock, await readServerTime(context.db.pool));
       await markWorkerSeen(context.db.drizzle, workerName());
       await requeueLostWindows(context, untilThorough === 0);
       untilThorough = (untilThorough || THOROUGH_EVERY) - 1;

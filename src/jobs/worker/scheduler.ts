@@ -1,6 +1,7 @@
 import type { Job } from 'bullmq';
 import { systemClock } from '../../core/clock.ts';
 import { endsWithin, oneAtATime } from '../../core/waits.ts';
+import { readServerTime } from '../../load/database/inspect.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -32,9 +33,21 @@ export async function syncSchedules(context: QueueContext): Promise<PlannedSched
 /** How many failed ticks the queue keeps. */
 const KEPT_FAILURES = 100;
 
-async function updateSchedules({ config, queues, log }: QueueContext): Promise<PlannedSchedule[]> {
-  // By the clock that BullMQ uses.
-  const planned = nextTicks(config, systemClock);
+/** By how much the clock of a machine may differ from that of Postgres, for BullMQ to work with its ticks. */
+const MAX_CLOCK_DIFFERENCE_MS = 300_000;
+
+async function updateSchedules({ config, db, queues, log }: QueueContext): Promise<PlannedSchedule[]> {
+  const now = await readServerTime(db.pool);
+  const planned = nextTicks(config, { now: () => now });
+  // BullMQ makes each tick by the clock of the process that takes the one before.
+  const aheadMs = systemClock.now() - now;
+  if (Math.abs(aheadMs) > MAX_CLOCK_DIFFERENCE_MS) {
+    log.warn(
+      { aheadMs },
+      'the clock of this machine differs from that of Postgres: it keeps no schedules until it is set right',
+    );
+    return planned;
+  }
   const known = await queues.ticks.getJobSchedulers();
   const ticks = [...(await queuedIds(queues.ticks))];
   for (const scheduler of known) {
@@ -50,15 +63,19 @@ async function updateSchedules({ config, queues, log }: QueueContext): Promise<P
       same.tz === config.EOD_TIMEZONE &&
       same.template?.data?.database === queues.databaseId;
     const prefix = tickJobPrefix(schedule.id);
-    if (ticks.some((id) => id.startsWith(prefix))) {
+    const ofSchedule = ticks.filter((id) => id.startsWith(prefix));
+    // A process whose clock is ahead leaves its next tick in a night that is years away.
+    const tooLate = ofSchedule.filter((id) => Number(id.slice(prefix.length)) > Date.parse(next));
+    if (ofSchedule.length > tooLate.length) {
       // Upserting an unchanged scheduler would discard a tick that is due now. A tick whose scheduler the queue has lost
       // is worked on as well; after it there is no tick.
       if (isSame || same === undefined) continue;
     } else {
-      // BullMQ adds each tick when it takes the one before, so a schedule whose tick the queue has lost would have no
-      // other. What is left of either would keep BullMQ from adding the tick again.
+      // BullMQ adds each tick when it takes the one before, so a schedule whose tick the queue has lost, or has too late,
+      // would have no other. What is left of either would keep BullMQ from adding the tick again.
       await queues.ticks.removeJobScheduler(schedule.id);
-      for (const at of new Set([same?.next, Date.parse(next)])) await queues.ticks.remove(`${prefix}${at}`);
+      const left = [same?.next, Date.parse(next)].map((at) => `${prefix}${at}`);
+      for (const id of new Set([...left, ...tooLate])) await queues.ticks.remove(id);
     }
     await queues.ticks.upsertJobScheduler(
       schedule.id,
@@ -93,6 +110,16 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
 /** Handles a tick. If that fails, BullMQ is instructed what the failure policy decides. */
 async function workTick(context: QueueContext, job: Job<TickJob>, token: string | undefined): Promise<void> {
   try {
+    const due = job.opts.prevMillis ?? job.timestamp;
+    const earlyMs = due - (await readServerTime(context.db.pool));
+    if (earlyMs > MAX_CLOCK_DIFFERENCE_MS) {
+      // A process with the right clock adds it again, long before it is due.
+      context.log.warn(
+        { tick: job.data, earlyMs },
+        'the clock of this machine is ahead: no night is planned',
+      );
+      return;
+    }
     await processTick(context, job);
   } catch (error) {
     const action = decideLocalFailure(error);

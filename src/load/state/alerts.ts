@@ -2,6 +2,7 @@ import { and, eq, gt, inArray, isNull, lt, lte, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../database/database.ts';
 import { lockUntilCommit, transaction } from '../database/transaction.ts';
+import { daysAgo } from './schema/columns.ts';
 import { alerts } from './schema/knowledge.ts';
 
 /** Pause before the next try in seconds, doubling from this up to an hour. */
@@ -135,13 +136,7 @@ export async function subjectsOfAlerts(
   const found = await db
     .select({ subject: alerts.subject })
     .from(alerts)
-    .where(
-      and(
-        inArray(alerts.kind, [...kinds]),
-        gt(alerts.raised_at, sql`now() - make_interval(days => ${days})`),
-        isNotWithdrawn,
-      ),
-    );
+    .where(and(inArray(alerts.kind, [...kinds]), gt(alerts.raised_at, daysAgo(days)), isNotWithdrawn));
   return new Set(found.map(({ subject }) => subject));
 }
 
@@ -151,24 +146,17 @@ export async function forgetAlerts(
   kinds: readonly string[],
   days: number,
 ): Promise<void> {
-  await db
-    .delete(alerts)
-    .where(
-      and(
-        inArray(alerts.kind, [...kinds]),
-        lte(alerts.raised_at, sql`now() - make_interval(days => ${days})`),
-      ),
-    );
+  await db.delete(alerts).where(and(inArray(alerts.kind, [...kinds]), lte(alerts.raised_at, daysAgo(days))));
 }
 
 /**
- * Deletes alerts that were raised before this moment, delivered or not: none is sent for longer than a day.
+ * Deletes alerts that were raised more than so many days ago, delivered or not: none is sent for longer than a day.
  *
  * @param dryRun deletes nothing.
  * @returns how many.
  */
-export async function pruneAlerts(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
-  const isOld = lt(alerts.raised_at, before.toISOString());
+export async function pruneAlerts(db: NodePgDatabase, days: number, dryRun: boolean): Promise<number> {
+  const isOld = lt(alerts.raised_at, daysAgo(days));
   if (dryRun) return db.$count(alerts, isOld);
   return (await db.delete(alerts).where(isOld)).rowCount ?? 0;
 }

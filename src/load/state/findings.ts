@@ -4,6 +4,7 @@ import * as z from 'zod';
 import type { DayRange } from '../../core/days.ts';
 import { lockUntilCommit } from '../database/transaction.ts';
 import { loadedSessionsSql } from './coverage/coverage.ts';
+import { daysAgo } from './schema/columns.ts';
 import { checkedDays, findings, SEVERITIES } from './schema/knowledge.ts';
 
 export { SEVERITIES };
@@ -232,9 +233,9 @@ export function countOpenFindings(db: NodePgDatabase) {
     .groupBy(findings.check, findings.severity);
 }
 
-/** Deletes findings that were resolved before this moment. @param dryRun deletes nothing. @returns how many. */
-export async function pruneFindings(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
-  const isOld = lt(findings.resolved_at, before.toISOString());
+/** Deletes findings that were resolved more than so many days ago. @param dryRun deletes nothing. @returns how many. */
+export async function pruneFindings(db: NodePgDatabase, days: number, dryRun: boolean): Promise<number> {
+  const isOld = lt(findings.resolved_at, daysAgo(days));
   if (dryRun) return db.$count(findings, isOld);
   return (await db.delete(findings).where(isOld)).rowCount ?? 0;
 }

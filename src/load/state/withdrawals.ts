@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { and, desc, eq, gte, inArray, isNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Position } from '../../core/position.ts';
-import { positionText } from './schema/columns.ts';
+import { daysAgo, positionText } from './schema/columns.ts';
 import { coverage, dayRows, HAS_EFFECT, withdrawals } from './schema/load-results.ts';
 import { responses } from './schema/source-tables.ts';
 
@@ -292,16 +292,16 @@ export async function restartDayRows(
 }
 
 /**
- * Deletes withdrawals that were withheld before this moment, and that later responses made meaningless, also for the
+ * Deletes withdrawals that were withheld more than so many days ago, and that later responses made meaningless, also for the
  * state of their days. The others say what became of rows, and the folds of responses follow from them.
  *
  * @param dryRun deletes nothing.
  * @returns how many.
  */
-export async function pruneWithdrawals(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
+export async function pruneWithdrawals(db: NodePgDatabase, days: number, dryRun: boolean): Promise<number> {
   const isOld = and(
     eq(withdrawals.state, 'outdated'),
-    lt(withdrawals.noted_at, before.toISOString()),
+    lt(withdrawals.noted_at, daysAgo(days)),
     sql`not exists (select from ${responses} a join ${coverage} c on c.operation = a.operation and c.exchange = a.exchange
       and c.day = coalesce(${withdrawals.day}, a.called_on) and c.instrument = '' and c.withheld_position = a.position where a.position = ${withdrawals.position})`,
   );

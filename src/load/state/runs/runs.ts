@@ -378,6 +378,6 @@ export async function countTicks(db: NodePgDatabase, ticks: readonly string[]): 
 }
 
 /** Deletes runs that ended before a moment of which no window is left. @returns how many. */
-export async function deleteOldRuns(db: NodePgDatabase, before: Date): Promise<number> {
-  return (await db.execute(sql`delete from ${runs} where id in (${oldRuns(before)})`)).rowCount ?? 0;
+export async function deleteOldRuns(db: NodePgDatabase, days: number): Promise<number> {
+  return (await db.execute(sql`delete from ${runs} where id in (${oldRuns(days)})`)).rowCount ?? 0;
 }

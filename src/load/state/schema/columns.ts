@@ -67,6 +67,9 @@ export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 export const isoText = (moment: SQL) =>
   sql<string>`to_char(${moment} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
+/** The moment so many days ago, by the clock of Postgres: that of this machine does not decide what is deleted. */
+export const daysAgo = (days: number): SQL => sql`now() - make_interval(days => ${days}::int)`;
+
 /** The position of a response as text, of a column or of SQL that selects one. */
 export const positionText = (column: SQL | Column) =>
   sql<Position>`to_char((${column}) at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;

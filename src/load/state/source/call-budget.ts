@@ -1,5 +1,6 @@
 import { and, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { daysAgo } from '../schema/columns.ts';
 import { callBudget } from '../schema/source-tables.ts';
 
 /**
@@ -121,14 +122,14 @@ export async function readHour(db: NodePgDatabase, { keyHash, hour }: Hour): Pro
 }
 
 /**
- * Forgets the calls of hours that began more than two hours before this moment: those of the current hour still count,
+ * Forgets the calls of hours that began so many days and two hours ago, so that those of the current hour still count
  * whatever the source's clock says.
  *
  * @param dryRun forgets nothing.
  * @returns of how many hours.
  */
-export async function pruneHours(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
-  const isOld = lt(callBudget.hour, new Date(before.getTime() - 2 * 3_600_000).toISOString());
+export async function pruneHours(db: NodePgDatabase, days: number, dryRun: boolean): Promise<number> {
+  const isOld = lt(callBudget.hour, sql`${daysAgo(days)} - interval '2 hours'`);
   if (dryRun) return db.$count(callBudget, isOld);
   return (await db.delete(callBudget).where(isOld)).rowCount ?? 0;
 }

@@ -32,6 +32,8 @@ export interface ClaimedWindow extends NewWindow {
   readonly probe: boolean;
   /** The source closed the hour: this call tries whether it still is. */
   readonly triesHour: boolean;
+  /** When it was claimed, by the clock of Postgres; in milliseconds since the epoch. */
+  readonly claimedAt: number;
   /** When the source last accepted the key, as far as that was stored; in milliseconds since the epoch. */
   readonly keyGoodAt: number | null;
   /** True if it is worth looking whether its entries are known by now. */
@@ -181,6 +183,7 @@ async function claimWithCall(
            m.attempts, m.position, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "failedHash",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
+           (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt",
            c.may_be_known as "mayBeKnown"
       from claimable c left join claimed m on true`,
   );

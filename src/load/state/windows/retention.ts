@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../../database/database.ts';
 import { transaction } from '../../database/transaction.ts';
+import { daysAgo } from '../schema/columns.ts';
 import { rejectedRecords } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
@@ -9,9 +10,9 @@ import { runs, windows } from '../schema/work.ts';
 /** How many windows are deleted in one transaction, so that none holds many locks for long. */
 const BATCH = 5_000;
 
-/** The condition that a run ended before a moment, and that nothing is left to do for it. */
-const isOldRun = (before: Date): SQL => sql`
-  r.state in ('completed', 'failed', 'cancelled') and r.finished_at < ${before.toISOString()}::timestamptz and r.follow_up not in ('due', 'night')`;
+/** The condition that a run ended more than so many days ago, and that nothing is left to do for it. */
+const isOldRun = (days: number): SQL => sql`
+  r.state in ('completed', 'failed', 'cancelled') and r.finished_at < ${daysAgo(days)} and r.follow_up not in ('due', 'night')`;
 
 /**
  * The condition that nothing refers to a window: no kept response, whose replay names its window; no reject; nothing
@@ -24,29 +25,29 @@ const isUnused: SQL = sql`
   and not exists (select from ${responses} a where a.window_id = w.id and a.hash is not null)
   and not exists (select from ${rejectedRecords} j where j.window_id = w.id)`;
 
-const oldWindows = (before: Date): SQL => sql`
-  select w.id from ${windows} w join ${runs} r on r.id = w.run_id where ${isOldRun(before)} and ${isUnused}`;
+const oldWindows = (days: number): SQL => sql`
+  select w.id from ${windows} w join ${runs} r on r.id = w.run_id where ${isOldRun(days)} and ${isUnused}`;
 
-/** Selects the runs that ended before a moment of which no window stays. */
-export const oldRuns = (before: Date): SQL => sql`
-  select r.id from ${runs} r where ${isOldRun(before)}
+/** Selects the runs that ended more than so many days ago of which no window stays. */
+export const oldRuns = (days: number): SQL => sql`
+  select r.id from ${runs} r where ${isOldRun(days)}
      and not exists (select from ${windows} w where w.run_id = r.id and not (${isUnused}))`;
 
 /** How many ended runs and windows are to be deleted. */
-export async function countOldRuns(db: NodePgDatabase, before: Date) {
+export async function countOldRuns(db: NodePgDatabase, days: number) {
   const found = await db.execute<{ runs: number; windows: number }>(sql`
-    select (select count(*) from (${oldRuns(before)}) one)::int as runs,
-           (select count(*) from (${oldWindows(before)}) one)::int as windows`);
+    select (select count(*) from (${oldRuns(days)}) one)::int as runs,
+           (select count(*) from (${oldWindows(days)}) one)::int as windows`);
   return found.rows[0] ?? { runs: 0, windows: 0 };
 }
 
-/** Deletes windows of runs that ended before a moment to which nothing refers. @returns how many. */
-export async function deleteOldWindows(database: Database, before: Date): Promise<number> {
+/** Deletes windows of runs that ended more than so many days ago to which nothing refers. @returns how many. */
+export async function deleteOldWindows(database: Database, days: number): Promise<number> {
   let deleted = 0;
   for (let gone = BATCH; gone === BATCH; deleted += gone) {
     gone = await transaction(database, async (tx) => {
       const removed = await tx.execute(
-        sql`delete from ${windows} where id in (${oldWindows(before)} order by w.id limit ${BATCH} for update of w)`,
+        sql`delete from ${windows} where id in (${oldWindows(days)} order by w.id limit ${BATCH} for update of w)`,
       );
       return removed.rowCount ?? 0;
     });
