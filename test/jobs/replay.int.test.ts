@@ -2,13 +2,16 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
+import { databaseError } from '../../src/load/database/database-errors.ts';
+import { keptReader } from '../../src/load/market/fold/fold.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { defaultOperations } from '../../src/operations/data-sets.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { copyResponses } from '../support/copy-responses.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
-import { replay, rowsOf } from './replay-support.ts';
+import { openStore } from './import-support.ts';
+import { fetched, records, replay, rowsOf } from './replay-support.ts';
 
 /** Friday evening, an hour after the data is out. */
 const clock: Clock = (() => {
@@ -156,4 +159,16 @@ describe('all operations, corrected once and with an instrument missing once', (
     }
     expect(await states(true)).toEqual(['loaded']);
   });
+});
+
+test('a connection that breaks while a kept response is read is no fault of the response', async () => {
+  const context = await openStore();
+  await fetched(1, records(0, 5))(context, { day: '2025-08-29' });
+  const { rows } = await context.db.pool.query<{ id: number }>('select id::int from etl.responses');
+  const cutConnection = async () => {
+    await context.db.pool.query('select pg_terminate_backend(pg_backend_pid())');
+    throw new Error('the connection was not cut');
+  };
+  const error = await keptReader(context.db.drizzle, cutConnection)(rows[0]?.id ?? 0).catch(databaseError);
+  expect(error).toMatchObject({ kind: 'database_unreachable' });
 });

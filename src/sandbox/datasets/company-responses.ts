@@ -11,18 +11,13 @@ function matches(filter: string | undefined, code: string, name: string): boolea
   return filter === undefined || filter === code || filter.toLowerCase() === name.toLowerCase();
 }
 
-/**
- * Each listed company once, with the audit times of the last session of the range (without a range, of the newest
- * session).
- */
+/** Each listed company once, as it was classified then, if a session was requested or none was named. */
 export const classification: DataSet = {
   table: 'sectoral_classification',
   records(market, query) {
-    const day =
-      query.range === null ? market.latestSession(query.exchange) : sessionsOf(market, query).at(-1);
-    if (day === null || day === undefined) return [];
+    if (query.range !== null && sessionsOf(market, query).length === 0) return [];
     const shares = market.shares(query.exchange);
-    const audit = market.audit('classification', query.exchange, day);
+    const audit = market.audit('classification', query.exchange, CLASSIFIED);
     const { sector, industry, basicIndustry } = query.options;
     return shares.list.flatMap((share): SourceRecord[] => {
       if (query.instruments.length > 0 && !query.instruments.includes(share.symbol)) return [];

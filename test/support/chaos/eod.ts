@@ -52,10 +52,7 @@ export async function startSandboxProcess(
   position: Position,
   flags: readonly string[],
 ): Promise<SandboxProcess> {
-  // Requested past days, the classification is as it was saved then: whichever response comes first would make
-  // revisions.
-  const steady = '--classification-by-change';
-  const program = startEod(position, ['sandbox', '--port', '0', '--instruments', '60', steady, ...flags]);
+  const program = startEod(position, ['sandbox', '--port', '0', '--instruments', '60', ...flags]);
   const [, url = ''] = await program.output(/listening on (\S+)/);
   return {
     url,

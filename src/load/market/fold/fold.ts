@@ -5,6 +5,7 @@ import type { Shape } from '../../../operations/operation.ts';
 import { listedInFull, namesFilling } from '../../../operations/registry.ts';
 import { countValues } from '../../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../../operations/table.ts';
+import { databaseError } from '../../database/database-errors.ts';
 import type { Transaction } from '../../database/transaction.ts';
 import type { LoadScope } from '../../state/loads/other-loads.ts';
 import type { Pruned } from '../../state/responses/pruned.ts';
@@ -55,6 +56,8 @@ export function keptReader(db: NodePgDatabase, readAgain: ReadAgain): ReadKept {
     const response = await readKeptResponse(db, responseId);
     if (response === null) return null;
     return readAgain(response).catch((error) => {
+      // A lost connection is no fault of the response: the window is tried again.
+      if (databaseError(error).kind.startsWith('database')) throw error;
       const { operation, exchange, position } = response;
       throw new PipelineError(
         `a kept response about the same rows, ${operation} ${exchange} of ${position}, cannot be read any more: ${messageOf(error)}`,
