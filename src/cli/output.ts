@@ -208,16 +208,6 @@ export function firstLines<Item>(
   return [...items.slice(0, MOST_LISTED).map(line), ...(left > 0 ? [more(left)] : [])];
 }
 
-/** A sentence that says why responses cannot be stored; null if they can. */
-export function cannotStoreText(
-  { cannotStore, cannotStoreSince }: Pick<WorkersSeen, 'cannotStore' | 'cannotStoreSince'>,
-  timeZone: string,
-): string | null {
-  if (cannotStore === null) return null;
-  const since = cannotStoreSince === null ? '' : ` since ${momentText(cannotStoreSince, timeZone)}`;
-  return `responses cannot be stored${since}, and no call is made until they can: ${cannotStore}`;
-}
-
 /** A sentence that says since when no worker is running; null while one is. */
 export function noWorkersText(
   { seen, lastSeenAt }: Pick<WorkersSeen, 'seen' | 'lastSeenAt'>,

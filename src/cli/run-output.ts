@@ -10,8 +10,10 @@ import {
   runStateText,
 } from '../core/wording.ts';
 import type { Forecast } from '../jobs/runs/forecast.ts';
+import type { Current } from '../jobs/runs/read-status.ts';
 import type { OperationReport, RunReport } from '../load/state/runs/reports.ts';
 import { listedAs, pairTitle, titleOf } from '../operations/registry.ts';
+import { pipelineAdvice } from '../web/commands.ts';
 import { type Cli, EXIT, logNote } from './cli.ts';
 import {
   type Column,
@@ -86,6 +88,26 @@ export function runText(report: ReportedRun, timeZone: string): string {
     ...withdrawnLines(report),
     ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
   ].join('\n');
+}
+
+/** The first lines of a report: the worst that is true of the pipeline, since when, and the command that helps. */
+export function pipelineLines(
+  { pipeline, isUnused }: Pick<Current, 'pipeline' | 'isUnused'>,
+  timeZone: string,
+): string[] {
+  const { cause, since, runId } = pipeline;
+  const advice = pipelineAdvice(pipeline);
+  if (cause === null && isUnused) return [];
+  if (cause === null) return ['everything that is due is loaded', ''];
+  const facts = [
+    ...(since === null ? [] : [`since ${momentText(since, timeZone)}`]),
+    ...(runId === null ? [] : [`run ${runId}`]),
+  ];
+  return [
+    `${cause}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`,
+    ...(advice === null ? [] : [`"${advice.command}" ${advice.does}`]),
+    '',
+  ];
 }
 
 /** What failed so far and is tried again. */

@@ -1,5 +1,6 @@
 import { exampleDays } from '../core/clock.ts';
 import { suggestedFactor } from '../jobs/events/suggested-factor.ts';
+import type { AdvisedState } from '../jobs/runs/pipeline-state.ts';
 import type { Issue } from '../load/state/issues.ts';
 
 const week = exampleDays();
@@ -29,6 +30,32 @@ export const reconcileCommand = (from: string, to: string) => `eod reconcile --f
 
 /** The command that resumes or cancels a run. */
 export const runCommand = (verb: 'resume' | 'cancel', runId: number) => `eod runs ${verb} ${runId}`;
+
+/** The command that helps in a state of the pipeline, and what it does; null if all is well. */
+export function pipelineAdvice({ remedy, runId, nextTry }: AdvisedState) {
+  const advice = (command: string, does: string) => ({ command, does });
+  switch (remedy) {
+    case null:
+      return null;
+    case 'try_key':
+      return advice(
+        runId === null ? 'eod doctor' : runCommand('resume', runId),
+        `tries the key now${nextTry === null ? '' : `; otherwise ${nextTry} does`}`,
+      );
+    case 'check_storage':
+      return advice('eod doctor', 'shows what Postgres refuses');
+    case 'follow_run':
+      return advice(`eod runs ${runId}`, 'shows how far the run is, and what it tries again when');
+    case 'await_source':
+      return advice(runCommand('resume', runId ?? 0), 'requests what is left, once the source responds');
+    case 'resume':
+      return advice(runCommand('resume', runId ?? 0), 'requests again what failed');
+    case 'fill_gaps':
+      return advice(COMMANDS.fillGaps, 'requests what is missing');
+    case 'import_files':
+      return advice('eod gaps', 'lists them; import the files of these days');
+  }
+}
 
 /** The command that requests one day of a data set again. */
 export const refetchCommand = (operation: string, exchange: string, day: string) =>

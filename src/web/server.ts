@@ -6,6 +6,8 @@ import { messageOf, usageError } from '../core/errors.ts';
 import { responsesWaiting } from '../core/events.ts';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
+import type { PipelineState } from '../jobs/runs/pipeline-state.ts';
+import { readCurrent } from '../jobs/runs/read-status.ts';
 import { isReadOnly } from '../load/database/inspect.ts';
 import { refuseForeignHosts, refuseNul, refuseWrites } from './access.ts';
 import { createMetrics } from './metrics.ts';
@@ -100,7 +102,17 @@ function serveHealth(app: FastifyInstance, context: QueueContext, { roles, stopp
   const stopListening = responsesWaiting.subscribe(({ responses }) => {
     waitingResponses = responses;
   });
-  const checkReadiness = oneAtATime(() => readiness(context, stopping, waitingResponses));
+  const once = { ...context, db: context.db.withoutRetry };
+  // A database that is slow is not asked again before it has responded.
+  const readPipeline = oneAtATime(() => pipelineOf(once));
+  const checkReadiness = oneAtATime(async () => {
+    const [facts, pipeline] = await Promise.all([
+      readiness(once, stopping, waitingResponses),
+      // The status is about this process, whatever the state of the pipeline.
+      within(readPipeline()).catch(() => null),
+    ]);
+    return { ...facts, pipeline };
+  });
   const metrics = createMetrics(context, roles);
   app.addHook('onClose', async () => {
     stopListening();
@@ -122,6 +134,11 @@ function serveHealth(app: FastifyInstance, context: QueueContext, { roles, stopp
   );
 }
 
+async function pipelineOf(context: QueueContext): Promise<PipelineState> {
+  const { state, cause, since, runId } = (await readCurrent(context)).pipeline;
+  return { state, cause, since, runId };
+}
+
 /** @param waitingResponses how many responses this process has that Postgres does not store. */
 async function readiness({ db, queues, log }: QueueContext, stopping: AbortSignal, waitingResponses: number) {
   const check = async (what: string, work: () => Promise<unknown>) => {
@@ -135,7 +152,7 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
     }
   };
   const readState = async () => {
-    readOnly = await isReadOnly(db.withoutRetry.pool);
+    readOnly = await isReadOnly(db.pool);
   };
   let readOnly = false;
   const [database, queue] = await Promise.all([

@@ -72,7 +72,7 @@ test('while the disk is full no call is made beyond those in flight, everybody s
     waiting: requests,
   });
   const env = { DATABASE_URL: setup.db.url, EOD_QUEUE_PREFIX: setup.config.EOD_QUEUE_PREFIX };
-  const cannot = /responses cannot be stored since .*, and no call is made until they can: .*53100/;
+  const cannot = /responses cannot be stored, and no call is made until they can: .*53100/;
   const { stdout } = await runCli(['status'], { cwd, env });
   expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(cannot);
 

@@ -69,6 +69,18 @@ const ISSUE = {
   since: null,
 };
 
+const PIPELINE = { state: 'blocked', cause: null, since: null, nextTry: null } as const;
+
+const PIPELINE_REMEDIES = [
+  'try_key',
+  'check_storage',
+  'follow_run',
+  'await_source',
+  'resume',
+  'fill_gaps',
+  'import_files',
+] as const;
+
 test('what pages show people to type are commands with flags that they have', async () => {
   const { commands, flags } = await vocabulary();
   const texts = [
@@ -76,6 +88,9 @@ test('what pages show people to type are commands with flags that they have', as
     typed.runCommand('resume', 1),
     typed.refetchCommand('GetBhavCopyCM', 'NSE', '2025-08-29'),
     typed.rejectCommand(1),
+    ...PIPELINE_REMEDIES.flatMap((remedy) =>
+      [6, null].map((runId) => typed.pipelineAdvice({ ...PIPELINE, remedy, runId })?.command ?? ''),
+    ),
     typed.eventCommand('NSE:ITC:2025-08-29:split'),
     ...ISSUE_KINDS.flatMap((kind) => ['3', null].map((id) => typed.issueCommand({ ...ISSUE, kind, id }))),
   ];

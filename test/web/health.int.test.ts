@@ -32,6 +32,7 @@ test.each(backends)('shows whether database and queue respond, with the queue on
       storage: 'ok',
       waitingResponses: 0,
       isStopping: false,
+      pipeline: expect.objectContaining({ state: expect.any(String) }),
     },
   };
   expect(await ask(`${health.url}/readyz`)).toEqual(ready);
@@ -44,7 +45,10 @@ test.each(backends)('shows whether database and queue respond, with the queue on
 
   await database.drop();
   const { status, body } = await ask(`${health.url}/readyz`);
-  expect({ status, body }).toMatchObject({ status: 503, body: { isReady: false, database: 'no response' } });
+  expect({ status, body }).toMatchObject({
+    status: 503,
+    body: { isReady: false, database: 'no response', pipeline: null },
+  });
   expect(JSON.stringify(body)).not.toContain('eod_test');
 });
 

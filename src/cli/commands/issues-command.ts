@@ -1,5 +1,6 @@
 import { priceEffectText } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
+import { readCurrent } from '../../jobs/runs/read-status.ts';
 import { issueCountsText } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
@@ -9,6 +10,7 @@ import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { commandText } from '../options.ts';
 import { count, plural, rangeText, wrap } from '../output.ts';
+import { pipelineLines } from '../run-output.ts';
 import { readUnchecked } from './findings-command.ts';
 
 interface Flags extends JsonFlag {
@@ -19,7 +21,8 @@ interface Flags extends JsonFlag {
 
 export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
   const { kind: kinds, exchange: exchanges, limit } = flags;
-  const { db } = await openContext(cli);
+  const context = await openContext(cli);
+  const { db } = context;
   const { counts, issues } = await readIssues(db.drizzle, { kinds, exchanges }, limit);
   if (flags.json === true) {
     return printJson(
@@ -27,15 +30,17 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
       issues.map((issue) => ({ ...issue, command: issueCommand(issue) })),
     );
   }
+  const first = pipelineLines(await readCurrent(context), context.config.EOD_TIMEZONE);
   const total = counts.reduce((sum, one) => sum + one.issues, 0);
   const isFiltered = kinds !== undefined || exchanges !== undefined;
-  if (total === 0) return print(cli, await noneText({ db }, isFiltered));
+  if (total === 0) return print(cli, [...first, await noneText({ db }, isFiltered)].join('\n'));
   const more = total > issues.length ? `; the first ${count(issues.length)} listed, --limit shows more` : '';
   const actions = issues.filter((one) => one.kind === 'corporate_action');
   const lists = [...new Set(issues.filter((one) => one.items > 1).map((one) => `"eod ${one.kind}s"`))];
   print(
     cli,
     [
+      ...first,
       ...issues.map(issueText),
       '',
       wrap(`${issueCountsText(counts)}${more}`),

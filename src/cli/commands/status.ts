@@ -12,7 +12,6 @@ import { openContext } from '../open-context.ts';
 import { exampleDays } from '../options.ts';
 import {
   type Column,
-  cannotStoreText,
   clockTime,
   columnsOf,
   count,
@@ -22,7 +21,7 @@ import {
   table,
 } from '../output.ts';
 import { checkRedis } from '../reachable.ts';
-import { dataSetColumns, retryLines } from '../run-output.ts';
+import { dataSetColumns, pipelineLines, retryLines } from '../run-output.ts';
 
 type OperationStatus = Status['operations'][number];
 
@@ -88,21 +87,9 @@ async function redisProblem({ REDIS_URL }: Config): Promise<string | null> {
  * @param isDemo whether this is the database of the demo, whose source and workers ended with it.
  */
 function statusText(status: Status, config: Config, queueProblem: string | null, isDemo: boolean): string {
-  const {
-    operations,
-    lists,
-    issues,
-    openRuns,
-    queue,
-    database,
-    quota,
-    keyRefused,
-    observedSessions,
-    workers,
-  } = status;
+  const { operations, lists, issues, openRuns, queue, database, quota, observedSessions, workers } = status;
   const { EOD_TIMEZONE: timeZone, EOD_BASE_URL, EOD_ACCESS_KEY } = config;
   const hasSource = EOD_BASE_URL !== undefined && EOD_ACCESS_KEY !== undefined;
-  const cannotStore = cannotStoreText(workers, timeZone);
   // Imports need none.
   const isImported =
     operations.length + lists.length > 0 && operations.every(({ isScheduled }) => !isScheduled);
@@ -110,6 +97,7 @@ function statusText(status: Status, config: Config, queueProblem: string | null,
   const noWorkers = needsNoWorker ? null : noWorkersText(workers, timeZone);
   const demoIsPartial = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
   return [
+    ...pipelineLines(status, timeZone),
     ...(status.isUnused && openRuns.length === 0 && !isDemo
       ? [firstSteps(hasSource)]
       : [operationsText(operations, lists)]),
@@ -124,9 +112,7 @@ function statusText(status: Status, config: Config, queueProblem: string | null,
       ({ exchange, day }) =>
         `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,
     ),
-    ...(keyRefused === null ? [] : [`the source refused the access key: ${keyRefused}`]),
     ...(quota === null ? [] : [quotaText(quota, openRuns, timeZone)]),
-    ...(cannotStore === null ? [] : [cannotStore]),
     ...(noWorkers === null ? [] : [noWorkers]),
     ...(queueProblem === null ? [] : [queueProblem]),
     `database: ${database === 'private' ? 'private Postgres (EOD_DATA_DIR)' : database}; queue: ${queue}`,

@@ -31,7 +31,7 @@ export function keyAlert(keyHash: string, line: string): Alert {
   return {
     kind: 'access_key',
     subject: keyHash,
-    message: `the source takes no more calls with this access key (${line}); no call is made until you run a command again`,
+    message: `the source takes no more calls with this access key (${line}); no call is made for half a day, unless a run is resumed or a backfill is started`,
     facts: { diagnostic: line },
   };
 }

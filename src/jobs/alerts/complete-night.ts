@@ -105,7 +105,7 @@ const MISSING_RIGHTS: readonly (ErrorKind | undefined)[] = [
 ];
 
 /** True if a line of the source says that the key has no right to what was requested. */
-const isMissingRight = (line: string | null) =>
+export const isMissingRight = (line: string | null) =>
   line !== null && MISSING_RIGHTS.includes(diagnose(line)?.kind);
 
 /** True if at least one of these failed runs only failed because the key has no right to something. */

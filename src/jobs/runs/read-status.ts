@@ -24,6 +24,7 @@ import { dataSetNamed, hasSessions } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { callLimitOf, keyHash } from '../policy/quota.ts';
 import { queueOf } from '../queue/queue.ts';
+import { type AdvisedState, readPipelineState } from './pipeline-state.ts';
 
 /** How many sessions the status reports on … */
 export const RECENT_SESSIONS = 10;
@@ -70,6 +71,8 @@ export interface Current extends KeyStatus {
   /** The newest list of each data set that is imported as lists. */
   readonly lists: readonly ImportedList[];
   readonly openRuns: readonly OpenRunProgress[];
+  /** The worst that is true now. */
+  readonly pipeline: AdvisedState;
   /** Number of workers seen within the last minute, and when one was last seen. */
   readonly workers: Awaited<ReturnType<typeof readWorkers>>;
 }
@@ -97,7 +100,8 @@ export async function readCurrent(context: Context): Promise<Current> {
   const lists = await readLists(context, pairs);
   const rejectsOf = new Map(rejects.map((one) => [pairName(one), one.rejects]));
   const operations = pairs.map((pair) => ({ ...pair, openRejects: rejectsOf.get(pairName(pair)) ?? 0 }));
-  return { isUnused: isUnused(pairs, lists), workers, operations, lists, openRuns, ...key };
+  const facts = { isUnused: isUnused(pairs, lists), workers, operations, lists, openRuns, ...key };
+  return { ...facts, pipeline: await readPipelineState(context, facts) };
 }
 
 /** Reads what is loaded, what is missing, and what is being worked on. */

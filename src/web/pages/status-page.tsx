@@ -3,7 +3,15 @@ import { today } from '../../core/clock.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { within } from '../../core/waits.ts';
-import { clockTime, count, duration, isUnusual, plural, retryText } from '../../core/wording.ts';
+import {
+  clockTime,
+  count,
+  duration,
+  isUnusual,
+  plural,
+  retryText,
+  sentenceCase,
+} from '../../core/wording.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/queue/queue.ts';
 import type { NextTick } from '../../jobs/runs/night-schedules.ts';
@@ -11,7 +19,7 @@ import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
 import { readTonight, type Tonight } from '../../jobs/runs/read-tonight.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
-import { COMMANDS, runCommand } from '../commands.ts';
+import { COMMANDS, pipelineAdvice, runCommand } from '../commands.ts';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { type Column, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
@@ -26,7 +34,7 @@ const REFRESH_S = 15;
 export async function statusPage(context: QueueContext): Promise<Page> {
   const [tonight, paused] = await Promise.all([readTonight(context), pausedQueues(context)]);
   const zone = context.config.EOD_TIMEZONE;
-  const summary = summarizeNight(tonight);
+  const summary = summarizeNight(tonight, zone);
   const hasRequests = summary.isFilledByFiles !== true;
   return {
     title: summary.title,
@@ -77,8 +85,12 @@ interface NightSummary {
   readonly isFilledByFiles?: boolean;
 }
 
-/** Whether the latest session is complete: the first thing to know in the morning. */
-function summarizeNight({ isUnused, operations, lists, openRuns }: Tonight): NightSummary {
+/** The worst that is true of the pipeline, and else whether the latest session is complete. */
+function summarizeNight(tonight: Tonight, zone: string): NightSummary {
+  const { isUnused, operations, lists, openRuns, pipeline } = tonight;
+  if (pipeline.state === 'blocked' || pipeline.state === 'failed') {
+    return { mark: 'missing', title: sentenceCase(pipeline.cause ?? ''), text: occasionOf(pipeline, zone) };
+  }
   if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet', text: null };
   const due = operations.filter(({ lastDue }) => lastDue !== null);
   const missing = due.filter(({ isLate }) => isLate);
@@ -142,11 +154,31 @@ function summarizeNight({ isUnused, operations, lists, openRuns }: Tonight): Nig
   };
 }
 
+/** Since when the pipeline is in a state, and the run that shows it. */
+function occasionOf({ since, runId }: Tonight['pipeline'], zone: string) {
+  if (since === null && runId === null) return null;
+  return (
+    <>
+      {since === null ? null : (
+        <>
+          Since <Moment iso={since} zone={zone} />.{' '}
+        </>
+      )}
+      {runId === null ? null : (
+        <>
+          <a href={`/runs/${runId}`}>Run {runId}</a> shows more.
+        </>
+      )}
+    </>
+  );
+}
+
 /** How many of the last sessions before the latest are missing. */
 const missingBefore = ({ missingSessions, isLate }: Tonight['operations'][number]) =>
   missingSessions - (isLate ? 1 : 0);
 
-function nightBox({ mark, title, text, isFilledByFiles }: NightSummary, { workers }: Tonight) {
+function nightBox({ mark, title, text, isFilledByFiles }: NightSummary, { workers, pipeline }: Tonight) {
+  const advice = pipelineAdvice(pipeline);
   const isNothing = mark === 'none';
   return (
     <section class={`night night-${mark}`} aria-labelledby="night">
@@ -155,11 +187,11 @@ function nightBox({ mark, title, text, isFilledByFiles }: NightSummary, { worker
         <h2 id="night">{title}</h2>
         {text === null ? null : <p>{text}</p>}
         {isNothing ? <FirstSteps /> : null}
-        {(mark === 'missing' || mark === 'suspicious') && isFilledByFiles !== true ? (
+        {advice === null ? null : (
           <p>
-            <Command>{COMMANDS.fillGaps}</Command> requests what is missing.
+            <Command>{advice.command}</Command> {advice.does}.
           </p>
-        ) : null}
+        )}
         {workers.seen === 0 && !isNothing && isFilledByFiles !== true ? (
           <p>
             No worker is running: <Command>{COMMANDS.up}</Command> starts one.
@@ -208,18 +240,12 @@ function waitsOfAll(
   paused: readonly WindowQueue[] | null,
   zone: string,
 ) {
-  const waits: ComponentChildren[] = (paused ?? []).map(
+  // A refused key pauses both queues, and the banner says when it is tried again.
+  const waits: ComponentChildren[] = (keyRefused === null ? (paused ?? []) : []).map(
     (name) =>
       `The queue of ${name === 'nightly' ? 'nightly runs' : 'backfills'} is paused; starting or resuming a run continues it.`,
   );
   if (paused === null) waits.unshift('The queue does not respond: no work is started until it does.');
-  if (keyRefused !== null) {
-    waits.unshift(
-      <>
-        The source refuses the access key: <q>{keyRefused}</q>. No call is made with it.
-      </>,
-    );
-  }
   if (quota?.nightsWaitUntil != null && openRuns.length === 0) {
     waits.push(
       <>

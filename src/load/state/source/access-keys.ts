@@ -1,5 +1,6 @@
 import { and, eq, lte, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { isoText } from '../schema/columns.ts';
 import { accessKeys } from '../schema/source-tables.ts';
 import { type CallLimit, iso } from './call-budget.ts';
 
@@ -105,6 +106,15 @@ export async function allowKeyTrial(db: NodePgDatabase, keyHash: string): Promis
     .set({ state: 'unknown', probing_until: null })
     .where(and(eq(accessKeys.key_hash, keyHash), eq(accessKeys.state, 'refused')));
   return allowed.rowCount === 1;
+}
+
+/** When the source last refused this key, ISO 8601; null if it did not. */
+export async function readRefusedAt(db: NodePgDatabase, keyHash: string): Promise<string | null> {
+  const [key] = await db
+    .select({ refusedAt: isoText(sql`${accessKeys.refused_at}`) })
+    .from(accessKeys)
+    .where(and(eq(accessKeys.key_hash, keyHash), eq(accessKeys.state, 'refused')));
+  return key?.refusedAt ?? null;
 }
 
 /** The diagnostic with which the source refused this key; null if it did not. */

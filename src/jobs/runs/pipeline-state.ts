@@ -1,0 +1,183 @@
+import { pairName } from '../../core/exchanges.ts';
+import { count, momentText, plural } from '../../core/wording.ts';
+import { type Freshness, MISSING_OF } from '../../load/state/coverage/freshness.ts';
+import {
+  failuresOfNewestNight,
+  type NightFailure,
+  readSourceOutage,
+  runStoppedByKey,
+} from '../../load/state/runs/last-failures.ts';
+import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
+import { readRefusedAt } from '../../load/state/source/access-keys.ts';
+import type { WorkersSeen } from '../../load/state/workers.ts';
+import { isMissingRight } from '../alerts/complete-night.ts';
+import type { Context } from '../context.ts';
+import { REFUSED_KEY_REST_MS } from '../policy/failure-policy.ts';
+import { OPENING_FAILURES } from '../policy/outage-policy.ts';
+import { keyHash } from '../policy/quota.ts';
+import { nextTicks } from './night-schedules.ts';
+
+/** The worst that is true of the pipeline now: the first thing to know in the morning. */
+export interface PipelineState {
+  /**
+   * `blocked`: the source or the key cannot be used, or nothing can be stored; `failed`: the last night did; `missing`:
+   * sessions that are due are.
+   */
+  readonly state: 'ok' | 'missing' | 'failed' | 'blocked';
+  /** Why; null if all is well. */
+  readonly cause: string | null;
+  /** ISO 8601; null if it is not known. */
+  readonly since: string | null;
+  /** The run that shows it; null if there is none. */
+  readonly runId: number | null;
+}
+
+/** What a person can do about it; the dashboard and the command line know the commands. */
+type Remedy =
+  | 'try_key'
+  | 'check_storage'
+  | 'follow_run'
+  | 'await_source'
+  | 'resume'
+  | 'fill_gaps'
+  | 'import_files';
+
+/** The state, with what can be done about it. */
+export interface AdvisedState extends PipelineState {
+  readonly remedy: Remedy | null;
+  /** What tries a refused key again if nobody does, such as `the night of 2025-09-13 21:15`; else null. */
+  readonly nextTry: string | null;
+}
+
+/** What it follows from, besides the newest runs. */
+interface Facts {
+  readonly isUnused: boolean;
+  readonly operations: readonly Pick<
+    Freshness,
+    'operation' | 'exchange' | 'isLate' | 'isScheduled' | 'lastDue' | 'missingSessions'
+  >[];
+  readonly openRuns: readonly Pick<OpenRunProgress, 'runId' | 'kind' | 'state'>[];
+  readonly workers: Pick<WorkersSeen, 'cannotStore' | 'cannotStoreSince'>;
+  readonly keyRefused: string | null;
+}
+
+/** The runs that work, or wait, and call the source. */
+const requestingRuns = ({ openRuns }: Facts) =>
+  openRuns.filter(({ kind, state }) => state === 'running' && kind !== 'import' && kind !== 'replay');
+
+/** Determines the worst of: the source or the key cannot be used, the last night failed, data is missing, all is well. */
+export async function readPipelineState(context: Context, facts: Facts): Promise<AdvisedState> {
+  return (
+    (await refusedKey(context, facts)) ??
+    refusedStorage(facts) ??
+    (await sourceOutage(context)) ??
+    (await failedNight(context, facts)) ??
+    missingData(facts) ?? {
+      state: 'ok',
+      cause: null,
+      since: null,
+      runId: null,
+      remedy: null,
+      nextTry: null,
+    }
+  );
+}
+
+async function refusedKey(context: Context, facts: Facts): Promise<AdvisedState | null> {
+  const { keyRefused } = facts;
+  if (keyRefused === null) return null;
+  const { config, db } = context;
+  const hash = keyHash(config.EOD_ACCESS_KEY ?? '');
+  const since = await readRefusedAt(db.drizzle, hash);
+  const runId = await runStoppedByKey(db.drizzle, hash);
+  const isWaiting = requestingRuns(facts).length > 0;
+  return {
+    state: 'blocked',
+    cause: `the source refuses the access key: ${keyRefused}`,
+    since,
+    runId,
+    remedy: 'try_key',
+    nextTry: since === null ? null : nextKeyTrial(context, Date.parse(since), isWaiting),
+  };
+}
+
+/**
+ * What tries a refused key again if nobody does so by hand: a run that waits, half a day after it was refused, or else the
+ * first night after that; null if no night is scheduled.
+ */
+function nextKeyTrial({ config, clock }: Context, refusedAt: number, isWaiting: boolean): string | null {
+  const zone = config.EOD_TIMEZONE;
+  const restsUntil = refusedAt + REFUSED_KEY_REST_MS;
+  const minuteText = (iso: string) => momentText(iso, zone).slice(0, '2025-11-27 21:15'.length);
+  if (isWaiting) return `what waits (from ${minuteText(new Date(restsUntil).toISOString())} on)`;
+  const ticks = nextTicks(config, { now: () => Math.max(restsUntil, clock.now()) });
+  const [first] = ticks.map(({ next }) => next).sort();
+  return first === undefined ? null : `the night of ${minuteText(first)}`;
+}
+
+function refusedStorage({ workers }: Facts): AdvisedState | null {
+  if (workers.cannotStore === null) return null;
+  return {
+    state: 'blocked',
+    cause: `responses cannot be stored, and no call is made until they can: ${workers.cannotStore}`,
+    since: workers.cannotStoreSince,
+    runId: null,
+    remedy: 'check_storage',
+    nextTry: null,
+  };
+}
+
+async function sourceOutage({ db }: Context): Promise<AdvisedState | null> {
+  const outage = await readSourceOutage(db.drizzle, OPENING_FAILURES);
+  if (outage === null) return null;
+  const { runId, cause, since, isOpen } = outage;
+  return {
+    state: 'blocked',
+    cause: `the source does not respond: ${cause}`,
+    since,
+    runId,
+    remedy: isOpen ? 'follow_run' : 'await_source',
+    nextTry: null,
+  };
+}
+
+async function failedNight({ db }: Context, { operations }: Facts): Promise<AdvisedState | null> {
+  const sets = new Map(operations.map((one) => [pairName(one), one]));
+  // What was imported or requested since is not missing because of the night any more.
+  const isOver = ({ pair, reason, isLoadedSince }: NightFailure) => {
+    if (pair === null) return false;
+    const dataSet = sets.get(pairName(pair));
+    if (isMissingRight(reason)) return true;
+    return dataSet === undefined || dataSet.lastDue === null ? isLoadedSince : dataSet.missingSessions === 0;
+  };
+  const failure = (await failuresOfNewestNight(db.drizzle)).find((one) => !isOver(one));
+  if (failure === undefined) return null;
+  const { runId, since, reason } = failure;
+  return {
+    state: 'failed',
+    cause: `the last night failed: ${reason}`,
+    since,
+    runId,
+    remedy: 'resume',
+    nextTry: null,
+  };
+}
+
+function missingData(facts: Facts): AdvisedState | null {
+  const { operations, isUnused } = facts;
+  // Of a new database nothing is missing yet.
+  if (isUnused) return null;
+  const incomplete = operations.filter(({ missingSessions }) => missingSessions > 0);
+  if (incomplete.length === 0) return null;
+  const sessions = incomplete.reduce((sum, { missingSessions }) => sum + missingSessions, 0);
+  const run = requestingRuns(facts).at(-1);
+  const canBeRequested = incomplete.some(({ isScheduled }) => isScheduled);
+  return {
+    state: 'missing',
+    cause: `${plural(sessions, 'session')} of ${plural(incomplete.length, 'data set')} ${sessions === 1 ? 'is' : 'are'} missing (of the last ${count(MISSING_OF)} of each)`,
+    since: null,
+    runId: run?.runId ?? null,
+    remedy: run !== undefined ? 'follow_run' : canBeRequested ? 'fill_gaps' : 'import_files',
+    nextTry: null,
+  };
+}
