@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
-import { messageOf } from '../core/errors.ts';
+import { messageOf, PipelineError } from '../core/errors.ts';
 import { evidenceOf } from '../jobs/policy/failure-policy.ts';
 import { callLimitOf, fullHourWait } from '../jobs/policy/quota.ts';
 import type { Database } from '../load/database/database.ts';
 import { readServerTime } from '../load/database/inspect.ts';
 import { endKeyTrial, markKeyAccepted } from '../load/state/source/access-keys.ts';
-import { closeHour, openHour, takeCall } from '../load/state/source/call-budget.ts';
+import { closeHour, openHour, returnCall, takeCall } from '../load/state/source/call-budget.ts';
 import type { Cli } from './cli.ts';
 
 // Calls that a command makes itself, beside those of windows.
@@ -34,6 +34,7 @@ export async function storeEvidence(
   error: unknown,
 ): Promise<void> {
   const { key, hour } = error === null ? { key: 'accepted', hour: 'open' } : evidenceOf(error, 1);
+  if (error instanceof PipelineError && error.isUnsent === true) await returnCall(db.drizzle, callLimit);
   if (hour === 'closed') await closeHour(db.drizzle, callLimit, messageOf(error));
   else if (hour === 'open') await openHour(db.drizzle, callLimit);
   if (key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, { probe: true, keyGoodAt: null });

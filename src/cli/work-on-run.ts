@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../core/config.ts';
-import { PipelineError } from '../core/errors.ts';
+import { messageOf, PipelineError } from '../core/errors.ts';
 import { retryText } from '../core/wording.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { workReplay } from '../jobs/replay/work-replay.ts';
 import { followUpRuns } from '../jobs/runs/finish.ts';
 import { forecastRun } from '../jobs/runs/forecast.ts';
 import { newUnknownYears } from '../jobs/runs/plan-run.ts';
-import { quotaStatus, waitsUntil } from '../jobs/runs/read-status.ts';
+import { quotaStatus, usedUpText, waitsUntil } from '../jobs/runs/read-status.ts';
 import { startRun } from '../jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
 import type { RunRequest } from '../load/state/request.ts';
@@ -112,6 +112,9 @@ export function concluded(cli: Cli, { report, interrupted }: Ending): number {
   return cli.life.cutShort() ?? exitCodeOf(report);
 }
 
+/** What pauses a run when the command that works on it is stopped. */
+const SIGNAL = 'a signal (Ctrl-C or SIGTERM)';
+
 /**
  * Works on a run as one more worker and shows its progress, until the run ends or a signal comes. After a signal the
  * run is paused, and windows in progress finish or roll back.
@@ -133,7 +136,7 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
     if (!life.signal.aborted) throw error;
   } finally {
     view.end();
-    if (!ended && life.signal.aborted) await pauseRun(context.db.drizzle, runId);
+    if (!ended && life.signal.aborted) await pauseRun(context.db.drizzle, runId, SIGNAL);
     await worker?.stop();
   }
   return { report: await reportRun(context, runId), interrupted: !ended };
@@ -153,9 +156,10 @@ async function followUp(context: Context, runId: number): Promise<void> {
 async function pauseText(context: WorkContext, kind: Progress['kind']): Promise<string | null> {
   if ((await readWorkers(context.db.drizzle)).cannotStore !== null)
     return 'Postgres cannot store responses, waiting until it can';
-  const until = waitsUntil(await quotaStatus(context), kind);
+  const quota = await quotaStatus(context);
+  const until = waitsUntil(quota, kind);
   if (until === null) return null;
-  return `the calls of the hour are used up, waiting until ${clockTime(until, context.config.EOD_TIMEZONE)}`;
+  return `${usedUpText(quota, kind)}, waiting until ${clockTime(until, context.config.EOD_TIMEZONE)}`;
 }
 
 /** What failed so far and is tried again; null if nothing is. */
@@ -214,13 +218,13 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
     await work.catch(async (error) => {
       // A run that another process works on is not ours to pause. While Postgres is unreachable pausing fails, which
       // does no harm: a run that is still running can be resumed too.
-      if (!isUsage(error)) await pauseRun(db.drizzle, runId).catch(() => undefined);
+      if (!isUsage(error)) await pauseRun(db.drizzle, runId, messageOf(error)).catch(() => undefined);
       throw error;
     });
   }
   const { state } = await runProgress(db.drizzle, runId);
   const interrupted = life.signal.aborted && state === 'running';
-  if (interrupted) await pauseRun(context.db.drizzle, runId);
+  if (interrupted) await pauseRun(context.db.drizzle, runId, SIGNAL);
   return { report: await reportRun(context, runId), interrupted };
 }
 

@@ -78,6 +78,8 @@ export interface ErrorFacts {
   readonly limitDays?: number | undefined;
   /** The response began and broke off; that of a shorter range may arrive in full. */
   readonly cutShort?: boolean;
+  /** The request did not reach the source, so it is no call. */
+  readonly isUnsent?: boolean;
   /** The body of a response that turned out to be unreadable as soon as it came. */
   readonly response?: Buffer;
   /** What names the form of a file of no known format; in an archive, such a file is ignored if others have one. */
@@ -94,6 +96,7 @@ export class PipelineError extends Error implements ErrorFacts {
   declare readonly diagnostic?: string;
   declare readonly limitDays?: number;
   declare readonly cutShort: boolean;
+  declare readonly isUnsent?: boolean;
   declare readonly response?: Buffer;
   declare readonly unknownForm?: string | undefined;
   declare readonly remedy?: Remedy;

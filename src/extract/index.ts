@@ -156,8 +156,8 @@ export function retryDelay(header: string, now = Date.now()): number | null {
   return Number.isNaN(at) || !/[a-z]/i.test(text) ? null : Math.max(0, at - now);
 }
 
-function timeoutError(timeoutMs: number): PipelineError {
-  return new PipelineError(`no complete response within ${timeoutMs} ms`, { kind: 'timeout' });
+function timeoutError(timeoutMs: number, isUnsent = false): PipelineError {
+  return new PipelineError(`no complete response within ${timeoutMs} ms`, { kind: 'timeout', isUnsent });
 }
 
 const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
@@ -174,7 +174,8 @@ function transportError(
   { timeoutMs, redact, cutShort }: { timeoutMs: number; redact: (text: string) => string; cutShort: boolean },
 ): PipelineError {
   const code = codeOf(error);
-  if (code !== null && TIMEOUT_CODES.has(code)) return timeoutError(timeoutMs);
+  const isUnsent = !cutShort && isUnsentBy(error, code);
+  if (code !== null && TIMEOUT_CODES.has(code)) return timeoutError(timeoutMs, isUnsent);
   if (code?.startsWith('Z_') || code?.startsWith('ERR_BROTLI') || code?.startsWith('ERR__ERROR')) {
     return unreadable(`its compression is broken (${code})`, { cutShort });
   }
@@ -184,6 +185,7 @@ function transportError(
   if (wrong !== null) {
     return new PipelineError(`${wrong}: correct EOD_BASE_URL, or the proxy (${code ?? message})`, {
       kind: 'wrong_address',
+      isUnsent,
     });
   }
   const detail = code === null || message.includes(code) ? message : `${code}: ${message}`;
@@ -192,8 +194,19 @@ function transportError(
     : code === REFUSED_BY_PROXY
       ? 'the proxy does not connect us to the source'
       : 'the source cannot be reached';
-  return new PipelineError(`${sentence}: ${detail}`, { kind: 'network', cutShort });
+  return new PipelineError(`${sentence}: ${detail}`, { kind: 'network', cutShort, isUnsent });
 }
+
+/** Whether an error shows that there was no connection, so that the source got nothing. */
+function isUnsentBy(error: unknown, code: string | null): boolean {
+  if (code !== null && (UNSENT_CODES.has(code) || NO_TLS.test(code))) return true;
+  // Node joins the errors of a host's addresses, each of which was tried.
+  if (error instanceof AggregateError) return true;
+  const syscall = error instanceof Error && 'syscall' in error ? error.syscall : null;
+  return syscall === 'connect' || syscall === 'getaddrinfo';
+}
+
+const UNSENT_CODES = new Set(['UND_ERR_CONNECT_TIMEOUT', REFUSED_BY_PROXY]);
 
 /** What OpenSSL says of bytes that are no TLS. */
 const NO_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|HTTPS_PROXY_REQUEST)$/;

@@ -5,7 +5,7 @@ import { commit, packageVersion } from '../core/version.ts';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { WINDOW_QUEUES } from '../jobs/queue/queue.ts';
-import { readKeyStatus } from '../jobs/runs/read-status.ts';
+import { callsLeft, readKeyStatus } from '../jobs/runs/read-status.ts';
 import { readFreshness } from '../load/state/coverage/freshness.ts';
 import { countOpenFindings } from '../load/state/findings.ts';
 import { countOpenRejects } from '../load/state/rejects.ts';
@@ -241,10 +241,9 @@ function createFacts(registers: Registry[]) {
       if (quota !== null) {
         used.set(quota.calls);
         refused.set(keyRefused === null ? 0 : 1);
-        const leftOf = (limit: number, waits: string | null) =>
-          waits === null ? Math.max(0, limit - quota.calls) : 0;
-        left.set({ queue: 'nightly' }, leftOf(quota.limit, quota.nightsWaitUntil));
-        left.set({ queue: 'backfill' }, leftOf(quota.backfillLimit, quota.backfillsWaitUntil));
+        const ofHour = callsLeft(quota);
+        left.set({ queue: 'nightly' }, ofHour.left);
+        left.set({ queue: 'backfill' }, ofHour.forBackfills);
       }
       for (const { queue, states } of counts) {
         for (const [state, number] of Object.entries(states)) jobs.set({ queue, state }, number);

@@ -100,7 +100,7 @@ describe('eod import', () => {
     expect((await runCli(['runs'], options)).stdout).toMatch(/^ +3 +import +failed +\S+ \S+ +0$/m);
     expect(again.stdout).toMatch(/^database state \d+, as before$/m);
     const status = await runCli(['status'], options);
-    expect(status.stdout).toMatch(/^data set +exchange +complete to +latest +missing/);
+    expect(status.stdout).toMatch(/^data set +exchange +complete to +latest +missing/m);
     expect(status.stdout).toMatch(/^bhavcopy_cm +BSE +2021-04-07 +2025-09-09 +29 +100$/m);
     expect(status.stdout).toContain('missing: sessions of the last 30; "eod gaps" lists them');
     expect(status.stdout).toContain('\nfilled from files: all of them\n');

@@ -201,10 +201,14 @@ describe('backfill', () => {
 });
 
 describe('a run that is stopped', () => {
-  test('a command that waits for the next clock hour says so', async ({ url }) => {
-    const env = { ...environment(url), EOD_CALLS_PER_HOUR: '2', EOD_NIGHTLY_RESERVE: '0' };
+  test.each([
+    ['0', 'the calls of this hour are used up'],
+    ['50%', "the backfills' share of this hour is used up"],
+  ])('a command that waits for the next clock hour says so: reserve %s', async (reserve, usedUp) => {
+    const { url } = await testDatabase();
+    const env = { ...environment(url), EOD_CALLS_PER_HOUR: '2', EOD_NIGHTLY_RESERVE: reserve };
     const backfill = startCli(['backfill', 'GetBhavCopyCM', ...RANGE], { cwd, env });
-    await backfill.output(/ · the calls of the hour are used up, waiting until \d\d:00 IST\n/);
+    await backfill.output(new RegExp(` · ${usedUp}, waiting until \\d\\d:00 IST\\n`));
     backfill.signal('SIGINT');
     expect(await backfill.ended).toMatchObject({ code: 130 });
   });
@@ -223,7 +227,10 @@ describe('a run that is stopped', () => {
     expect(stopped.code).toBe(130);
     expect(stopped.stderr).toContain('eod runs resume 1');
     const paused = JSON.parse(stopped.stdout) as RunReport;
-    expect(paused.state).toBe('paused');
+    expect(paused).toMatchObject({ state: 'paused', error: 'a signal (Ctrl-C or SIGTERM)' });
+    expect((await runCli(['status'], { cwd, env })).stdout).toContain(
+      'run 1: paused by a signal (Ctrl-C or SIGTERM); "eod runs resume 1" continues it\n',
+    );
     expect(paused.windows.open).toBeGreaterThan(0);
     const left = await query<{ state: string }>(
       disturbed.url,

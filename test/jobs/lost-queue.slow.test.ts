@@ -139,7 +139,7 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
   test('while a worker is at work, it brings the rest back and goes on', async () => {
     const pipeline = await open();
     const runId = await start(pipeline, REQUEST);
-    await pauseRun(pipeline.db.drizzle, runId);
+    await pauseRun(pipeline.db.drizzle, runId, 'a test');
     const worker = await startWorker(pipeline);
     await queueEmpty(pipeline);
     // The queue is empty now and the worker waits for jobs; the run goes on without anybody telling the queue.

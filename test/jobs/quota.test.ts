@@ -9,6 +9,7 @@ import {
   hourStart,
   untilNextHour,
 } from '../../src/jobs/policy/quota.ts';
+import { callsLeft, usedUpText } from '../../src/jobs/runs/read-status.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { forAll } from '../support/for-all.ts';
 
@@ -109,5 +110,48 @@ describe('the clock of the source', () => {
     clock.moveTo(at('23:05:00'));
     hours.hourRefused();
     expect(hours.now()).toBe(at('23:05:00'));
+  });
+});
+
+describe('the calls that are left in an hour', () => {
+  const NEXT = '2025-09-12T17:30:00.000Z';
+
+  test('are those of backfills and those that are reserved, whatever was made and however the settings are', () =>
+    forAll(
+      [fc.nat(2_000), fc.nat(2_000), fc.double({ min: 0, max: 1, noNaN: true }), fc.boolean()],
+      (calls, limit, reserve, isClosed) => {
+        const backfillLimit = Math.floor(limit * (1 - reserve));
+        const waits = (most: number) => (isClosed || calls >= most ? NEXT : null);
+        const { left, forBackfills, reserved } = callsLeft({
+          hour: '2025-09-12T16:30:00.000Z',
+          calls,
+          limit,
+          backfillLimit,
+          backfillsWaitUntil: waits(backfillLimit),
+          nightsWaitUntil: waits(limit),
+        });
+        expect(left).toBe(isClosed ? 0 : Math.max(0, limit - calls));
+        expect(forBackfills + reserved).toBe(left);
+        expect(reserved).toBeGreaterThanOrEqual(0);
+        expect(forBackfills).toBe(isClosed ? 0 : Math.max(0, backfillLimit - calls));
+      },
+    ));
+
+  const quota = {
+    hour: '2025-09-12T16:30:00.000Z',
+    calls: 70,
+    limit: 100,
+    backfillLimit: 70,
+    backfillsWaitUntil: NEXT,
+    nightsWaitUntil: null,
+  };
+
+  test.each([
+    ['backfill', quota, "the backfills' share of this hour is used up"],
+    ['gap_fill', quota, "the backfills' share of this hour is used up"],
+    ['backfill', { ...quota, nightsWaitUntil: NEXT }, 'the calls of this hour are used up'],
+    ['nightly', { ...quota, nightsWaitUntil: NEXT }, 'the calls of this hour are used up'],
+  ] as const)('a %s waits because its own are used up', (kind, used, sentence) => {
+    expect(usedUpText(used, kind)).toBe(sentence);
   });
 });

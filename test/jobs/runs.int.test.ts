@@ -94,16 +94,16 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
   test('paused: nothing further is started until it is resumed, then all of it is done', async () => {
     const runId = await start(pipeline, REQUEST);
     await someDone(runId);
-    await pauseRun(pipeline.db.drizzle, runId);
+    await pauseRun(pipeline.db.drizzle, runId, 'a test');
     await waitFor(async () => !(await underWay(runId)));
-    const { state, windows } = await report(runId);
-    expect(state).toBe('paused');
+    const { state, error, windows } = await report(runId);
+    expect({ state, error }).toEqual({ state: 'paused', error: 'a test' });
     expect(windows.open).toBeGreaterThan(0);
     const requested = sandbox.stats().requests;
     await queueEmpty(pipeline);
     expect(sandbox.stats().requests).toBe(requested);
     await resumeRun(pipeline, runId);
-    expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', failures: [] });
+    expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', error: null, failures: [] });
     await expect(resumeRun(pipeline, runId)).rejects.toMatchObject({ kind: 'usage' });
   });
 

@@ -455,7 +455,7 @@ const RUN_STATEMENTS: Readonly<
     readonly (readonly [RunState, string, RunStatement])[]
   >
 > = {
-  pause: [['paused', 'pauseRun', (id) => pauseRun(db, id)]],
+  pause: [['paused', 'pauseRun', (id) => pauseRun(db, id, 'a test')]],
   finish: [
     ['completed', 'finishRun', (id) => finishRun(db, id)],
     ['failed', 'finishRun', (id) => finishRun(db, id, { state: 'failed', error: 'why' })],

@@ -47,7 +47,7 @@ test('while only paused runs are open, the status does not say that anything wai
   const runId = await start(setup, QUARTER);
   await setup.work();
   await waitFor(async () => (await closedHours(setup)) === 1);
-  await pauseRun(setup.db.drizzle, runId);
+  await pauseRun(setup.db.drizzle, runId, 'a test');
   const env = { DATABASE_URL: setup.db.url, EOD_ACCESS_KEY: setup.config.EOD_ACCESS_KEY ?? '' };
   const { stdout } = await runCli(['status'], { cwd: temporaryFolder(), env });
   expect(stdout).toMatch(/^ +1 +backfill +paused/m);

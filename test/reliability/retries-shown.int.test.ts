@@ -119,7 +119,8 @@ test('requests that fail are named with the reason and the next try, and hold ba
     { runId, retries: inProgress?.retries.map(({ operation, error }) => ({ operation, error })) },
   ]);
   // No time is named at which nothing is tried.
-  await pauseRun(pipeline.db.drizzle, runId);
+  await pauseRun(pipeline.db.drizzle, runId, 'a test');
+  expect(await page('/')).toContain('It was paused by a test.');
   expect((await runCli(['status'], terminal)).stdout).toMatch(
     new RegExp(`^run ${runId}: GetCircuitBreakers NSE: HTTP 500, 2nd try when the run is resumed$`, 'm'),
   );

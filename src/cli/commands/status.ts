@@ -105,8 +105,13 @@ function statusText(status: Status, config: Config, queueProblem: string | null,
     '',
     openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
     '',
-    ...openRuns.flatMap(({ runId, retries }) =>
-      retryLines(retries, timeZone).map((line) => `run ${runId}: ${line}`),
+    ...openRuns.flatMap(({ runId, state, error, retries }) =>
+      [
+        ...(state === 'paused'
+          ? [`paused${error === null ? '' : ` by ${error}`}; "eod runs resume ${runId}" continues it`]
+          : []),
+        ...retryLines(retries, timeZone),
+      ].map((line) => `run ${runId}: ${line}`),
     ),
     ...observedSessions.map(
       ({ exchange, day }) =>

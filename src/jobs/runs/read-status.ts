@@ -207,6 +207,22 @@ export async function quotaStatus({ config, clock, db }: Context): Promise<Quota
   };
 }
 
+/**
+ * How many calls are left in this hour, how many of them backfills may make, and how many are reserved for nights; none
+ * if the source has closed it.
+ */
+export function callsLeft({ calls, limit, backfillLimit, nightsWaitUntil }: QuotaStatus) {
+  const left = nightsWaitUntil === null ? Math.max(0, limit - calls) : 0;
+  const forBackfills = Math.min(left, Math.max(0, backfillLimit - calls));
+  return { left, forBackfills, reserved: left - forBackfills };
+}
+
+/** What is used up while a run of this kind waits: nights may still make calls that backfills may not. */
+export const usedUpText = (quota: QuotaStatus, kind: RunKind): string =>
+  queueOf(kind) !== 'nightly' && quota.nightsWaitUntil === null
+    ? "the backfills' share of this hour is used up"
+    : 'the calls of this hour are used up';
+
 /** Until when a run of this kind waits with its calls, ISO 8601; null if it need not wait. */
 export function waitsUntil(quota: QuotaStatus, kind: RunKind): string | null {
   return queueOf(kind) === 'nightly' ? quota.nightsWaitUntil : quota.backfillsWaitUntil;

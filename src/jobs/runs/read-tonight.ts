@@ -2,13 +2,13 @@ import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
 import type { Context } from '../context.ts';
 import { forecastFinish } from './forecast.ts';
 import { type NextTick, nextTicks } from './night-schedules.ts';
-import { type Current, readCurrent, waitsUntil } from './read-status.ts';
+import { type Current, readCurrent, usedUpText, waitsUntil } from './read-status.ts';
 
 /** Why a run does not proceed. */
 type WaitReason =
-  | { readonly why: 'paused' }
+  | { readonly why: 'paused'; readonly error: string | null }
   | { readonly why: 'no_worker'; readonly lastSeenAt: string | null }
-  | { readonly why: 'calls_used'; readonly until: string }
+  | { readonly why: 'calls_used'; readonly until: string; readonly usedUp: string }
   | { readonly why: 'key_refused'; readonly line: string }
   | { readonly why: 'lists' };
 
@@ -47,12 +47,14 @@ function waitReasonsOf(
   run: OpenRunProgress,
   { workers, quota, keyRefused }: Pick<Current, 'workers' | 'quota' | 'keyRefused'>,
 ): WaitReason[] {
-  if (run.state === 'paused') return [{ why: 'paused' }];
+  if (run.state === 'paused') return [{ why: 'paused', error: run.error }];
   const until = quota === null ? null : waitsUntil(quota, run.kind);
   return [
     ...(workers.seen > 0 ? [] : [{ why: 'no_worker' as const, lastSeenAt: workers.lastSeenAt }]),
     ...(keyRefused === null ? [] : [{ why: 'key_refused' as const, line: keyRefused }]),
-    ...(until === null ? [] : [{ why: 'calls_used' as const, until }]),
+    ...(quota === null || until === null
+      ? []
+      : [{ why: 'calls_used' as const, until, usedUp: usedUpText(quota, run.kind) }]),
     ...(run.isDeferred ? [{ why: 'lists' as const }] : []),
   ];
 }

@@ -15,7 +15,7 @@ import { endKeyTrial, markKeyAccepted } from '../../load/state/source/access-key
 import { type CallLimit, openHour } from '../../load/state/source/call-budget.ts';
 import { learnRangeLimit } from '../../load/state/source/range-limits.ts';
 import { noteWithdrawn, readWithdrawn } from '../../load/state/source/withdrawn-operations.ts';
-import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
+import { type ClaimedWindow, uncountCall } from '../../load/state/windows/claim.ts';
 import type { Requested } from '../../operations/fields.ts';
 import { AHEAD, type Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -362,6 +362,8 @@ async function recordEvidence(
   else breaker.abandoned();
   if (evidence.hour === 'closed') sourceClock.hourRefused();
   else if (evidence.hour === 'open' && window.triesHour) await reopenHour(context, callLimit);
+  if (error instanceof PipelineError && error.isUnsent === true)
+    await uncountCall(db.drizzle, window, callLimit);
   if (!window.probe) return;
   if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, window);
   // If the key was refused, its trial stays taken: see `markKeyRefused`.

@@ -15,7 +15,7 @@ import {
 import type { QueueContext } from '../../jobs/context.ts';
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/queue/queue.ts';
 import type { NextTick } from '../../jobs/runs/night-schedules.ts';
-import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
+import { callsLeft, type QuotaStatus } from '../../jobs/runs/read-status.ts';
 import { readTonight, type Tonight } from '../../jobs/runs/read-tonight.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
@@ -260,11 +260,11 @@ function waitsOfAll(
 function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): string {
   switch (reason.why) {
     case 'paused':
-      return 'is paused: resume it to go on';
+      return reason.error === null ? 'is paused' : `was paused by ${reason.error}`;
     case 'no_worker':
       return 'waits for a worker: none is running';
     case 'calls_used':
-      return `waits for ${clockTime(reason.until, zone)}: the calls of this hour are used up`;
+      return `waits for ${clockTime(reason.until, zone)}: ${reason.usedUp}`;
     case 'key_refused':
       return 'waits for an access key that the source accepts';
     case 'lists':
@@ -440,19 +440,19 @@ function callsOf(quota: QuotaStatus | null, zone: string) {
       </Empty>
     );
   }
-  const { calls, limit, backfillLimit, hour } = quota;
-  const reserve = limit - backfillLimit;
+  const { calls, limit, hour } = quota;
+  const { left, forBackfills, reserved } = callsLeft(quota);
   return (
     <>
       <p class="big">
-        <strong>{count(Math.max(0, limit - calls))}</strong> of {count(limit)} left
+        <strong>{count(left)}</strong> of {count(limit)} left
       </p>
       <meter min={0} max={limit} value={Math.min(calls, limit)} aria-label="Calls made in this hour">
         {calls} of {limit}
       </meter>
       <p class="muted">
         {count(calls)} made since <Moment iso={hour} zone={zone} form="clock" />. Backfills may make{' '}
-        {count(Math.max(0, backfillLimit - calls))} more; {count(reserve)} are reserved for nights.
+        {count(forBackfills)} more; {count(reserved)} are reserved for nights.
       </p>
     </>
   );

@@ -296,7 +296,7 @@ function byRun<Row extends { readonly runId: number }>(rows: readonly Row[]) {
 /** How far a run is. */
 export type RunProgress = Awaited<ReturnType<typeof selectProgress>>[number];
 
-export type Progress = Omit<RunProgress, 'runId'>;
+export type Progress = Omit<RunProgress, 'runId' | 'error'>;
 
 async function selectProgress(db: NodePgDatabase, chosen: SQL) {
   return db
@@ -304,6 +304,8 @@ async function selectProgress(db: NodePgDatabase, chosen: SQL) {
       runId: runs.id,
       kind: runs.kind,
       state: runs.state,
+      /** What paused it; null while it runs. */
+      error: runs.error,
       /** True if part of the run is yet to be planned. */
       isDeferred: sql<boolean>`${runs.deferred} <> '[]'::jsonb`,
       /** Windows with something to request, and those of them that have ended. */

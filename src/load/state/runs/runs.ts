@@ -154,9 +154,9 @@ export async function runningRuns(db: NodePgDatabase, kind?: RunKind): Promise<n
   return found.map((run) => run.id);
 }
 
-/** Pauses a run. @returns false if it was not running. */
-export function pauseRun(db: NodePgDatabase, runId: number): Promise<boolean> {
-  return moveRun(db, 'pause', { state: 'paused' }, runId);
+/** Pauses a run. @param error what stopped it. @returns false if it was not running. */
+export function pauseRun(db: NodePgDatabase, runId: number, error: string): Promise<boolean> {
+  return moveRun(db, 'pause', { state: 'paused', error }, runId);
 }
 
 /** Locks a run, so that nobody ends it meanwhile. @returns false if it has ended. */

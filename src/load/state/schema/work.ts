@@ -55,7 +55,7 @@ describe(runs, 'One row per run: what was requested, by whom, its state and tota
   request: 'What was requested, as JSON; never the access key.',
   tick: 'Schedule and time that started it; unique, so that two schedulers start one run. Null when a person started it.',
   deferred: 'Operations whose windows wait for others of the run, which list what to request.',
-  error: 'Why the run as a whole stopped.',
+  error: 'Why the run as a whole stopped, or was paused.',
   requests: 'Calls made to the source.',
   bytes: 'Bytes received. Unit: bytes.',
   ...COUNT_COMMENTS,

@@ -209,6 +209,20 @@ export async function unclaimWindow(
   await returnCall(db, hour);
 }
 
+/** Counts one request of a window, and one call, less: it did not reach the source. */
+export async function uncountCall(
+  db: NodePgDatabase,
+  { id, attempts }: Pick<ClaimedWindow, 'id' | 'attempts'>,
+  hour: Pick<CallLimit, 'keyHash' | 'hour'>,
+): Promise<void> {
+  const isOurs = and(eq(windows.id, id), eq(windows.attempts, attempts));
+  await db
+    .update(windows)
+    .set({ requests: sql`${windows.requests} - 1` })
+    .where(isOurs);
+  await returnCall(db, hour);
+}
+
 /** A day that a window is about and, if it requests instruments, one of them. */
 type Entry = Pick<CoverageEntry, 'day' | 'instrument'>;
 
