@@ -51,9 +51,16 @@ export const hasDays = (run: {
 export const runDaysText = (run: Parameters<typeof hasDays>[0] & DayRange): string =>
   hasDays(run) ? `${run.kind}, ${rangeText(run)}` : run.kind;
 
-/** `empty on 5 sessions that should have data (2025-02-20 to 2025-02-27)`. */
-export function emptySessionsText({ sessions, ...range }: DayRange & { readonly sessions: number }): string {
-  return `empty on ${plural(sessions, 'session')} that should have data (${rangeText(range)})`;
+/** `empty on 5 sessions that should have data, 2 of them not published yet (2025-02-20 to 2025-02-27)`. */
+export function emptySessionsText({
+  sessions,
+  notPublished,
+  ...range
+}: DayRange & { readonly sessions: number; readonly notPublished: number }): string {
+  if (notPublished === sessions)
+    return `${plural(sessions, 'session')} ${sessions === 1 ? 'is' : 'are'} not published yet (${rangeText(range)})`;
+  const ofThem = notPublished === 0 ? '' : `, ${notPublished} of them not published yet`;
+  return `empty on ${plural(sessions, 'session')} that should have data${ofThem} (${rangeText(range)})`;
 }
 
 /** A reason without its numbers and times: reasons that differ only in these are one cause. */

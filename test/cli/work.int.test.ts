@@ -73,7 +73,14 @@ describe('backfill', () => {
         { operation: 'GetBhavCopyCM', exchange: 'NSE', windows: expect.any(Number) },
       ]);
       expect(json.emptySessions).toEqual([
-        { operation: 'GetBhavCopyCM', exchange: 'NSE', from: '2025-02-20', to: '2025-02-27', sessions: 5 },
+        {
+          operation: 'GetBhavCopyCM',
+          exchange: 'NSE',
+          from: '2025-02-20',
+          to: '2025-02-27',
+          sessions: 5,
+          notPublished: 0,
+        },
       ]);
 
       // Once the source has them, the later run has them, and the earlier one lacks nothing any more.

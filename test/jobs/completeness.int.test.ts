@@ -233,16 +233,20 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
         },
       ]);
       await newWindow(pipeline.db, runId, 'loaded', { ...pair, ...span });
+      const stateOf = (day: Day) => model.find((one) => one.day === day)?.state;
       const empty = past.filter(
-        (day) => found(day) === 'empty' && model.find((one) => one.day === day)?.state !== 'pending',
+        (day) =>
+          (found(day) === 'empty' && stateOf(day) !== 'pending') ||
+          (found(day) === 'not_published' && stateOf(day) === 'missing'),
       );
+      const notPublished = empty.filter((day) => found(day) === 'not_published').length;
       const reported = (await emptySessionsOfRuns(pipeline, [runId])).filter(
         (one) => pairName(one) === pairName(pair),
       );
       expect(reported).toEqual(
         empty.length === 0 || operationNamed(pair.operation).emptyIsNormal
           ? []
-          : [{ runId, ...pair, from: empty[0], to: empty.at(-1), sessions: empty.length }],
+          : [{ runId, ...pair, from: empty[0], to: empty.at(-1), sessions: empty.length, notPublished }],
       );
 
       const due = model.filter(({ state }) => state !== 'pending');

@@ -1,4 +1,6 @@
 import { expect } from 'vitest';
+import { exitCodeOf, runText } from '../../src/cli/run-output.ts';
+import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
 import { accountsOf, coverageRows, openSetup, start, tally, test, windowsOf } from './support.ts';
@@ -40,6 +42,38 @@ test('a range that is all holiday costs no call', async ({ setup }) => {
   expect(setup.sandbox.stats().requests).toBe(0);
 });
 
+test('what is due and not published is named by the backfill that requested it, and by no night', async () => {
+  // The source is a day late.
+  const sourceClock = manualClock(Date.parse('2025-09-11T18:15:00+05:30'));
+  const setup = await openSetup({ sourceClock, instruments: FEW });
+  const requested = {
+    operations: ['GetBhavCopyCM'],
+    exchanges: ['NSE'],
+    from: '2025-09-10',
+    to: '2025-09-12',
+  };
+  const report = await setup.run(requested);
+  const [pair, days] = [
+    { operation: 'GetBhavCopyCM', exchange: 'NSE' },
+    { from: '2025-09-11', to: '2025-09-12' },
+  ];
+  expect(report).toMatchObject({
+    state: 'completed',
+    emptySessions: [{ ...pair, ...days, sessions: 2, notPublished: 2 }],
+  });
+  expect(exitCodeOf(report)).toBe(1);
+  expect(runText(report, setup.config.EOD_TIMEZONE)).toContain(
+    'Prices, bhavcopy_cm NSE: 2 sessions are not published yet (2025-09-11 to 2025-09-12)',
+  );
+  const night = await setup.run({ ...requested, tick: 'night' });
+  expect(night).toMatchObject({ state: 'completed', emptySessions: [] });
+  expect(exitCodeOf(night)).toBe(0);
+
+  sourceClock.moveTo(Date.parse('2025-09-12T21:20:00+05:30'));
+  await setup.run(requested);
+  expect((await reportRun(setup, report.runId)).emptySessions).toEqual([]);
+});
+
 test('requested before the data is out, a day is not published, and is requested again afterwards', async () => {
   const clock = manualClock(Date.parse('2025-09-11T18:15:00+05:30'));
   const setup = await openSetup({ clock, instruments: FEW });
@@ -50,7 +84,8 @@ test('requested before the data is out, a day is not published, and is requested
     to: '2025-09-11',
   };
   const early = await setup.run(requested);
-  expect(early.state).toBe('completed');
+  expect(early).toMatchObject({ state: 'completed', emptySessions: [] });
+  expect(exitCodeOf(early)).toBe(0);
   const before = (await coverageRows(setup)).filter(({ day }) => day === '2025-09-11');
   expect(before.map(({ operation, state }) => [operation, state])).toEqual([
     ['GetBhavCopyCM', 'not_published'],

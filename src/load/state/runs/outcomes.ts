@@ -94,6 +94,8 @@ export async function importedFiles(db: NodePgDatabase): Promise<Map<string, str
 interface EmptySessions extends Pair, DayRange {
   readonly runId: number;
   readonly sessions: number;
+  /** How many of them the source has not published, although they are due. */
+  readonly notPublished: number;
 }
 
 /** Runs that request days, of which some may turn out to be empty. */
@@ -101,7 +103,8 @@ const REQUESTING = ['backfill', 'nightly', 'gap_fill'] as const;
 
 /**
  * The sessions to which these runs got a response without records though each should have some, by operation and
- * exchange; none that may still be published, and none that has records by now.
+ * exchange; none that has records by now. Those that are due and not published are among them, but for nights, which
+ * request them again.
  */
 export async function emptySessionsOfRuns(
   context: CompletenessContext,
@@ -125,9 +128,12 @@ export async function emptySessionsOfRuns(
   if (from === undefined || to === undefined) return [];
   const sessions = sessionStatesIn(context, { expected: pairs, others: false, from, to });
   const found = await drizzle.execute<EmptySessions & Record<string, unknown>>(sql`
-    select r.id::int as "runId", s.operation, s.exchange, min(s.day)::text as from, max(s.day)::text as to, count(*)::int as sessions
+    select r.id::int as "runId", s.operation, s.exchange, min(s.day)::text as from, max(s.day)::text as to, count(*)::int as sessions,
+           count(*) filter (where s.reason = 'not_published')::int as "notPublished"
       from ${sessions} s cross join ${runs} r
-     where s.reason = 'empty' and ${inArray(sql`r.id`, [...runIds])} and ${inArray(sql`r.kind`, [...REQUESTING])}
+     where (s.reason = 'empty' or (s.reason = 'not_published' and s.state = 'missing' and r.kind <> 'nightly'))
+       and ${inArray(sql`r.id`, [...runIds])}
+       and ${inArray(sql`r.kind`, [...REQUESTING])}
        and exists (select from ${windows}
                     where ${hasResponse} and ${run_id} = r.id and ${operation} = s.operation and ${exchange} = s.exchange
                       and s.day between ${from_date} and ${to_date})
