@@ -161,8 +161,7 @@ describe('late data', () => {
     await covered('GetSeriesChange', DAY, 'not_published');
     await look('23:45:00');
     expect(heard()).toEqual([]);
-    // Nothing of this was loaded for long, and it was late before anybody looked.
-    await covered('GetCircuitBreakers', '2025-08-01');
+    // Nothing of this was ever loaded, and it was late before anybody looked.
     await pipeline.db.pool.query(
       "delete from etl.coverage where operation = 'GetCircuitBreakers' and state = 'blocked'",
     );
@@ -170,6 +169,21 @@ describe('late data', () => {
     expect(heard()).toEqual([]);
     await look('23:45:00');
     expect(heard()).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
+  });
+
+  test('is reported after a standstill of any length', async () => {
+    await covered('GetBhavCopyCM', '2025-08-01');
+    await covered('GetCircuitBreakers', DAY);
+    await look('23:45:00', at(`${DAY}T23:44:30`));
+    const sessions = webhook.heard.flatMap(({ facts }) => facts.sessions as { day: string }[]);
+    expect(sessions.map(({ day }) => day).sort()).toEqual([
+      '2025-09-05',
+      '2025-09-08',
+      '2025-09-09',
+      '2025-09-10',
+      '2025-09-11',
+      DAY,
+    ]);
   });
 
   test('knows days without a session', async () => {

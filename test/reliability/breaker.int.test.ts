@@ -20,7 +20,7 @@ function breakerAfter(failures: number) {
   const breaker = createBreaker(clock);
   for (let each = 0; each < failures; each++) {
     clock.moveTo(clock.now() + 1_000);
-    breaker.failed(REQUESTED);
+    breaker.failed(REQUESTED, 'no response');
   }
   return { breaker, clock };
 }
@@ -29,9 +29,9 @@ describe('the circuit breaker', () => {
   test('opens after five failures in a row, and a success starts the count anew', () => {
     const { breaker } = breakerAfter(4);
     breaker.succeeded();
-    for (let each = 0; each < 4; each++) breaker.failed(REQUESTED);
+    for (let each = 0; each < 4; each++) breaker.failed(REQUESTED, 'no response');
     expect(breaker.outage()).toBeNull();
-    breaker.failed(REQUESTED);
+    breaker.failed(REQUESTED, 'no response');
     expect(breaker.outage()).toMatchObject({ downMs: 0 });
     breaker.succeeded();
     expect(breaker.outage()).toBeNull();
@@ -47,7 +47,7 @@ describe('the circuit breaker', () => {
     breaker.abandoned();
     expect(breaker.outage()).toMatchObject(open);
     breaker.beginProbe();
-    breaker.failed(REQUESTED);
+    breaker.failed(REQUESTED, 'no response');
     expect(breaker.outage()).toMatchObject({
       downMs: 4_400,
       sinceFailureMs: 0,
@@ -64,14 +64,14 @@ describe('the circuit breaker', () => {
     const tried = () => [REQUESTED, other].map((requested) => breaker.outage()?.hasTried(requested));
     expect(tried()).toEqual([true, false]);
     breaker.beginProbe();
-    breaker.failed(other);
+    breaker.failed(other, 'no response');
     expect(tried()).toEqual([true, true]);
     expect(breaker.outage()).toMatchObject({ waitMs: 1_000 });
     breaker.beginProbe();
-    breaker.failed(other);
+    breaker.failed(other, 'no response');
     expect(breaker.outage()).toMatchObject({ waitMs: 2_000 });
     breaker.succeeded();
-    for (let each = 0; each < 5; each++) breaker.failed(REQUESTED);
+    for (let each = 0; each < 5; each++) breaker.failed(REQUESTED, 'no response');
     expect(tried()).toEqual([true, false]);
   });
 

@@ -102,7 +102,8 @@ describe('TLS', () => {
     const setup = await openSetup({ sourceUrl: url, settings: { EOD_TLS_VERIFY: 'false' } });
     target = setup.sandbox.url;
     const report = await setup.run(DAY);
-    expect(report).toMatchObject({ state: 'completed', requests: 3, windows: { loaded: 1 } });
+    // The source got one request.
+    expect(report).toMatchObject({ state: 'completed', requests: 1, windows: { loaded: 1 } });
     expect(counts.connections).toBe(3);
   });
 

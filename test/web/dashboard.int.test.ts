@@ -59,6 +59,8 @@ test('Status says what is missing and why: data sets by title, in groups', async
   expect(text).toMatch(/Session 2025-09-12 is not complete/);
   expect(text).toMatch(/Prices, bhavcopy_cm BSE 2025-09-12: not requested yet/);
   expect(text).toMatch(/Series changes, series_changes NSE 2025-09-12: /);
+  // The first time of what comes next, with its day: of a Friday night the next is on Saturday.
+  expect(text).toMatch(/Next 2025-09-13 \d\d:\d\d /);
   expect(text).toMatch(
     / Prices Prices, .* Trading Market totals, .* Fundamentals Daily ratios, .* Ownership Promoter pledges, .* Reference Sectoral /,
   );

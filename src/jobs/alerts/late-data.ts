@@ -3,6 +3,7 @@ import { addDays, type Day } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { subjectsOfAlerts } from '../../load/state/alerts.ts';
 import { readCompleteness, type SessionState } from '../../load/state/coverage/completeness.ts';
+import { loadedPairs } from '../../load/state/coverage/coverage.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
 import { sessionAlert } from './alert.ts';
@@ -26,8 +27,8 @@ export function startAlertWatch(opened: Context): { stop(): Promise<void> } {
  * Raises an alert for each session that was due EOD_LATE_AFTER_MINUTES ago, is not loaded and is not in an earlier alert,
  * whether a nightly run requested it or not. Never throws: errors are logged.
  *
- * @param since when this process began to check, in epoch milliseconds. If no recent session of a data set is loaded,
- *   only those that became late after this are reported, so that a new database raises no alert for last week.
+ * @param since when this process began to check, in epoch milliseconds. Of a data set of which nothing was ever loaded,
+ *   only sessions that became late after this are reported, so that a new database raises no alert for last week.
  */
 export async function checkLateData(context: Context, since: number): Promise<void> {
   try {
@@ -51,18 +52,19 @@ async function lateSessions(context: Context, since: number): Promise<SessionSta
   // `from` is not set, so that sessions before the first stored one of a pair are not expected.
   const scope = { expected: 'scheduled' as const, others: false, since: from };
   const sessions = (await readCompleteness(context, scope)).filter(({ day }) => day >= from);
-  const loaded = new Set(sessions.filter(({ state }) => state === 'complete').map(pairName));
   const late = sessions.filter(
-    ({ state, reason, due, ...pair }) =>
+    ({ state, reason, due }) =>
       state === 'missing' &&
       reason !== 'blocked' &&
       reason !== 'beyond_history' &&
-      due <= clock.now() - delay &&
-      (loaded.has(pairName(pair)) || due > since - delay),
+      due <= clock.now() - delay,
   );
   if (late.length === 0) return [];
   const alerted = await readAlertedSessions(context);
-  return late.filter((session) => !alerted(session));
+  const loaded = await loadedPairs(context.db.drizzle, late);
+  return late.filter(
+    (session) => !alerted(session) && (loaded.has(pairName(session)) || session.due > since - delay),
+  );
 }
 
 /**

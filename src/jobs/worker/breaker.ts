@@ -15,13 +15,16 @@ export interface Breaker {
   /** A single call is about to try the source. One of the other methods must be called with its outcome. */
   beginProbe(): void;
   succeeded(): void;
-  failed(requested: RequestedOf): void;
+  /** @param error why it failed. */
+  failed(requested: RequestedOf, error: string): void;
   /** The call was not made, or shows nothing about the source. */
   abandoned(): void;
 }
 
 /** An outage of the source, for any run and window. */
 interface OutageOfSource extends Omit<Outage, 'runAgeMs' | 'triedBefore'> {
+  /** Why the last call failed. */
+  readonly error: string;
   /** True if a call for this operation and exchange has failed since the source last responded. */
   hasTried(requested: RequestedOf): boolean;
 }
@@ -34,6 +37,7 @@ export function createBreaker(clock: Clock): Breaker {
   let downSince = 0;
   let failedAt = 0;
   let probing = false;
+  let lastError = '';
   const tried = new Set<string>();
   return {
     outage() {
@@ -41,7 +45,14 @@ export function createBreaker(clock: Clock): Breaker {
       const now = clock.now();
       const waitMs = Math.max(0, failedAt + circuitPauseMs(failures) - now);
       const hasTried = (requested: RequestedOf) => tried.has(nameOf(requested));
-      return { downMs: now - downSince, sinceFailureMs: now - failedAt, waitMs, probing, hasTried };
+      return {
+        downMs: now - downSince,
+        sinceFailureMs: now - failedAt,
+        waitMs,
+        probing,
+        hasTried,
+        error: lastError,
+      };
     },
     beginProbe() {
       probing = true;
@@ -54,8 +65,9 @@ export function createBreaker(clock: Clock): Breaker {
     abandoned() {
       probing = false;
     },
-    failed(requested) {
+    failed(requested, error) {
       const now = clock.now();
+      lastError = error;
       if (failures === 0) downSince = now;
       // Calls that had begun before the circuit opened do not count, and neither does the first for another operation
       // and exchange.

@@ -153,7 +153,7 @@ async function outageWait(context: WorkerContext, job: RequestingJob): Promise<n
   if (next.act === 'wait') return next.delayMs;
   if (next.act === 'give_up') {
     throw new PipelineError(
-      `the source has responded with errors, or not at all, for ${Math.round(outage.downMs / 1000)} s; no further call is made`,
+      `gave up after ${Math.round(outage.downMs / 1000)} s without a usable response: ${context.breaker.outage()?.error}`,
       { kind: 'network' },
     );
   }

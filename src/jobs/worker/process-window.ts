@@ -357,7 +357,7 @@ async function recordEvidence(
 ): Promise<void> {
   const { db, breaker, sourceClock } = context;
   const evidence = evidenceOf(error, splittableDays(window));
-  if (evidence.source === 'failure') breaker.failed(window);
+  if (evidence.source === 'failure') breaker.failed(window, failureOf(error).message);
   else if (evidence.source === 'success') breaker.succeeded();
   else breaker.abandoned();
   if (evidence.hour === 'closed') sourceClock.hourRefused();

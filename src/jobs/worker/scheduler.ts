@@ -9,6 +9,7 @@ import type { QueueContext } from '../context.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
 import { tickJobPrefix } from '../queue/job-ids.ts';
 import { queuedIds, type TickJob } from '../queue/queue.ts';
+import { catchUp } from '../runs/catch-up.ts';
 import { nextTicks, nightOfTick, type PlannedSchedule, tickName } from '../runs/night-schedules.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
 import { startRun } from '../runs/run-control.ts';
@@ -138,6 +139,9 @@ const SYNC_MS = 60_000;
 export async function startScheduler(context: QueueContext): Promise<RunningWorker> {
   await syncSchedules(context);
   await ensureNextPartitions(context.db.pool);
+  await catchUp(context).catch((error) =>
+    context.log.warn({ err: error }, 'could not request what is missing of the last nights'),
+  );
   // Without retry, because the failure policy postpones a tick when Postgres cannot be reached.
   const once = { ...context, db: context.db.withoutRetry };
   const worker = context.queues.work<TickJob>(

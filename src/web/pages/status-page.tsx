@@ -1,5 +1,4 @@
 import type { ComponentChildren } from 'preact';
-import { today } from '../../core/clock.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { within } from '../../core/waits.ts';
@@ -68,7 +67,7 @@ export async function statusPage(context: QueueContext): Promise<Page> {
                   groupOf={groupTitle}
                 />
               </Section>
-              {hasRequests ? scheduleOf(tonight.ticks, today(context.clock, zone)) : null}
+              {hasRequests ? scheduleOf(tonight.ticks) : null}
             </div>
           </div>
         )}
@@ -461,9 +460,9 @@ function callsOf(quota: QuotaStatus | null, zone: string) {
 /** How many times are listed; the rest repeats every day. */
 const TIMES = 12;
 
-function scheduleOf(ticks: readonly NextTick[], now: string) {
+function scheduleOf(ticks: readonly NextTick[]) {
   const sorted = ticks.toSorted((a, b) => (a.next < b.next ? -1 : 1));
-  const times = groupBy(sorted, ({ nextLocal }) => timeText(nextLocal, now));
+  const times = groupBy(sorted, ({ nextLocal }) => timeText(nextLocal));
   const more = times.size - TIMES;
   return (
     <details class="card">
@@ -471,7 +470,7 @@ function scheduleOf(ticks: readonly NextTick[], now: string) {
         <h2 class="inline">Next</h2>
         {sorted[0] === undefined ? null : (
           <span class="note">
-            {timeText(sorted[0].nextLocal, now)} <DataSet {...sorted[0]} />
+            {timeText(sorted[0].nextLocal)} <DataSet {...sorted[0]} />
           </span>
         )}
       </summary>
@@ -494,6 +493,5 @@ function scheduleOf(ticks: readonly NextTick[], now: string) {
   );
 }
 
-/** `21:15`, or `11-27 21:15` on another day than today. */
-const timeText = (local: string, now: string) =>
-  local.slice(0, 10) === now ? local.slice(11, 16) : `${local.slice(5, 10)} ${local.slice(11, 16)}`;
+/** `2025-11-27 21:15`. */
+const timeText = (local: string) => local.slice(0, '2025-11-27 21:15'.length);

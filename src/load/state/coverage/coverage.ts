@@ -1,7 +1,7 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
-import type { Pair } from '../../../core/exchanges.ts';
+import { type Pair, pairName } from '../../../core/exchanges.ts';
 import type { Position } from '../../../core/position.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import type { CoverageEntry, CoverageState } from '../registers.ts';
@@ -240,6 +240,19 @@ export async function listResponses(db: NodePgDatabase, requested: RequestedDays
     .from(coverage)
     .where(and(responsesTo(requested), isRequested(requested.instruments)))
     .groupBy(dayColumn, variantColumn, isAwaited);
+}
+
+/** The names of those of these operations and exchanges of which anything was ever loaded. */
+export async function loadedPairs(db: NodePgDatabase, pairs: readonly Pair[]): Promise<ReadonlySet<string>> {
+  const distinct = [...new Map(pairs.map((pair) => [pairName(pair), pair])).values()];
+  const found = await db.execute<Pair & Record<string, unknown>>(sql`
+    select p.operation, p.exchange
+      from unnest(${sql.param(distinct.map(({ operation }) => operation))}::text[],
+                  ${sql.param(distinct.map(({ exchange }) => exchange))}::text[]) as p(operation, exchange)
+     where exists (
+       select from ${coverage} c
+        where c.operation = p.operation and c.exchange = p.exchange and c.state = 'loaded')`);
+  return new Set(found.rows.map(pairName));
 }
 
 /** The run that last requested the newest day of each operation and exchange, and when. */

@@ -2,7 +2,7 @@ import { and, asc, eq, gt, inArray, isNotNull, lte, or, type SQL, sql } from 'dr
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import type { Day } from '../../../core/days.ts';
-import type { Pair } from '../../../core/exchanges.ts';
+import { type Pair, pairName } from '../../../core/exchanges.ts';
 import { forEachCount, type RecordCounts } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import type { RunKind } from '../request.ts';
@@ -395,6 +395,17 @@ export async function openWindows(
     )
     .orderBy(asc(windows.id))
     .limit(limit);
+}
+
+/** The names of the operations and exchanges of which a running run that calls the source has windows left. */
+export async function pairsWithOpenWindows(db: NodePgDatabase): Promise<ReadonlySet<string>> {
+  const { run_id, operation, exchange } = windows;
+  const pairs = await db
+    .selectDistinct({ operation, exchange })
+    .from(windows)
+    .innerJoin(runs, eq(runs.id, run_id))
+    .where(and(isOpen(), eq(runs.state, 'running'), callsSource()));
+  return new Set(pairs.map(pairName));
 }
 
 /** How many windows are open of running runs that call the source, by the kind of their run. */

@@ -1,0 +1,75 @@
+import { today } from '../../core/clock.ts';
+import { HOUR_MS } from '../../core/days.ts';
+import { pairName } from '../../core/exchanges.ts';
+import { groupBy } from '../../core/iterables.ts';
+import { takeSessionLock } from '../../load/database/session-lock.ts';
+import { readCompleteness, type SessionState } from '../../load/state/coverage/completeness.ts';
+import { loadedPairs } from '../../load/state/coverage/coverage.ts';
+import { readKeyRefusal } from '../../load/state/source/access-keys.ts';
+import { pairsWithOpenWindows } from '../../load/state/windows/windows.ts';
+import type { QueueContext } from '../context.ts';
+import { keyHash } from '../policy/quota.ts';
+import { syncSessions } from '../responses/sync-sessions.ts';
+import { gapRequest, groupGaps } from './read-gaps.ts';
+import { startRun } from './run-control.ts';
+
+/**
+ * Requests what is due and missing of the last EOD_LOOKBACK_SESSIONS sessions, because the times of these nights may have
+ * passed while no scheduler ran. However many processes start, there is one such run an hour.
+ *
+ * Nothing is requested of a data set of which nothing was ever loaded, or of which a run has windows left; and nothing at
+ * all while the source refuses the key or a queue is paused, or at a trial address, which serves one day.
+ *
+ * @returns the run; null if there is none.
+ */
+export async function catchUp(opened: QueueContext): Promise<number | null> {
+  const { clock, config, db, log } = opened;
+  if (clock.trialDay !== undefined || config.EOD_LOOKBACK_SESSIONS === 0) return null;
+  let runId: number | null = null;
+  // A process that starts at the same time finds the windows of this one.
+  const lock = await takeSessionLock(db, `eod:catch-up:${config.EOD_QUEUE_PREFIX}`, async (once) => {
+    const context = { ...opened, db: once };
+    if (await isStopped(context)) return;
+    const sessions = await missedSessions(context);
+    if (sessions.length === 0) return;
+    const hour = new Date(Math.floor(clock.now() / HOUR_MS) * HOUR_MS).toISOString();
+    runId = await startRun(context, gapRequest(groupGaps(sessions, 'missing')), {
+      tick: `catch-up-${config.EOD_QUEUE_PREFIX}-${hour}`,
+      requestedBy: 'schedule',
+    });
+    if (runId !== null)
+      log.info({ runId, sessions: sessions.length }, 'requests what became due while no scheduler ran');
+  });
+  await lock.release();
+  return runId;
+}
+
+/** Whether a person has to act before anything is requested. */
+async function isStopped({ config, db, queues }: QueueContext): Promise<boolean> {
+  const paused = await Promise.all(Object.values(queues.windows).map((queue) => queue.isPaused()));
+  if (paused.includes(true)) return true;
+  const { EOD_ACCESS_KEY: key } = config;
+  return key !== undefined && (await readKeyRefusal(db.drizzle, keyHash(key))) !== null;
+}
+
+/** What is missing of the last sessions of each data set, in the order of the data sets. */
+async function missedSessions(context: QueueContext): Promise<SessionState[]> {
+  const { calendar, clock, config, db } = context;
+  const { EOD_EXCHANGES: exchanges, EOD_LOOKBACK_SESSIONS: lookback, EOD_TIMEZONE: timeZone } = config;
+  await syncSessions(context);
+  const day = today(clock, timeZone);
+  // That of today may not be due.
+  const first = exchanges.map((exchange) => calendar.lastSessions(exchange, day, lookback + 1)[0] ?? day);
+  const scope = { expected: 'scheduled' as const, others: false, since: first.sort()[0] ?? day };
+  const due = (await readCompleteness(context, scope)).filter(({ state }) => state !== 'pending');
+  const missed = [...groupBy(due, pairName).values()].flatMap((sessions) =>
+    sessions
+      .slice(-lookback)
+      .filter(
+        ({ state, reason }) => state === 'missing' && reason !== 'blocked' && reason !== 'beyond_history',
+      ),
+  );
+  const loaded = await loadedPairs(db.drizzle, missed);
+  const open = await pairsWithOpenWindows(db.drizzle);
+  return missed.filter((session) => loaded.has(pairName(session)) && !open.has(pairName(session)));
+}
