@@ -94,6 +94,10 @@ try {
     `eod demo completes${demo.status === 0 ? '' : `: ${demo.stderr}`}`,
   );
   check(
+    /write "npx eod"/.test(demo.stdout) && !demo.stdout.includes('npm link'),
+    'it says how to start an installed eod',
+  );
+  check(
     existsSync(join(XDG_DATA_HOME, 'eod-pipeline', 'demo', 'postgres')) && !existsSync(join(work, '.eod')),
     'its data is in the folder for data of the user',
   );

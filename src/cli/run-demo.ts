@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type Calendar, loadCalendar } from '../calendar/calendar.ts';
 import { type Config, loadConfig } from '../core/config.ts';
+import { isInstalled } from '../core/data-folder.ts';
 import { addDays, type Day } from '../core/days.ts';
 import { readEnvironment } from '../core/environment.ts';
 import { largest } from '../core/iterables.ts';
@@ -73,7 +74,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   };
   if (json) printJson(cli, shown);
   else {
-    print(cli, demoText(shown, { keep, timeZone: config.EOD_TIMEZONE }));
+    print(cli, demoText(shown, { keep, root: cli.root, timeZone: config.EOD_TIMEZONE }));
     // These commands are not about the demo's data.
     print({ ...cli, demo: false }, realDataText());
   }
@@ -155,7 +156,7 @@ function summaryText({ fetched, inserted, updated, unchanged, rejected }: RunRep
 
 function demoText(
   { report, queries, split, databaseUrl, sourceUrl }: DemoReport,
-  { keep, timeZone }: { keep: boolean; timeZone: string },
+  { keep, root, timeZone }: { keep: boolean; root: string; timeZone: string },
 ): string {
   const shown = queries.map(({ title, sql, rows }) => {
     const columns = Object.keys(rows[0] ?? {}).map(
@@ -190,7 +191,9 @@ function demoText(
     `  eod --demo runs ${String(report.runId).padEnd(7)} this report again`,
     '  eod demo --keep         the same, and keeps Postgres running for psql',
     '',
-    'Run "npm link" first, or write "npx eod" for "eod", which takes two seconds longer.',
+    isInstalled(root)
+      ? 'Where the shell does not find "eod", write "npx eod".'
+      : 'Run "npm link" first, or use "npx eod", which starts two seconds slower.',
   ].join('\n');
 }
 

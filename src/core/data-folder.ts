@@ -19,6 +19,9 @@ interface Surroundings {
   readonly platform?: NodeJS.Platform;
 }
 
+/** Whether a folder of this package is that of an installed one, and not a checkout. */
+export const isInstalled = (root: string): boolean => root.split(sep).includes('node_modules');
+
 const OWN = '.eod';
 const NAME = 'eod-pipeline';
 
@@ -30,7 +33,7 @@ const NAME = 'eod-pipeline';
 export function defaultDataFolder({ root, cwd, env, platform = process.platform }: Surroundings): DataFolder {
   const isUsed = ['postgres', join('demo', 'postgres')].some((name) => existsSync(join(cwd, OWN, name)));
   if (isUsed) return { path: OWN, why: 'there is a database in .eod of the working folder' };
-  if (!root.split(sep).includes('node_modules')) {
+  if (!isInstalled(root)) {
     return { path: root === cwd ? OWN : join(root, OWN), why: 'this is a checkout' };
   }
   const folder = userDataFolder(env, platform);

@@ -72,6 +72,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
     /^\w+ split 5 shares for 1 on \d{4}-\d\d-\d\d: its closes on NSE\n\n +close as printed/m,
   );
   expect(first.stdout.match(/^\d{4}-\d\d-\d\d {2}█+ [\d.]+ +█+ [\d.]+$/gm)).toHaveLength(5);
+  expect(first.stdout).toMatch(/Run "npm link" first, or use\s+"npx eod"/);
   await serverGone();
 
   const second = await runCli(['demo', '--json'], { cwd, env });

@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { describe, expect, test } from 'vitest';
@@ -276,6 +285,28 @@ test('of an export that fails or is stopped nothing is left, and what was there 
   }
   expect(readdirSync(cwd)).toEqual(['slow.csv']);
   expect(readFileSync(join(cwd, 'slow.csv'), 'utf8')).toBe('from before');
+});
+
+test.each([
+  ['prices.csv', '.prices.csv', []],
+  ['prices.ndjson', '.prices.ndjson', []],
+  ['prices.parquet', '.prices.parquet', []],
+  ['odd/2023.csv', 'odd/.2023.csv', ['--partition', 'year', '--format', 'csv']],
+])('where the disk is full, the file %s is named', async (file, partial, flags) => {
+  const cwd = temporaryFolder();
+  const out = flags.length === 0 ? file : '.';
+  // The folder of an export by years has to be empty, or one of its own.
+  if (flags.length > 0)
+    expect(await runCli(['export', 'odd', '--out', out, ...flags], options(cwd))).toMatchObject({ code: 0 });
+  rmSync(join(cwd, file), { force: true });
+  // Each write to this device fails as on a full disk.
+  symlinkSync('/dev/full', join(cwd, `${partial}.${process.pid}.part`));
+  expect(await runCli(['export', 'odd', '--out', out, ...flags], options(cwd))).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringContaining(`${join(cwd, file)}: the disk is full\n`),
+  });
+  expect(existsSync(join(cwd, file))).toBe(false);
 });
 
 test('a table has also the name of the operation that fills it', async () => {
