@@ -12,7 +12,15 @@ const page = readFileSync(PAGE, 'utf8');
 let files = 0;
 const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') + files };
 
-const FILES = ['prices.csv', 'sec_bhavdata_full.csv', 'MTO_12092025.DAT', 'events.csv', 'correction.csv'];
+const FILES = [
+  'cookbook/prices.csv',
+  'cookbook/sec_bhavdata_full.csv',
+  'cookbook/MTO_12092025.DAT',
+  'cookbook/events.csv',
+  'cookbook/correction.csv',
+  'lists/fo13JUN2022bhav.csv.zip',
+  'lists/corporate-pledgedata.json',
+];
 
 /** A request of the page: its title, its SQL, and the response behind it, which may be missing. */
 const REQUEST =
@@ -52,7 +60,7 @@ beforeAll(async () => {
   for (const run of runs) expect((await runToEnd(pipeline, run)).state).toBe('completed');
   for (const file of FILES) {
     files += 1;
-    const report = await importFiles(pipeline, { paths: [fixture(`cookbook/${file}`)], force: false });
+    const report = await importFiles(pipeline, { paths: [fixture(file)], force: false });
     expect(report).toMatchObject({ state: 'completed', rejected: 0 });
   }
   for (const { title, sql } of requests) {
