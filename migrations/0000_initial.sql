@@ -23,17 +23,10 @@ CREATE TABLE "etl"."alias_owners" (
 	CONSTRAINT "alias_owners_pkey" PRIMARY KEY("exchange","kind","symbol","series","valid_from")
 );
 --> statement-breakpoint
-CREATE TABLE "etl"."alias_progress" (
-	"exchange" text PRIMARY KEY NOT NULL,
+CREATE TABLE "etl"."derived" (
 	"state" bigint NOT NULL,
-	"owners_state" bigint DEFAULT 0 NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "etl"."event_progress" (
-	"exchange" text PRIMARY KEY NOT NULL,
-	"notices_state" bigint NOT NULL,
-	"owners_state" bigint NOT NULL,
-	"digest" text NOT NULL
+	"events_digest" text,
+	"version" text NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."event_sessions" (
@@ -212,7 +205,6 @@ CREATE TABLE "etl"."loads" (
 	"state" bigint NOT NULL,
 	"changed_from" date,
 	"changed_to" date,
-	"has_new_names" boolean DEFAULT true NOT NULL,
 	"digest" text,
 	"fetched" bigint DEFAULT 0 NOT NULL,
 	"inserted" bigint DEFAULT 0 NOT NULL,
@@ -1765,6 +1757,7 @@ ALTER TABLE "etl"."responses" ADD CONSTRAINT "responses_hash_response_bodies_has
 ALTER TABLE "etl"."windows" ADD CONSTRAINT "windows_run_id_runs_id_fk" FOREIGN KEY ("run_id") REFERENCES "etl"."runs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "alias_owners_instrument_idx" ON "etl"."alias_owners" USING btree ("instrument_id");--> statement-breakpoint
 CREATE INDEX "alias_owners_later_idx" ON "etl"."alias_owners" USING btree ("exchange","symbol","series","valid_from") WHERE "etl"."alias_owners"."kind" = 'series' and "etl"."alias_owners"."valid_from" > '-infinity';--> statement-breakpoint
+CREATE UNIQUE INDEX "derived_one_idx" ON "etl"."derived" USING btree ((true));--> statement-breakpoint
 CREATE INDEX "observed_aliases_isin_idx" ON "etl"."observed_aliases" USING btree ("exchange","isin") WHERE "etl"."observed_aliases"."isin" <> '';--> statement-breakpoint
 CREATE INDEX "observed_aliases_scrip_code_idx" ON "etl"."observed_aliases" USING btree ("exchange","scrip_code") WHERE "etl"."observed_aliases"."scrip_code" > 0;--> statement-breakpoint
 CREATE INDEX "observed_aliases_scrip_code_text_idx" ON "etl"."observed_aliases" USING btree ("exchange",("scrip_code"::text)) WHERE "etl"."observed_aliases"."scrip_code" > 0;--> statement-breakpoint

@@ -1,3 +1,11 @@
+import { EXCHANGES } from '../../src/core/exchanges.ts';
+import { openDatabase } from '../../src/load/database/database.ts';
+import {
+  updateEventSessions,
+  updateHitBands,
+  updatePriceFactors,
+} from '../../src/load/market/price-tables.ts';
+import { ALL_DAYS } from '../../src/load/state/derived.ts';
 import { check, type Figures, type Site } from './bench.ts';
 import { median } from './figures.ts';
 import { explainAnalyze, withClient } from './postgres.ts';
@@ -88,6 +96,15 @@ async function askWhole(
   return figures;
 }
 
+/** As the end of a run does. */
+async function updatePriceTables(url: string): Promise<void> {
+  const database = openDatabase({ url, connections: 1 });
+  await updatePriceFactors(database.drizzle);
+  for (const exchange of EXCHANGES) await updateEventSessions(database.drizzle, exchange);
+  await updateHitBands(database.drizzle, ALL_DAYS);
+  await database.close();
+}
+
 /**
  * Requests the adjusted prices of a share by its symbol and by its id, with and without dividends, for those of the
  * whole market in the last year, and for what the other views make of the table; keeps the plans of the first round.
@@ -103,6 +120,7 @@ export async function askAdjusted(
   return withClient(url, async (client) => {
     await client.query(EVENTS, [first, last]);
     await client.query(HITS);
+    await updatePriceTables(url);
     await client.query(
       'vacuum analyze market.corporate_events, market.circuit_breakers, etl.price_factors, etl.event_sessions, etl.hit_bands',
     );

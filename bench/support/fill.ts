@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 import { openDatabase } from '../../src/load/database/database.ts';
-import { transaction } from '../../src/load/database/transaction.ts';
-import { fillObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
+import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
+import { readChangedDays } from '../../src/load/state/derived.ts';
 import type { Site } from './bench.ts';
 import { bhavRequest, startPipeline } from './pipeline.ts';
 import { migratedDatabase, withClient } from './postgres.ts';
@@ -17,9 +17,8 @@ export async function fillDatabase(site: Site, name: string, days: readonly stri
   await pipeline.stop();
   await withClient(url, (client) => multiply(client, days));
   const database = openDatabase({ url, connections: 2 });
-  // As a migration does where rows were loaded before names were kept.
-  await database.pool.query('truncate etl.observed_aliases, etl.alias_progress');
-  await transaction(database, fillObservedAliases);
+  // The run of the first session has ended before the copies were made.
+  await updateObservedAliases(database, await readChangedDays(database.drizzle, null, 0));
   await database.close();
   await withClient(url, (client) => client.query('vacuum analyze'));
   return url;

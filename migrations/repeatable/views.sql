@@ -36,53 +36,6 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.previous_close_factor(text, text, text, date, numeric) IS 'What the printed previous close of a session is multiplied by for the events since the session before.';
 
--- The price bands that each security hit on a day, without records of unknown symbols.
-CREATE OR REPLACE FUNCTION etl.bands_of_day(exchange text, day date) RETURNS TABLE (symbol text, series text, bands text)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 100 AS $$
-  SELECT c.symbol, c.series, string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
-   WHERE c.exchange = $1 AND c.trade_date = $2 AND c.symbol IS NOT NULL GROUP BY c.symbol, c.series
-$$;
-COMMENT ON FUNCTION etl.bands_of_day(text, date) IS 'The rows of etl.hit_bands of a day.';
-
--- Of all days that have rows among the changed ones, each separately, through the index. Loads lock the days that they
--- change, so none misses another's rows.
-CREATE OR REPLACE FUNCTION etl.keep_hit_bands() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog AS $$
-DECLARE
-  c record;
-BEGIN
-  IF TG_OP = 'TRUNCATE' THEN
-    DELETE FROM etl.hit_bands;
-    RETURN NULL;
-  END IF;
-  FOR c IN SELECT DISTINCT exchange, trade_date FROM changed LOOP
-    DELETE FROM etl.hit_bands h WHERE h.exchange = c.exchange AND h.trade_date = c.trade_date;
-    INSERT INTO etl.hit_bands (exchange, trade_date, symbol, series, bands)
-    SELECT c.exchange, c.trade_date, b.* FROM etl.bands_of_day(c.exchange, c.trade_date) AS b;
-  END LOOP;
-  RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION etl.keep_hit_bands() IS 'Brings etl.hit_bands up to date with the changed rows of market.circuit_breakers.';
-
-CREATE OR REPLACE TRIGGER keep_hit_bands_inserted AFTER INSERT ON market.circuit_breakers
-  REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_hit_bands();
-CREATE OR REPLACE TRIGGER keep_hit_bands_deleted AFTER DELETE ON market.circuit_breakers
-  REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_hit_bands();
-CREATE OR REPLACE TRIGGER keep_hit_bands_before AFTER UPDATE ON market.circuit_breakers
-  REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_hit_bands();
-CREATE OR REPLACE TRIGGER keep_hit_bands_now AFTER UPDATE ON market.circuit_breakers
-  REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_hit_bands();
-CREATE OR REPLACE TRIGGER keep_hit_bands_truncated AFTER TRUNCATE ON market.circuit_breakers
-  FOR EACH STATEMENT EXECUTE FUNCTION etl.keep_hit_bands();
-
--- Rows of a database from before the triggers.
-LOCK TABLE market.circuit_breakers, etl.hit_bands IN SHARE ROW EXCLUSIVE MODE;
-DELETE FROM etl.hit_bands;
-INSERT INTO etl.hit_bands (exchange, trade_date, symbol, series, bands)
-SELECT c.exchange, c.trade_date, b.*
-  FROM (SELECT DISTINCT exchange, trade_date FROM market.circuit_breakers) AS c CROSS JOIN LATERAL etl.bands_of_day(c.exchange, c.trade_date) AS b;
-
 -- Few days. With SECURITY DEFINER the planner does not see through it, and may scan prices in parallel.
 CREATE OR REPLACE FUNCTION etl.rejected_days(operation text) RETURNS TABLE (exchange text, day date)
 LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$

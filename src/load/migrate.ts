@@ -130,12 +130,10 @@ export function migrateDatabase(
 ): Promise<void> {
   return database.withRetry(async (once) => {
     // Imported only here, because every command checks the schema first and few migrate it.
-    const [{ ensureNextPartitions }, { writeCommentsAndFunctions }, { fillObservedAliases }] =
-      await Promise.all([
-        import('./market/merge/merge.ts'),
-        import('./market/schema/comments-and-functions.ts'),
-        import('./market/observed-aliases/observed-aliases.ts'),
-      ]);
+    const [{ ensureNextPartitions }, { writeCommentsAndFunctions }] = await Promise.all([
+      import('./market/merge/merge.ts'),
+      import('./market/schema/comments-and-functions.ts'),
+    ]);
     await checkServer(once);
     const lock = await takeSessionLock(once, 'eod:migrate');
     const { client } = lock;
@@ -155,8 +153,6 @@ export function migrateDatabase(
         await writeExpectations(tx, settings);
         await writeCompletenessView(client, settings);
       });
-      // In one transaction, because a half-filled table would look complete.
-      await transactionOn(client, fillObservedAliases);
       await client.query('reset client_min_messages');
       await client.query(`set statement_timeout = ${once.timeouts.statementMs}`);
       endIfSilent(client, once.timeouts.statementMs);

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
+import { updateDerived } from '../../src/jobs/derived/update-derived.ts';
 import { decideEvent } from '../../src/jobs/events/decide-event.ts';
-import { updateCorporateEvents } from '../../src/jobs/events/update-events.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { writeDecision } from '../../src/load/state/events/decisions.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
@@ -73,7 +73,7 @@ describe('corporate events', () => {
       // Anyone who read a list now would wait.
       const report = await importInto(context, [prices('2024-01-02', isins), prices('2024-01-03', isins)]);
       expect(report.files.map(({ state }) => state)).toEqual(['loaded', 'loaded']);
-      await updateCorporateEvents(context);
+      await updateDerived(context);
     } finally {
       await reader.query('rollback');
       reader.release();
@@ -156,7 +156,7 @@ describe('corporate events', () => {
         });
         const retry = { forMs: 20_000, onRetry: () => undefined };
         const db = openDatabase({ url: proxy.url, retry });
-        await updateCorporateEvents({ ...context, db });
+        await updateDerived({ ...context, db });
         struck = proxy.struck();
         await db.close();
         await proxy.close();
@@ -209,8 +209,8 @@ describe('corporate events', () => {
         for (const name of order) {
           await steps[name]?.(context);
           const kept = await stored(context);
-          await context.db.pool.query('truncate etl.event_progress');
-          await updateCorporateEvents(context);
+          await context.db.pool.query('delete from etl.derived');
+          await updateDerived(context);
           expect(await stored(context), `after ${name}`).toEqual(kept);
         }
       },

@@ -2,8 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
+import { updateDerived } from '../../src/jobs/derived/update-derived.ts';
 import { decideEvent } from '../../src/jobs/events/decide-event.ts';
-import { updateCorporateEvents } from '../../src/jobs/events/update-events.ts';
+import { updatePriceFactors } from '../../src/load/market/price-tables.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { load } from '../load/support.ts';
 import { forAllAsync } from '../support/for-all.ts';
@@ -68,13 +69,13 @@ async function announce(
     prov_xdate: exDate,
   };
   await load(context.db, { batches: [{ table: actions, rows: [row] }] });
-  await updateCorporateEvents(context);
+  await updateDerived(context);
 }
 
 const COLUMNS =
   'event_id, exchange, symbol, ex_date::text, kind, item, instrument_id, ratio_new, ratio_old, amount::text, status, status_reason, listed_by';
 
-/** What is kept of factors, and what follows from the events: the same after every statement that changes events. */
+/** What is stored of factors, which has to be what follows from the events. */
 async function keptFactors({ db }: Pick<Context, 'db'>) {
   const columns = 'exchange, share_id, known_from, known_to, valid_from, valid_to, ratio_old, ratio_new';
   const { rows } = await db.pool.query<{ kept: string[]; computed: string[] }>(
@@ -112,10 +113,10 @@ async function seen({ db }: Context) {
 /** The same, computed from notices, owners of symbols and decisions alone. */
 async function seenFromNothing(context: Context) {
   await context.db.pool.query(
-    'truncate market.corporate_events, market_history.corporate_events, etl.event_progress',
+    'truncate market.corporate_events, market_history.corporate_events, etl.derived',
   );
   await context.db.pool.query(`delete from etl.day_rows where table_name = 'corporate_events'`);
-  await updateCorporateEvents(context);
+  await updateDerived(context);
   return seen(context);
 }
 
@@ -264,13 +265,14 @@ describe('corporate events and adjusted prices equal those computed from nothing
     await context.db.pool.query(
       `insert into market.corporate_events select (jsonb_populate_record(e, '{"ex_date": "2026-08-13", "event_id": "NSE:A:2026-08-13:split"}')).* from market.corporate_events e`,
     );
-    await context.db.pool.query(`update etl.event_progress set digest = 'of an earlier version'`);
+    await updatePriceFactors(context.db.drizzle);
+    await context.db.pool.query(`update etl.derived set version = 'an earlier version'`);
     expect(await factorOf(context, '2026-08-10')).toBe('0.25');
     const logged: string[] = [];
     const warn = (facts: { exchange: string; events: number }, message: string) =>
       logged.push(`${facts.exchange} ${facts.events} ${message}`);
     const log = Object.assign(Object.create(context.log), { warn });
-    await updateCorporateEvents({ ...context, log });
+    await updateDerived({ ...context, log });
     expect(await factorOf(context, '2026-08-10')).toBe('0.5');
     expect(logged).toEqual([
       'NSE 1 withdrew corporate events that no longer follow from the notices, the owners of symbols and the decisions',
@@ -311,7 +313,7 @@ describe('corporate events and adjusted prices equal those computed from nothing
       expect(await eventsAfter(order), order.join()).toEqual(expected);
   });
 
-  test('after any statements that change events, of several sessions too', async () => {
+  test('after any statements that change events', async () => {
     const { db } = await openStore();
     const event = fc.record({
       share: fc.constantFrom('NSE:A', 'NSE:B'),
@@ -349,29 +351,17 @@ describe('corporate events and adjusted prices equal those computed from nothing
       { numRuns: 10 },
       async (steps) => {
         await db.pool.query('truncate market.corporate_events');
+        await updatePriceFactors(db.drizzle);
         expect(await keptFactors({ db })).toEqual([]);
         for (const [statement, events] of steps) {
           await db.pool.query(statement, [JSON.stringify(events)]).catch((error) => {
             if (error.code !== '23505' && error.cause?.code !== '23505') throw error;
           });
+          await updatePriceFactors(db.drizzle);
           await keptFactors({ db });
         }
       },
     );
-    // One waits for the other, and then sees its event.
-    await db.pool.query('truncate market.corporate_events');
-    const [one, other] = [await db.pool.connect(), await db.pool.connect()];
-    const split = (at: string) => [
-      JSON.stringify([{ share: 'NSE:A', symbol: 'A', at, ratio: 2, status: 'applied' }]),
-    ];
-    await one.query('begin');
-    await one.query(insert, split('2026-08-10'));
-    const waiting = other.query(insert, split('2026-08-18'));
-    await one.query('commit');
-    await waiting;
-    one.release();
-    other.release();
-    expect(await keptFactors({ db })).toHaveLength(3);
   });
 
   test('after any stream of notices, lists, corrections, renames, prices and decisions', async () => {

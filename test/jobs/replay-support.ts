@@ -3,12 +3,12 @@ import { request } from 'undici';
 import { expect } from 'vitest';
 import type { RecordCounts } from '../../src/core/record-counts.ts';
 import type { Context } from '../../src/jobs/context.ts';
+import { updateDerived } from '../../src/jobs/derived/update-derived.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
 import { type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';
 import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
@@ -107,20 +107,17 @@ export async function rowsOf(
 
 /**
  * Everything in the database that a write would change, but for what a replay says of itself: each row with its
- * position and the transaction that wrote it. What events were computed from last is noted when the first run ends,
- * which may be the replay.
+ * position and the transaction that wrote it. Up to where everything is derived is noted at the end of each run.
  */
-export async function physical(
-  context: Pick<Context, 'db' | 'calendar' | 'clock' | 'config'>,
-): Promise<unknown[]> {
+export async function physical(context: Context): Promise<unknown[]> {
   const { db } = context;
   // Due since the loads before, and done by whatever ends next.
-  await updateObservedAliases(db);
   await syncSessions(context);
+  await updateDerived(context);
   const found = await db.pool.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where n.nspname in ('etl', 'market', 'market_history') and c.relkind in ('r', 'p')
-        and c.relname not in ('runs', 'windows', 'event_progress') order by 1`,
+        and c.relname not in ('runs', 'windows', 'derived') order by 1`,
   );
   const rows = found.rows.map(
     ({ name }) => `select '${name}' as position, ctid::text, xmin::text, md5(t::text) from ${name} t`,

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
+import { updateHitBands } from '../../src/load/market/price-tables.ts';
+import { ALL_DAYS } from '../../src/load/state/derived.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 
 const HEADER =
@@ -82,6 +84,7 @@ beforeAll(async () => {
        ('2023-12-29', 'ALPHA', 'EQ', 'H'), ('2023-12-29', 'BETA', 'EQ', 'L'), ('2024-01-03', 'ALPHA', 'EQ', 'H'),
        ('2024-01-03', 'ALPHA', 'EQ', 'L'), ('2024-01-05', 'EPSILON', 'EQ', 'H'), ('2024-01-05', 'NOBODY', 'EQ', 'L')) v(day, symbol, series, band)`,
   );
+  await updateHitBands(context.db.drizzle, ALL_DAYS);
   // Nothing is known of the bands of 2024-01-02; on 2024-01-09 there were none. On 2024-01-04 and 2024-01-10 records were
   // rejected: of these a later response had none, of the others no response came. A stray record is of no day.
   await context.db.pool.query(

@@ -12,7 +12,7 @@ export async function columnsOf({ pool }: Database): Promise<Column[]> {
      from pg_class c join pg_namespace n on n.oid = c.relnamespace
      join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     where n.nspname in ('etl', 'market', 'market_history') and c.relkind in ('r', 'p')
-      and c.relname not in ('migrations', 'repeatable_migrations', 'database_identity', 'alias_progress')
+      and c.relname not in ('migrations', 'repeatable_migrations', 'database_identity', 'derived')
     order by 1, a.attnum`,
   );
   return found.rows;

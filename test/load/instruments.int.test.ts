@@ -1,20 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { drizzle } from 'drizzle-orm/node-postgres';
 import fc from 'fast-check';
-import type { Pool, PoolClient } from 'pg';
+import type { Pool } from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { readLinesElsewhere } from '../../src/load/market/corporate-events.ts';
-import {
-  fillObservedAliases,
-  updateObservedAliases,
-} from '../../src/load/market/observed-aliases/observed-aliases.ts';
-import { migrateDatabase } from '../../src/load/migrate.ts';
 import { dataSetNamed, operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import { deriveButEvents } from '../support/derive.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { isSlowLayer } from '../support/layer.ts';
-import { bhavcopy, bhavRow, load, loadBhav, newRun, openStore } from './support.ts';
+import { bhavcopy, bhavRow, load, loadBhav, openStore } from './support.ts';
 
 const tableOf = (operation: string) => operationNamed(operation).shapes.at(-1)?.table as TableDefinition;
 
@@ -30,13 +25,11 @@ const bse = (symbol: string, exchange_instrument_id: number, trade_date: string,
 
 const loadBse = (store: Database, rows: readonly Row[]) => loadBhav(store, rows, { exchange: 'BSE' });
 
-const FORGET_ALIASES = 'truncate etl.observed_aliases, etl.alias_progress, etl.alias_owners';
-
-const forgetAliases = (store: Database) => store.pool.query(FORGET_ALIASES);
+const FORGET_DERIVED = 'truncate etl.observed_aliases, etl.alias_owners, etl.derived';
 
 /** Names are brought in after the loads, not in them. */
 async function poolUpToDate(store: Database) {
-  await updateObservedAliases(store);
+  await deriveButEvents(store);
   return store.pool;
 }
 
@@ -61,45 +54,37 @@ const aliases = async (store: Database, kind: string) =>
     )
   ).rows;
 
-/** What the loads kept up to date must equal what reading all rows at once gives. */
+/** What follows from the loads one after the other must equal what reading all rows at once gives. */
 async function expectTrue(store: Database) {
-  const client = (await (await poolUpToDate(store)).connect()) as PoolClient;
-  const read = async () =>
-    (
-      await client.query(
-        `select exchange, source, symbol, series, isin, scrip_code, name, link, first_seen, last_seen, instrument_id, precedence
-           from etl.observed_aliases order by 1, 2, 3, 4, 5, 6, 7, 8`,
-      )
-    ).rows;
+  const pool = await poolUpToDate(store);
   const owners = async (relation: string) =>
     (
-      await client.query(
+      await pool.query(
         `select exchange, kind, symbol, series, valid_from::text, valid_to::text, instrument_id from ${relation} order by 1, 2, 3, 4, 5`,
       )
     ).rows;
-  const shares = async () =>
-    (
-      await client.query(
+  const read = async () => ({
+    aliases: (
+      await pool.query(
+        `select exchange, source, symbol, series, isin, scrip_code, name, link, first_seen, last_seen, instrument_id, precedence
+           from etl.observed_aliases order by 1, 2, 3, 4, 5, 6, 7, 8`,
+      )
+    ).rows,
+    shares: (
+      await pool.query(
         `select exchange, symbol, series, valid_from, share_id from market.series_aliases order by 1, 2, 3, 4`,
       )
-    ).rows;
-  try {
-    await client.query('begin');
-    const kept = await read();
-    const keptShares = await shares();
-    expect(await owners('etl.alias_owners')).toEqual(
-      await owners(
-        "(select *, alias as symbol from market.instrument_aliases where kind in ('series', 'symbol') and valid_from < valid_to) as shown",
-      ),
-    );
-    await client.query(FORGET_ALIASES);
-    await fillObservedAliases(Object.assign(drizzle(client), { client }));
-    expect(kept).toEqual(await read());
-    expect(keptShares).toEqual(await shares());
-  } finally {
-    await client.query('rollback');
-    client.release();
-  }
+    ).rows,
+  });
+  const kept = await read();
+  expect(await owners('etl.alias_owners')).toEqual(
+    await owners(
+      "(select *, alias as symbol from market.instrument_aliases where kind in ('series', 'symbol') and valid_from < valid_to) as shown",
+    ),
+  );
+  await pool.query(FORGET_DERIVED);
+  await deriveButEvents(store);
+  expect(kept).toEqual(await read());
 }
 
 describe('market.instruments', () => {
@@ -179,7 +164,7 @@ describe('market.instruments', () => {
     const right = { isin: 'INE000A01010' };
     for (const day of days) {
       await loadBhav(store, [nse('X', day, day === days[2] ? { isin: 'INE999Z01019' } : right)]);
-      if (isBroughtIn) await updateObservedAliases(store);
+      if (isBroughtIn) await deriveButEvents(store);
     }
     const joined = await (await poolUpToDate(store)).query(
       `select b.trade_date::text as day, a.instrument_id from market.bhavcopy_cm b
@@ -224,12 +209,12 @@ describe('market.instruments', () => {
     await loadBse(store, [bse('P', 500001, '2025-01-02', old)]);
     await loadBse(store, [bse('Q', 500002, '2025-01-03', old), bse('P#', 500009, '2025-01-03', old)]);
     await load(store, { batches: [{ table: classified, rows: [record(classified, byIsin)] }] });
-    await updateObservedAliases(store);
+    await deriveButEvents(store);
     await loadBse(store, [bse('Q', 500002, '2025-01-01', old)]);
     await expectTrue(store);
 
     await loadBse(store, [bse('R', 500003, '2025-01-06', young), bse('P#', 500009, '2025-01-06', young)]);
-    await updateObservedAliases(store);
+    await deriveButEvents(store);
     await loadBse(store, [bse('P#', 500009, '2025-01-07', old)]);
     await expectTrue(store);
   });
@@ -304,7 +289,7 @@ describe('market.instruments', () => {
           batches: [{ table: one === 'change' ? table : bhavcopy, rows: [days[one]] }],
           exchange: 'NSE',
         });
-        await updateObservedAliases(store);
+        await deriveButEvents(store);
       }
       expect((await instruments(store)).map((row) => [row.instrument_id, row.symbol])).toEqual([
         ['NSE:OLD', 'NEW'],
@@ -324,7 +309,7 @@ describe('market.instruments', () => {
       { table: bhavcopy, rows: [nse('OLD', '2025-08-28', { isin: null })] },
     ]) {
       await load(store, { batches: [batch], exchange: 'NSE' });
-      await updateObservedAliases(store);
+      await deriveButEvents(store);
       await expectTrue(store);
     }
   });
@@ -473,7 +458,7 @@ describe('market.instruments', () => {
         Array.from({ length: 6 }, async () => {
           for (let day = queue.pop(); day !== undefined; day = queue.pop()) {
             await loadBhav(mixed, day);
-            if (queue.length % 3 === 0) await updateObservedAliases(mixed);
+            if (queue.length % 3 === 0) await deriveButEvents(mixed);
           }
         }),
       );
@@ -510,7 +495,7 @@ describe('market.instruments', () => {
     await forAllAsync([steps], { numRuns: 2 }, async (all) => {
       for (const step of all) {
         if (step === 'bring in') {
-          await updateObservedAliases(store);
+          await deriveButEvents(store);
           continue;
         }
         const { day, rows, isWhole } = step;
@@ -530,53 +515,25 @@ describe('market.instruments', () => {
     });
   });
 
-  test('of a load that changes only values are not read again', async () => {
-    const store = await openStore();
-    const row = (close_price: string, saved: string) =>
-      nse('A', '2025-08-29', { close_price, source_saved_at: saved });
-    const changed = async () =>
-      (await store.pool.query('select has_new_names from etl.loads order by state')).rows.map(
-        (one) => one.has_new_names,
-      );
-    await loadBhav(store, [row('1', '2025-08-29T10:00:00Z')]);
-    // The names of the first are not brought in yet, and its row carries the number of the second now.
-    await loadBhav(store, [row('2', '2025-08-29T11:00:00Z')]);
-    await updateObservedAliases(store);
-    await loadBhav(store, [row('3', '2025-08-29T12:00:00Z')]);
-    expect(await changed()).toEqual([true, true, false]);
-    await expectTrue(store);
-  });
-
-  test('that cannot be brought in keep back neither those of the other exchange nor those of loads before', async () => {
+  test('that cannot be brought in keep back no name once the cause is gone', async () => {
     const store = await openStore();
     await loadBhav(store, [nse('A', '2025-08-28')]);
-    await updateObservedAliases(store);
+    await deriveButEvents(store);
     await store.pool.query(`
       create function refuse() returns trigger language plpgsql as $$ begin raise 'no room for %', new.symbol; end $$;
       create trigger refuse before insert on etl.observed_aliases for each row when (new.symbol = 'BAD') execute function refuse()`);
-    await loadBhav(store, [nse('B', '2025-08-28')]);
-    const runId = await newRun(store);
-    await loadBhav(store, [nse('BAD', '2025-08-28')], { runId });
-    await loadBhav(store, [nse('C', '2025-08-28')]);
+    await loadBhav(store, [nse('B', '2025-08-28'), nse('BAD', '2025-08-28')]);
     await loadBse(store, [bse('D', 500001, '2025-08-28')]);
-    const known = async () =>
-      (await store.pool.query('select symbol from market.instruments order by 1')).rows.map(
-        ({ symbol }) => symbol,
-      );
-    const failures = await updateObservedAliases(store);
-    expect(failures).toMatchObject([
-      { exchange: 'NSE', runId, error: { message: expect.stringContaining('no room for BAD') } },
-    ]);
-    expect(await known()).toEqual(['A', 'B', 'D']);
+    await expect(deriveButEvents(store)).rejects.toThrow('no room for BAD');
     await store.pool.query('drop trigger refuse on etl.observed_aliases');
-    expect(await updateObservedAliases(store)).toEqual([]);
-    expect(await known()).toEqual(['A', 'B', 'BAD', 'C', 'D']);
+    await expectTrue(store);
+    expect((await instruments(store)).map(({ symbol }) => symbol)).toEqual(['D', 'A', 'B', 'BAD']);
   });
 
   test('of loads a month apart are written once, not once for each load', async () => {
     const store = await openStore();
     await loadBhav(store, [nse('A', '2023-01-02'), nse('B', '2023-01-02')]);
-    await updateObservedAliases(store);
+    await deriveButEvents(store);
     await store.pool.query(`
       create table written (symbol text);
       create function count_writes() returns trigger language plpgsql as $$ begin insert into written values (new.symbol); return new; end $$;
@@ -592,38 +549,12 @@ describe('market.instruments', () => {
         nse(`C${at % 7}`, day),
       ]);
     }
-    await updateObservedAliases(store);
+    await deriveButEvents(store);
     const { rows } = await store.pool.query(
       'select symbol, count(*)::int as times from written group by symbol',
     );
     expect(rows.map(({ times }) => times)).toEqual(rows.map(() => 1));
     expect(rows).toHaveLength(9);
-    await expectTrue(store);
-  });
-
-  test('is filled by a migration where rows were loaded before it', async () => {
-    const store = await openStore();
-    await loadBhav(store, [nse('A', '2025-08-28', { isin: 'INE000A01010' })]);
-    await loadBse(store, [bse('B', 500001, '2025-08-28')]);
-    const before = await instruments(store);
-    await forgetAliases(store);
-    await migrateDatabase(store);
-    expect(await instruments(store)).toEqual(before);
-    expect(before).toHaveLength(2);
-  });
-
-  test('is filled by a load that comes before the migration', async () => {
-    const store = await openStore();
-    await loadBhav(store, [nse('ABC', '2025-01-01', { isin: 'INE001A01019' }), nse('DEF', '2025-01-01')]);
-    await loadBse(store, [bse('GHI', 500001, '2025-01-01')]);
-    await forgetAliases(store);
-    await loadBhav(store, [nse('ABC', '2025-01-02', { isin: 'INE001A01027' })]);
-    await migrateDatabase(store);
-    expect((await instruments(store)).map((row) => row.instrument_id)).toEqual([
-      'BSE:500001',
-      'NSE:DEF',
-      'NSE:INE001A01019',
-    ]);
     await expectTrue(store);
   });
 
@@ -638,7 +569,7 @@ describe('market.instruments', () => {
       return found.rows.map((row) => [row.first_seen, row.last_seen]);
     };
     for (const day of days) await loadBhav(store, [nse('ABC', day)]);
-    await updateObservedAliases(store);
+    await deriveButEvents(store);
     const isin = 'INE001A01019';
     for (const [at, left] of [
       [0, [days[1], days[4]]],

@@ -2,9 +2,9 @@ import type { Pool, PoolClient } from 'pg';
 import { expect, test } from 'vitest';
 import { copyNewDays } from '../../src/load/market/merge/merge.ts';
 import { mergeSql } from '../../src/load/market/merge/merge-sql.ts';
-import { observedAliasSql } from '../../src/load/market/observed-aliases/observed-alias-sql.ts';
-import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
+import { observeStatement } from '../../src/load/market/observed-aliases/observed-alias-sql.ts';
 import { analyzeTables } from '../../src/load/market/statistics.ts';
+import { deriveButEvents } from '../support/derive.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 
 const RECORDS = 2_000;
@@ -75,10 +75,7 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
       null,
       new Date().toISOString(),
     ]),
-    observe: await looked(
-      (observedAliasSql(bhavcopy)[0] as ReturnType<typeof observedAliasSql>[number]).observe(1),
-      ['NSE', Array.from({ length: 50 }, (_, at) => at + 1), day, day],
-    ),
+    observe: await looked(observeStatement(bhavcopy), ['NSE', day, day]),
   };
   await client.query('rollback');
   return rows;
@@ -171,7 +168,7 @@ test('names are brought in with few looks at rows, though the statistics say tha
         where oid in ('etl.observed_aliases'::regclass, 'etl.alias_owners'::regclass)`,
     );
     plans.length = 0;
-    await updateObservedAliases(store);
+    await deriveButEvents(store);
     return plans
       .filter(({ plan }) => rowsLookedAt(plan) >= 200 * RECORDS)
       .map(({ query, plan }) => [query, rowsLookedAt(plan)]);
@@ -210,7 +207,7 @@ test('all days of one company are found through indexes, in every partition, by 
     });
     await loadBhav(store, [company, ...others.map((other) => bhavRow({ ...other, trade_date }))]);
   }
-  await updateObservedAliases(store);
+  await deriveButEvents(store);
   await store.pool.query('analyze market.bhavcopy_cm, etl.observed_aliases');
   const plan = (query: string, values: unknown[] = []) => planOf(store.pool, query, values);
   const byIsin = await plan(
@@ -262,7 +259,7 @@ test('the aliases of one instrument are its rows of the view', async () => {
     bhavRow({ symbol: 'NEW', isin: 'INE001A01036', trade_date: '2025-08-28' }),
     bhavRow({ symbol: 'OLD', isin: 'INE002A01018', trade_date: '2025-08-28' }),
   ]);
-  await updateObservedAliases(store);
+  await deriveButEvents(store);
   const found = await store.pool.query(
     `select i.instrument_id, (select count(*)::int from market.instrument_aliases a where a.instrument_id = i.instrument_id) as names,
        (select count(*)::int from (select * from market.aliases_of(i.instrument_id) intersect all
@@ -295,7 +292,7 @@ test('views read only the rows of the symbol, the instrument or the day they are
      select 'NSE', 'S' || n, '2024-03-01', 'split', '', 'NSE:INE' || n + 100 || 'A01010', 2, 1, 'applied', now(), now(), 1, 1, 1
        from generate_series(0, 1499, 3) n`,
   );
-  await updateObservedAliases(store);
+  await deriveButEvents(store);
   await store.pool.query('analyze');
   const look = async (query: string) => {
     const plan = await planOf(store.pool, `select * from ${query}`);
@@ -316,7 +313,7 @@ test('views read only the rows of the symbol, the instrument or the day they are
 test('tables are analyzed when they are filled first', async () => {
   const store = await openStore();
   await loadBhav(store, [bhavRow({ symbol: 'TCS', trade_date: '2025-09-01' })]);
-  await updateObservedAliases(store);
+  await deriveButEvents(store);
   const analyzed = await analyzeTables(store);
   expect(analyzed).toEqual(
     expect.arrayContaining(['etl.alias_owners', 'market.bhavcopy_cm', 'market_partitions.bhavcopy_cm_2025']),
@@ -392,12 +389,13 @@ test('market.prices of all days looks sessions up for the rows of events alone',
       ),
     );
   }
-  await updateObservedAliases(store);
+  await deriveButEvents(store);
   await store.pool.query(
     `insert into market.corporate_events (exchange, symbol, ex_date, kind, item, instrument_id, ratio_new, ratio_old, status,
                                           first_loaded_at, last_changed_at, revision, run_id, load_id)
      select exchange, symbol, '2025-09-03', 'split', '', instrument_id, 2, 1, 'applied', now(), now(), 1, 1, 1 from market.series_aliases`,
   );
+  await deriveButEvents(store);
   await store.pool.query('analyze market.corporate_events');
   const sorted = 'select * from market.prices order by return_percent desc nulls last limit 5';
   const client = await store.pool.connect();

@@ -1,4 +1,5 @@
 import { requesterName } from '../../core/environment.ts';
+import { updateDerived } from '../../jobs/derived/update-derived.ts';
 import { readToFold } from '../../jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../load/market/accept-withdrawal.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
@@ -14,6 +15,7 @@ export async function accept(cli: Cli, id: number, flags: JsonFlag): Promise<voi
     maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
   });
   if (accepted === null) throw notFound(id);
+  await updateDerived(context);
   if (flags.json === true) return printJson(cli, accepted);
   const { table: name, exchange, day, withdrawn, left } = accepted;
   const where = [`market.${name}`, exchange, day].filter(Boolean).join(' ');

@@ -10,7 +10,7 @@ import {
 } from '../../load/market/corporate-events.ts';
 import { removeDecisions, writeDecision } from '../../load/state/events/decisions.ts';
 import type { Context } from '../context.ts';
-import { updateCorporateEvents } from './update-events.ts';
+import { updateDerived } from '../derived/update-derived.ts';
 
 /** The share ratio of a price factor such as `1:2`, which halves prices: two shares for one. Null if it is invalid. */
 export function ratioOfFactor(text: string): ShareRatio | null {
@@ -23,7 +23,7 @@ export function ratioOfFactor(text: string): ShareRatio | null {
 type DecidedEvent = StoredEvent & { readonly others: readonly StoredEvent[] };
 
 /**
- * Stores a person's decision about an event, or removes it, and brings `market.corporate_events` up to date. It is decided
+ * Stores a person's decision about an event, or removes it, and brings what follows from it up to date. It is decided
  * on both exchanges together: it is one event of one share.
  *
  * @param decision the share ratio to apply; null: the event is ignored; `reset`: the decision is removed.
@@ -44,7 +44,7 @@ export async function decideEvent(
     const ratio = decision === null ? null : ratioOf(decision.new, decision.old);
     await writeDecision(db.drizzle, ids, { ratio, decidedBy: requesterName() });
   }
-  await updateCorporateEvents(context);
+  await updateDerived(context);
   const { events } = await listEvents(db.pool, { ids }, ids.length);
   const event = events.find(({ id }) => id === eventId);
   return event === undefined ? null : { ...event, others: events.filter((one) => one !== event) };
@@ -67,9 +67,9 @@ export async function smallEvents({ db }: Pick<Context, 'db'>, below: number): P
   return { small: small.map(({ ids }) => ids), unknown, large: undecided.length - small.length - unknown };
 }
 
-/** Stores that a person ignores events, and brings `market.corporate_events` up to date. */
+/** Stores that a person ignores events, and brings what follows from it up to date. */
 export async function ignoreEvents(context: Context, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await writeDecision(context.db.drizzle, ids, { ratio: null, decidedBy: requesterName() });
-  await updateCorporateEvents(context);
+  await updateDerived(context);
 }

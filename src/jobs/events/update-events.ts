@@ -4,10 +4,9 @@ import { requesterName } from '../../core/environment.ts';
 import { EXCHANGES } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import type { Position } from '../../core/position.ts';
-import { packageVersion } from '../../core/version.ts';
+import { sha256 } from '../../core/sha256.ts';
 import { NOT_STATED } from '../../extract/corporate-actions/listed-events.ts';
 import { type EventKind, isReinvested } from '../../extract/corporate-actions/purpose.ts';
-import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import {
   areStored,
@@ -21,18 +20,12 @@ import {
   SAME_EVENT_DAYS,
   type SymbolOwner,
 } from '../../load/market/corporate-events.ts';
-import { analyzeTables } from '../../load/market/statistics.ts';
+import { type ChangedDays, readDerivedProgress } from '../../load/state/derived.ts';
 import { type EventDecision, readDecisions } from '../../load/state/events/decisions.ts';
-import {
-  areEventsOf,
-  hasEventProgress,
-  readEventInputs,
-  writeEventProgress,
-} from '../../load/state/events/event-progress.ts';
 import { takePositions } from '../../load/state/position-sql.ts';
 import { abandonRun, finishRun, insertRun, reserveRunId, runningRuns } from '../../load/state/runs/runs.ts';
 import { insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
-import { dataSetNamed, namesFilling, tables } from '../../operations/registry.ts';
+import { dataSetNamed, tables } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { storeResponse } from '../responses/store-response.ts';
@@ -50,69 +43,52 @@ const DATA_SET = 'CorporateEvents';
 
 const BY_RATIO: ReadonlySet<EventKind> = new Set(['split', 'consolidation', 'bonus']);
 
+/** The tables whose rows are notices. */
+const noticeTables = tables.filter(({ name }) => NOTICE_TABLES.includes(name));
+
 /**
  * Brings `market.corporate_events` up to date if notices, decisions or owners of symbols have changed since the last
- * time. Changes are loaded like a response, by a run of kind `events`, so that they have revisions and a history. Safe
- * to repeat, and to call from several processes.
+ * time. Changes are loaded like a response, by a run of kind `events`, so that they have revisions and a history. For the
+ * process that holds the lock of what is derived.
  *
- * @throws PipelineError of kind `database` or `database_unreachable`.
+ * @returns the digest of what they were computed with, null if some could not be stored; and whether any were stored.
  */
-export async function updateCorporateEvents(context: Context): Promise<void> {
-  // Checked before the lock is taken, because this is called at the end of every run.
-  if ((await readChanged(context)).length === 0) return;
-  const lock = await takeSessionLock(context.db, 'eod:events');
-  try {
-    // Open runs are abandoned ones, because their process must have held the lock.
-    for (const id of await runningRuns(context.db.drizzle, 'events')) {
-      await abandonRun(context.db.drizzle, id, 'its process ended before it did');
-    }
-    // Read before the notices, so that changes made meanwhile are noticed the next time.
-    const exchanges = await readChanged(context);
-    if (exchanges.length === 0) return;
-    const decisions = await readDecisions(context.db.drizzle);
-    const changed: (readonly [exchange: string, rows: readonly Row[]])[] = [];
-    for (const [exchange, events] of await eventsOfExchanges(context, decisions)) {
-      const rows = events.map(rowOf);
-      if (!(await areStored(context.db.pool, exchange, rows))) changed.push([exchange, rows]);
-    }
-    if (changed.length > 0 && !(await storeEvents(context, changed))) return;
-    await analyzeTables(context.db).catch((err) => context.log.warn({ err }, 'could not analyze tables'));
-    for (const { exchange, inputs } of exchanges) {
-      await writeEventProgress(context.db.drizzle, exchange, inputs);
-    }
-  } finally {
-    await lock.release();
+export async function updateCorporateEvents(
+  context: Context,
+  changedDays: ChangedDays,
+): Promise<{ readonly digest: string | null; readonly hasStoredEvents: boolean }> {
+  const db = context.db.drizzle;
+  // Open runs are abandoned ones, because their process must have held the lock.
+  for (const id of await runningRuns(db, 'events')) {
+    await abandonRun(db, id, 'its process ended before it did');
   }
+  const decisions = await readDecisions(db);
+  const digest = digestOf(decisions);
+  const progress = await readDerivedProgress(db);
+  if (progress?.eventsDigest === digest && noticeTables.every((table) => changedDays(table).length === 0)) {
+    return { digest, hasStoredEvents: false };
+  }
+  const changed: (readonly [exchange: string, rows: readonly Row[]])[] = [];
+  for (const [exchange, events] of await eventsOfExchanges(context, decisions)) {
+    const rows = events.map(rowOf);
+    if (!(await areStored(context.db.pool, exchange, rows))) changed.push([exchange, rows]);
+  }
+  if (changed.length === 0) return { digest, hasStoredEvents: false };
+  const areAllStored = await storeEvents(context, changed);
+  return { digest: areAllStored ? digest : null, hasStoredEvents: areAllStored };
 }
 
-/** The data sets whose rows are notices. */
-const noticeSets = namesFilling(tables.filter(({ name }) => NOTICE_TABLES.includes(name)));
+/** The digest that events have to be computed with now, see `DerivedProgress`. */
+export const readEventsDigest = async ({ drizzle }: Context['db']): Promise<string> =>
+  digestOf(await readDecisions(drizzle));
 
-/**
- * The exchanges of which notices, owners or decisions are others than those that events were made from, with the new
- * inputs. None if there never was any notice.
- */
-async function readChanged({ db }: Context) {
-  const decisions = await readDecisions(db.drizzle);
-  // Rows of an older version may lack columns, and hold events that no longer followed when it wrote them.
-  const rules = [
-    'all rows of the exchange, moved days by all lines but those ignored by decision',
-    packageVersion(),
-    ...dataSetNamed(DATA_SET).shapes[0].table.fields.map(({ column }) => column),
-  ];
-  const requested = { operations: noticeSets, decisions, rules: rules.join() };
-  const known: { readonly exchange: string; readonly inputs: Awaited<ReturnType<typeof readEventInputs>> }[] =
-    [];
-  for (const exchange of EXCHANGES) {
-    known.push({ exchange, inputs: await readEventInputs(db.drizzle, exchange, requested) });
-  }
-  const hasAny = known.some(({ inputs }) => inputs.notices_state > 0) || (await hasEventProgress(db.drizzle));
-  const changed: typeof known = [];
-  for (const one of hasAny ? known : []) {
-    if (!(await areEventsOf(db.drizzle, one.exchange, one.inputs))) changed.push(one);
-  }
-  return changed;
-}
+const digestOf = (decisions: readonly EventDecision[]): string =>
+  sha256(
+    decisions
+      .map((decision) => JSON.stringify(decision))
+      .sort()
+      .join('\n'),
+  );
 
 /** The events of all exchanges: those of one may reach the lines of the other. */
 async function eventsOfExchanges(

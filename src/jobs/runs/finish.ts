@@ -2,8 +2,6 @@ import type { DayRange } from '../../core/days.ts';
 import { emptySessionsText } from '../../core/wording.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import { takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
-import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
-import { analyzeTables } from '../../load/market/statistics.ts';
 import { settleRejects } from '../../load/state/rejects.ts';
 import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
 import {
@@ -22,15 +20,15 @@ import { alertsOfRun } from '../alerts/alerts-of-run.ts';
 import { alertsOfNight } from '../alerts/complete-night.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
-import { updateCorporateEvents } from '../events/update-events.ts';
+import { updateDerived } from '../derived/update-derived.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
 import { checkQuality } from '../quality/check-quality.ts';
 import { syncSessions } from '../responses/sync-sessions.ts';
 import { ticksToCome } from './night-schedules.ts';
 
 /**
- * Ends a run that has no open window left, after `market.instruments` and `market.corporate_events` are up to date with
- * what it has loaded. If they cannot be brought up to date, the run ends as failed; resuming it tries again.
+ * Ends a run that has no open window left, after what is derived from the rows is up to date with what it has loaded. If
+ * that cannot be brought up to date, the run ends as failed; resuming it tries again.
  *
  * @param end the state to end in and why; null: as its windows have ended.
  * @returns the run if this call ended it, otherwise null.
@@ -41,42 +39,30 @@ export async function closeRun(
   end: RunEnd | null = null,
 ): Promise<EndedRun | null> {
   const { db, log } = context;
-  const failure = await updateDerived(context, runId);
+  const failure = await derive(context, runId);
   const ended = await finishRun(db.drizzle, runId, end ?? failure);
   if (ended === null) return null;
   log.info({ runId, state: ended.state }, 'run has ended');
-  await analyzeTables(db).catch((err) => log.warn({ runId, err }, 'could not analyze tables'));
   return ended;
 }
 
 /**
- * Names that another run has brought, and that cannot be brought in, are not this run's failure: they are logged, and
- * tried again every half minute by each worker and at the end of each run.
- *
- * @returns how the run ends if something derived from the rows could not be brought up to date, otherwise null.
+ * @returns how the run ends if what is derived from the rows could not be brought up to date, otherwise null.
  * @throws PipelineError if Postgres is unreachable: then it is tried again.
  */
-async function updateDerived(context: Context, runId: number): Promise<RunEnd | null> {
-  const what = 'instruments and corporate events could not be brought up to date';
-  const endOf = (error: unknown, exchange?: string): RunEnd => {
-    const problem = databaseError(error);
-    if (decideLocalFailure(problem).act !== 'end') throw problem;
-    context.log.error({ runId, exchange, err: problem }, what);
-    return { state: 'failed', error: `${what}: ${problem.message}` };
-  };
-  let end: RunEnd | null = null;
-  for (const { exchange, error, runId: cause } of await updateObservedAliases(context.db)) {
-    const failed = endOf(error, exchange);
-    if (cause === runId) end = failed;
-  }
+async function derive(context: Context, runId: number): Promise<RunEnd | null> {
   try {
     // The run may have stored earlier sessions than any before.
     await syncSessions(context);
-    await updateCorporateEvents(context);
+    await updateDerived(context);
+    return null;
   } catch (error) {
-    end = endOf(error);
+    const problem = databaseError(error);
+    if (decideLocalFailure(problem).act !== 'end') throw problem;
+    const message = 'instruments and corporate events could not be brought up to date';
+    context.log.error({ runId, err: problem }, message);
+    return { state: 'failed', error: `${message}: ${problem.message}` };
   }
-  return end;
 }
 
 /** The checks and alerts after a run are given up when they have failed this often. */

@@ -2,11 +2,11 @@ import { followDatabase } from '../../core/clock.ts';
 import { DAY_MS } from '../../core/days.ts';
 import { readServerTime } from '../../load/database/inspect.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
-import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { runningRuns } from '../../load/state/runs/runs.ts';
 import { hasRested } from '../../load/state/source/access-keys.ts';
 import { markWorkerSeen, workerName } from '../../load/state/workers.ts';
 import type { Context, QueueContext } from '../context.ts';
+import { updateDerived } from '../derived/update-derived.ts';
 import { callLimitOf } from '../policy/quota.ts';
 import { enqueueLostWindows, lacksJobs } from '../queue/enqueue.ts';
 import { learnSessions } from '../responses/sync-sessions.ts';
@@ -44,9 +44,9 @@ export async function requeueLostWindows(context: QueueContext, isThorough = tru
 }
 
 /**
- * Follows the clock of Postgres, records that this worker is alive, requeues lost windows, brings the names of instruments up to date and learns of
- * sessions that others have observed: now, every EVERY_MS, and as soon as the queue's server is back. Errors are logged, and
- * it is tried again soon.
+ * Follows the clock of Postgres, records that this worker is alive, requeues lost windows, brings what is derived up to
+ * date and learns of sessions that others have observed: now, every EVERY_MS, and as soon as the queue's server is back.
+ * Errors are logged, and it is tried again soon.
  */
 export async function startRequeueing(context: QueueContext): Promise<{ stop(): void }> {
   let timer: NodeJS.Timeout | undefined;
@@ -55,6 +55,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
   let wanted = false;
   let untilThorough = 0;
   const prune = createPruning(context);
+  const derive = createDeriving(context);
 
   async function run(): Promise<void> {
     wanted = busy;
@@ -67,10 +68,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
       await markWorkerSeen(context.db.drizzle, workerName());
       await requeueLostWindows(context, untilThorough === 0);
       untilThorough = (untilThorough || THOROUGH_EVERY) - 1;
-      // The end of a run updates them; long runs need it before.
-      for (const { exchange, error } of await updateObservedAliases(context.db)) {
-        context.log.warn({ exchange, err: error }, 'could not bring the names of instruments up to date');
-      }
+      await derive();
       // Those that other workers' bhav copies have shown.
       await learnSessions(context);
       await prune();
@@ -95,6 +93,27 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
       stopListening();
       clearTimeout(timer);
     },
+  };
+}
+
+/** While a run lasts, what it has loaded is derived from this often; its end does so as well. */
+const DERIVE_MS = 60_000;
+
+/** Brings what is derived up to date now and then while a run lasts: of several processes, one. Does not throw. */
+function createDeriving(context: Context): () => Promise<void> {
+  let next = 0;
+  return async () => {
+    if (performance.now() < next) return;
+    next = performance.now() + DERIVE_MS;
+    try {
+      if ((await runningRuns(context.db.drizzle)).length > 0)
+        await updateDerived(context, { isAwaited: false });
+    } catch (err) {
+      context.log.warn(
+        { err },
+        'could not bring names, corporate events and price factors up to date; tried again in a minute',
+      );
+    }
   };
 }
 

@@ -15,7 +15,6 @@ import type { ReadAgain } from './fold/fold.ts';
 import { foldIfLate } from './fold/merge-or-fold.ts';
 import { ensureStage } from './merge/merge.ts';
 import { mergeSql } from './merge/merge-sql.ts';
-import { updateObservedAliases } from './observed-aliases/observed-aliases.ts';
 
 /** The result of accepting a withheld withdrawal. */
 interface AcceptedWithdrawal {
@@ -43,7 +42,7 @@ export async function acceptWithdrawal(
     ...judging
   }: { readonly by: string; readonly readAgain: ReadAgain; readonly maxWithdrawShare: number },
 ): Promise<AcceptedWithdrawal | null> {
-  const done = await transaction(database, async (tx) => {
+  return transaction(database, async (tx) => {
     const { client } = tx;
     const found = await readWithheld(tx, id);
     const table = tables.find(({ name }) => name === found?.table);
@@ -85,11 +84,8 @@ export async function acceptWithdrawal(
       position,
       fetchedAt,
       written,
-      namesChanged: true,
       accepted: { withdrawn: gone, day },
     });
     return { id, table: table.name, exchange, day, withdrawn: gone, left };
   });
-  await updateObservedAliases(database);
-  return done;
 }

@@ -188,9 +188,8 @@ async function storeLoad(
   if (load.outcome.state === 'failed' || (laterOrOwn && (await isRepetition(tx, load, merged)))) {
     await ending;
   } else {
-    const { written, namesChanged } = merged;
     // The last statement before the commit: the numbers of versions have to follow the order of commits.
-    await insertLoad(tx, { ...load, loadId, written, namesChanged }, ending);
+    await insertLoad(tx, { ...load, loadId, written: merged.written }, ending);
   }
   return { loadId, counts: merged.counts };
 }
@@ -222,8 +221,6 @@ interface MergedTables {
   readonly counts: RecordCounts;
   readonly withdrawals: readonly DayWithdrawal[];
   readonly written: readonly Written[];
-  /** True if its rows may name instruments, or show their names on days, that they did not before. */
-  readonly namesChanged: boolean;
   /** Of each table, the days that the response lists in full, or whose responses were folded. */
   readonly decided: readonly DecidedDays[];
   /** Days of which nothing was changed, because later responses about them are pruned. */
@@ -248,7 +245,6 @@ async function mergeTables(
   const decided: DecidedDays[] = [];
   const ignoredDays = new Set<string>();
   const undecided: string[] = [];
-  let namesChanged = false;
   for (const one of tables) {
     const { table, rows, fullSet } = one;
     const merged = await mergeOrFold(tx, { ...load, ...begun, ...one, isLast: !laterOrOwn });
@@ -259,7 +255,6 @@ async function mergeTables(
     if (merged.written + merged.withdrawn > 0) {
       written.push({ table: table.name, ...changedDays(table, rows, fullSet) });
     }
-    namesChanged ||= merged.renamed + merged.withdrawn > 0;
     for (const one of merged.withdrawals) withdrawals.push(one);
     const days = fullSet?.days === null ? null : daysOf(fullSet);
     const listed = fullSet && { table: table.name, operations: [load.operation], days };
@@ -268,5 +263,5 @@ async function mergeTables(
     for (const day of merged.ignoredDays) ignoredDays.add(day);
     if (merged.ignoredDays.length > 0) undecided.push(undecidedText(table, merged.ignoredDays.length));
   }
-  return { counts, withdrawals, written, namesChanged, decided, ignoredDays, undecided };
+  return { counts, withdrawals, written, decided, ignoredDays, undecided };
 }

@@ -93,7 +93,7 @@ export async function repeatLoad(
         suspicious: null,
         unsettled: null,
       });
-      await insertLoad(tx, { ...load, ...begun, written: [], namesChanged: false }, ending);
+      await insertLoad(tx, { ...load, ...begun, written: [] }, ending);
       return counts;
     });
   } catch (error) {

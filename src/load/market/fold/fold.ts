@@ -288,8 +288,6 @@ export async function foldInOrder(
   return {
     ...counts,
     stale: counts.stale + left,
-    // Which of the rows are named differently now was not compared.
-    renamed: counts.written,
     changed: Number(stored?.changed ?? 0) + withdrawn,
     ignored,
     withdrawn,

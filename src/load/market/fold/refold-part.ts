@@ -25,7 +25,6 @@ import { insertCopied } from '../../state/windows/plan.ts';
 import { endingWindow, noteUnsettled } from '../../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../../state/withdrawals.ts';
 import { copyNewDays, daysOfRows, ensurePartitions, ensureStage, setHintBits } from '../merge/merge.ts';
-import { rereadNames } from '../observed-aliases/observed-aliases.ts';
 import {
   keptReader,
   type ReadAgain,
@@ -183,7 +182,6 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   }
   await writeFacts(tx, { ...part, operations: scope.operations }, own, folded);
   const changed = folded.filter((one) => one.changed > 0);
-  if (history && changed.some(({ table }) => table.names.length > 0)) await rereadNames(tx, exchange);
   await insertLoads(tx, windowId, loaded);
   const ending = endingWindow(tx, windowId, {
     state: counts.fetched === 0 ? 'empty' : 'loaded',
@@ -209,7 +207,6 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     position: BEFORE_ALL,
     fetchedAt: new Date(0),
     written,
-    namesChanged: true,
   };
   await insertLoad(tx, made, ending);
   if (history) {

@@ -236,7 +236,7 @@ export function mergeStatement(
   });
   return `
     with ${given}${ranked}compared as materialized (
-      select s.*, ${MOMENT} as _moment, t.tableoid as _tableoid, t.ctid as _ctid, w.revision as _withdrawn, ${hasOtherNames(table)} as _renamed,
+      select s.*, ${MOMENT} as _moment, t.tableoid as _tableoid, t.ctid as _ctid, w.revision as _withdrawn,
           coalesce(${sourceTime('source_saved_at')} < coalesce(t.source_saved_at, w.source_saved_at), false) as _stale, case
           when t.revision is null then case when w.revision is null then 'insert' else 'relist' end
           when ${isOlder} then 'stale' else 'update' end as _action
@@ -283,8 +283,7 @@ export function mergeStatement(
       (select count(*) from updated) + (select count(*) from relisted) - count(*) filter (where _action = 'relist' and _stale) as updated,
       (select count(*) from ${records}) - count(*) as unchanged,
       count(*) filter (where _action = 'stale' or (_action = 'relist' and _stale)) as stale,
-      (select count(*) from inserted) + (select count(*) from updated) + (select count(*) from relisted) as written,
-      count(*) filter (where _action in ('insert', 'relist') or (_action = 'update' and _renamed)) as renamed
+      (select count(*) from inserted) + (select count(*) from updated) + (select count(*) from relisted) as written
     from compared`;
 }
 
@@ -297,22 +296,6 @@ function sameRow({ partitioned, dateColumn }: TableDefinition, { isWithin }: Par
   const day =
     partitioned && dateColumn !== null ? ` and t.${quote(dateColumn)} = s.${quote(dateColumn)}` : '';
   return `t.ctid = s._ctid and t.tableoid = s._tableoid${day}${isWithin('t')}`;
-}
-
-/** True if the record `s` and the stored row `t` of the same key name their instrument differently. */
-function hasOtherNames({ names, key }: TableDefinition): string {
-  const naming = names.flatMap(({ symbol, series, isin, scripCode, name, day }) => [
-    symbol,
-    series,
-    isin,
-    scripCode,
-    name,
-    ...day,
-  ]);
-  const columns = [...new Set(naming)].filter((column) => column !== undefined && !key.includes(column));
-  if (columns.length === 0) return 'false';
-  const row = (prefix: string) => `row(${list(columns as string[], prefix)})`;
-  return `${row('t.')} is distinct from ${row('s.')}`;
 }
 
 /** The records of $4, a JSON array, in place of the staged ones. */

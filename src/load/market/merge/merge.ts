@@ -67,8 +67,6 @@ export interface PreservedColumns {
 export interface Merged extends Omit<RecordCounts, 'fetched' | 'rejected'> {
   /** Rows written, whichever response their values are from. */
   readonly written: number;
-  /** Written rows that are new or name their instrument differently from before. */
-  readonly renamed: number;
   /** Days with rows that were no longer listed, and what was done about them. */
   readonly withdrawals: readonly DayWithdrawal[];
   /** Days whose stored rows were compared with the rows that the response lists (NO_DAY for a whole exchange). */
@@ -186,7 +184,6 @@ export async function copyNewDays(
     ...NOTHING,
     inserted: rows.length,
     written: rows.length,
-    renamed: rows.length,
     checkedDays: daysOf(fullSet),
   };
 }
@@ -257,7 +254,6 @@ const NOTHING: Merged = {
   duplicate: 0,
   withdrawn: 0,
   written: 0,
-  renamed: 0,
   withdrawals: [],
   checkedDays: [],
 };
@@ -329,7 +325,7 @@ export async function mergeFew(
 }
 
 /** What statements that merge records count. */
-const COUNTED = ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'written', 'renamed'] as const;
+const COUNTED = ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'written'] as const;
 
 /** The counts that a statement returned. */
 export const countsOf = (row: Readonly<Record<string, string>> | undefined) =>

@@ -1,11 +1,10 @@
-import { and, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
 import type { Position } from '../../../core/position.ts';
 import { forEachCount } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { nextId, takeId } from '../schema/columns.ts';
-import { aliasProgress } from '../schema/instrument-tables.ts';
 import { loads } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
@@ -114,11 +113,6 @@ export async function insertLoad(
     readonly fetchedAt: Date;
     /** Days of the rows that it changed, table by table. */
     readonly written: readonly Written[];
-    /**
-     * True if a row that it wrote can name an instrument in a way, or on a day, in which no row did before. If not,
-     * `etl.observed_aliases` stays as it is.
-     */
-    readonly namesChanged: boolean;
     /** SHA-256 of the response and of the code that read it; not given if the source was not requested now. */
     readonly digest?: string | undefined;
     /** Given if a person accepted a withdrawal of the window: how many rows were withdrawn, and of which day. */
@@ -127,7 +121,7 @@ export async function insertLoad(
   /** Ends the window, in the same statement. */
   ending?: ReturnType<typeof endingWindow>,
 ): Promise<void> {
-  const { accepted, written, namesChanged, digest = null } = load;
+  const { accepted, written, digest = null } = load;
   const day = accepted?.day ?? null;
   const from = written.map((one) => one.from).sort()[0] ?? null;
   const to =
@@ -151,26 +145,14 @@ export async function insertLoad(
     with w as ${window}, made as (
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, position, fetched_at, changed_from, changed_to,
-      has_new_names, digest, committed_at, state)
+      digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.is_filtered, ${counts},
-      ${load.position}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
+      ${load.position}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${digest}::text, next.committed_at, next.state
       from w, etl.next_state() next
     returning state, run_id, operation, exchange)
     select ${notifying(sql`${JSON.stringify(tables)}::json`)} from made`,
   );
-}
-
-/**
- * True if a load `w` can have replaced rows whose names are not in `etl.observed_aliases` yet. These rows carry the
- * number of this load now, so the names have to be looked for among its rows. All loads of the same days that committed
- * before are visible here, because they held the same advisory locks.
- */
-function replacesNewNames({ from, to }: { readonly from: string | null; readonly to: string | null }) {
-  const { state } = aliasProgress;
-  return sql`exists (select from ${loads} l where l.exchange = w.exchange and l.has_new_names
-      and l.changed_from <= ${to}::date and l.changed_to >= ${from}::date
-      and l.state > coalesce((select ${state} from ${aliasProgress} where ${aliasProgress.exchange} = w.exchange), 0))`;
 }
 
 /**
@@ -210,26 +192,6 @@ export async function widenChanged(
 /** The condition that a load is of one of these operations, and of the exchange. */
 export const isOf = ({ operations, exchange }: LoadGroup) =>
   and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
-
-/**
- * The first loads after a version that may have changed the names of instruments, of these operations and exchange, in the
- * order of their versions.
- */
-export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, version: number, limit: number) {
-  return db
-    .select({
-      id: loads.id,
-      runId: loads.run_id,
-      version: loads.state,
-      operation: loads.operation,
-      from: sql<string>`${loads.changed_from}`,
-      to: sql<string>`${loads.changed_to}`,
-    })
-    .from(loads)
-    .where(and(gt(loads.state, version), isOf(group), loads.has_new_names, isNotNull(loads.changed_from)))
-    .orderBy(loads.state)
-    .limit(limit);
-}
 
 /** What the nightly runs of a day have changed, by operation and exchange: the days of the rows. */
 export function changesOfNight(db: NodePgDatabase, day: Day) {

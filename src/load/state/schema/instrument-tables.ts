@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { bigint, index, numeric, primaryKey, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { bigint, index, numeric, primaryKey, smallint, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
 import { day, etl, id } from './columns.ts';
 import { describe } from './describe.ts';
 
@@ -64,22 +64,6 @@ describe(
   },
 );
 
-export const aliasProgress = etl.table('alias_progress', {
-  exchange: text('exchange').primaryKey(),
-  state: bigint('state', { mode: 'number' }).notNull(),
-  owners_state: bigint('owners_state', { mode: 'number' }).notNull().default(0),
-});
-describe(
-  aliasProgress,
-  'By exchange, the state of etl.loads up to which the names in loaded rows are in etl.observed_aliases: brought up to date before a run ends and every half minute.',
-  {
-    exchange: 'Exchange.',
-    state: 'The last state whose names are included.',
-    owners_state:
-      "The last of these states that changed which instrument a symbol names, or an instrument's first day.",
-  },
-);
-
 export const aliasOwners = etl.table(
   'alias_owners',
   {
@@ -141,7 +125,7 @@ export const priceFactors = etl.table(
 );
 describe(
   priceFactors,
-  'What market.price_factors computes from market.corporate_events, without dividends, of each day: stored so that adjusted prices of whole markets are fast. Triggers of that table keep it up to date.',
+  'What market.price_factors computes from market.corporate_events, without dividends, of each day: stored so that adjusted prices of whole markets are fast.',
   {
     exchange: 'Exchange.',
     share_id: 'The share: market.series_aliases.share_id.',
@@ -167,7 +151,7 @@ export const eventSessions = etl.table(
 );
 describe(
   eventSessions,
-  'The only sessions whose previous close events may change, so that market.prices looks at no others: kept up to date with events, and at the end of a run with prices and names.',
+  'The only sessions whose previous close events may change, so that market.prices looks at no others.',
   {
     exchange: 'Exchange.',
     symbol: 'Ticker symbol of that day.',
@@ -193,7 +177,7 @@ export const hitBands = etl.table(
 );
 describe(
   hitBands,
-  'market.circuit_breakers with one row a security and day, so that market.prices joins it quickly. Triggers of that table keep it up to date.',
+  'market.circuit_breakers with one row a security and day, so that market.prices joins it quickly.',
   {
     exchange: 'Exchange.',
     trade_date: 'Session.',
@@ -203,19 +187,22 @@ describe(
   },
 );
 
-export const eventProgress = etl.table('event_progress', {
-  exchange: text('exchange').primaryKey(),
-  notices_state: bigint('notices_state', { mode: 'number' }).notNull(),
-  owners_state: bigint('owners_state', { mode: 'number' }).notNull(),
-  digest: text('digest').notNull(),
-});
-describe(
-  eventProgress,
-  'By exchange, what market.corporate_events was last computed from: as long as it is the same, a run ends without reading any list.',
+export const derived = etl.table(
+  'derived',
   {
-    exchange: 'Exchange.',
-    notices_state: 'The last state of etl.loads whose notices are included.',
-    owners_state: 'etl.alias_progress.owners_state then.',
-    digest: 'Digest of the decisions and of the version of eod at that time.',
+    state: bigint('state', { mode: 'number' }).notNull(),
+    events_digest: text('events_digest'),
+    version: text('version').notNull(),
+  },
+  () => [uniqueIndex('derived_one_idx').on(sql`(true)`)],
+);
+describe(
+  derived,
+  'A single row: which loads are included in what is derived from the rows of market, i.e. in etl.observed_aliases, etl.alias_owners, market.corporate_events, etl.price_factors, etl.event_sessions and etl.hit_bands. Without it, all of that is computed from nothing at the end of the next run.',
+  {
+    state: 'State number of the last load that is included.',
+    events_digest:
+      'Digest of the decisions that the events were computed with; null if they have to be computed again.',
+    version: 'Version of eod that computed it; another one computes everything from nothing.',
   },
 );

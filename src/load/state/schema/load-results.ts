@@ -33,7 +33,6 @@ export const loads = etl.table(
     state: reference('state').notNull(),
     changed_from: day('changed_from'),
     changed_to: day('changed_to'),
-    has_new_names: boolean('has_new_names').notNull().default(true),
     digest: text('digest'),
     ...forEachCount(count),
   },
@@ -66,8 +65,6 @@ describe(
       'First day of the rows that it changed; null if it changed none, -infinity if they may be of any day or have none.',
     changed_to:
       'Last day of the rows that it changed; null if it changed none, infinity if they may be of any day or have none.',
-    has_new_names:
-      'Whether its rows may name an instrument in a way, or on a day, in which no row did before. If not, market.instruments does not change.',
     digest:
       'SHA-256 of the response and of the code that read it, in hex: a response is not read again if the last load of its days has the same. Null for imports and replays.',
     ...COUNT_COMMENTS,

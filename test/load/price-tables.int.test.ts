@@ -1,79 +1,80 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { EXCHANGES } from '../../src/core/exchanges.ts';
-import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
-import { migrateDatabase } from '../../src/load/migrate.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { deriveButEvents } from '../support/derive.ts';
 import { forAllAsync } from '../support/for-all.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { bhavRow, loadBhav, openStore } from './support.ts';
+import { bhavRow, load, loadBhav, openStore } from './support.ts';
 
-const INSERT = `
-  insert into market.circuit_breakers (exchange, trade_date, scrip_id, series, band, symbol, first_loaded_at, last_changed_at, revision, run_id, load_id)
-  select 'NSE', (e->>'day')::date, e->>'id', 'EQ', e->>'band', e->>'symbol', now(), now(), 1, 1, 1 from jsonb_array_elements($1) e`;
+const bands = operationNamed('GetCircuitBreakers').shapes[0].table;
 
-/** What the triggers keep, and the same grouped from the records. */
+const BLANK = Object.fromEntries(bands.fields.map(({ column }) => [column, null]));
+
+/** What is derived, and the same grouped from the records. */
 const HIT_BANDS = `
   select array(select (exchange, trade_date, symbol, series, bands)::text from etl.hit_bands order by 1) as kept,
          array(select (exchange, trade_date, symbol, series, string_agg(band, '' order by band))::text from market.circuit_breakers
                 where symbol is not null group by exchange, trade_date, symbol, series order by 1) as grouped`;
 
-test('etl.hit_bands has the records of market.circuit_breakers after any statements', async () => {
-  const { pool } = await openStore();
+test('etl.hit_bands has the records of market.circuit_breakers, whatever was loaded and withdrawn in between', async () => {
+  const db = await openStore();
+  const day = fc.constantFrom('2024-01-01', '2026-01-01', '2026-01-02');
   const record = fc.record({
-    day: fc.constantFrom('2026-01-01', '2026-01-02', '2026-01-05'),
+    day,
     // Two ids may be of one symbol; of an unknown one nothing is kept.
     id: fc.constantFrom('A', 'A.EQ', 'B', '?'),
     band: fc.constantFrom('H', 'L', ''),
   });
-  const all = '$1::jsonb is not null';
-  const statements = [
-    `${INSERT} on conflict do nothing`,
-    `${INSERT} on conflict (exchange, trade_date, scrip_id, series, band) do update set symbol = excluded.symbol || 'X'`,
-    `update market.circuit_breakers set trade_date = trade_date + 30 where ${all} and band = 'H'`,
-    `update market.circuit_breakers set symbol = null where ${all} and scrip_id = 'B'`,
-    `delete from market.circuit_breakers where ${all} and band = 'L'`,
-    `delete from market.circuit_breakers where ${all} and trade_date = '2026-01-02'`,
-  ];
-  const records = fc.uniqueArray(record, {
-    maxLength: 6,
-    selector: ({ day, id, band }) => `${day} ${id} ${band}`,
+  const loaded = fc.record({
+    records: fc.uniqueArray(record, {
+      maxLength: 6,
+      selector: ({ day, id, band }) => `${day} ${id} ${band}`,
+    }),
+    exchange: fc.constantFrom('NSE', 'BSE'),
+    isDerived: fc.boolean(),
+    // What a full list of a day does not have any more is withdrawn.
+    listed: fc.option(day),
   });
-  await forAllAsync(
-    [fc.array(fc.tuple(fc.constantFrom(...statements), records), { minLength: 4, maxLength: 10 })],
-    { numRuns: 10 },
-    async (steps) => {
-      await pool.query('truncate market.circuit_breakers');
-      expect((await pool.query(HIT_BANDS)).rows).toEqual([{ kept: [], grouped: [] }]);
-      for (const [statement, drawn] of steps) {
-        const rows = drawn.map((one) => ({
-          ...one,
-          symbol: one.id === '?' ? null : one.id.replace('.EQ', ''),
+  let kept = 0;
+  await forAllAsync([fc.array(loaded, { minLength: 4, maxLength: 10 })], { numRuns: 5 }, async (loads) => {
+    for (const { records, exchange, isDerived, listed } of loads) {
+      const rows = records
+        .filter((one) => listed === null || one.day === listed)
+        .map(({ day: trade_date, id: scrip_id, band }) => ({
+          ...BLANK,
+          ...{ exchange, trade_date, scrip_id, band, series: 'EQ' },
+          symbol: scrip_id === '?' ? null : scrip_id.replace('.EQ', ''),
         }));
-        await pool.query(statement, [JSON.stringify(rows)]);
-        const { kept, grouped } = (await pool.query(HIT_BANDS)).rows[0];
-        expect(kept).toEqual(grouped);
-      }
-    },
-  );
+      const days = listed === null ? [] : [{ from: listed, to: listed }];
+      const fullSets = days.map((days) => ({ table: bands, exchange, days, mayBeEmpty: true }));
+      await load(db, { batches: [{ table: bands, rows }], exchange, fullSets });
+      if (isDerived) await deriveButEvents(db);
+    }
+    await deriveButEvents(db);
+    const { rows } = await db.pool.query<{ kept: string[]; grouped: string[] }>(HIT_BANDS);
+    expect(rows[0]?.kept).toEqual(rows[0]?.grouped);
+    kept += rows[0]?.kept.length ?? 0;
+  });
+  expect(kept).toBeGreaterThan(0);
 });
 
-test('migrate fills the tables that triggers keep in a database from before the triggers', async () => {
+test('another version of eod computes everything from nothing', async () => {
   const db = await openStore();
   const { pool } = db;
   const contents = async () => {
+    await deriveButEvents(db);
     const { rows } = await pool.query(
       `select array(select h::text from etl.hit_bands h order by 1) as bands,
               array(select f::text from etl.price_factors f order by 1) as factors,
-              array(select s::text from etl.event_sessions s order by 1) as sessions,
-              array(select tgname::text from pg_trigger where tgname like 'keep%' order by 1) as triggers`,
+              array(select s::text from etl.event_sessions s order by 1) as sessions`,
     );
     return rows[0];
   };
-  await pool.query(INSERT, [
-    JSON.stringify(['H', 'L'].map((band) => ({ day: '2026-01-01', id: 'A', symbol: 'A', band }))),
-  ]);
+  const rows = ['H', 'L'].map((band) => ({
+    ...BLANK,
+    ...{ exchange: 'NSE', trade_date: '2026-01-01', scrip_id: 'A', symbol: 'A', series: 'EQ', band },
+  }));
+  await load(db, { batches: [{ table: bands, rows }] });
   await loadBhav(db, [bhavRow({ symbol: 'A', trade_date: '2026-01-07', isin: 'INE000A01010' })]);
-  await updateObservedAliases(db);
   await pool.query(
     `insert into market.corporate_events (exchange, symbol, ex_date, kind, item, instrument_id, ratio_new, ratio_old, amount, status, status_reason,
         first_loaded_at, last_changed_at, revision, run_id, load_id)
@@ -84,19 +85,15 @@ test('migrate fills the tables that triggers keep in a database from before the 
          v(symbol, ex_date, kind, id, ratio, status, reason)`,
   );
   const kept = await contents();
-  expect([kept.bands.length, kept.factors.length, kept.triggers.length]).toEqual([1, 4, 10]);
+  expect([kept.bands.length, kept.factors.length]).toEqual([1, 4]);
   expect(kept.sessions).toEqual(['(NSE,A,2026-01-05)', '(NSE,A,2026-01-07)', '(NSE,A,2026-02-05)']);
-
   await pool.query(`
-    do $$ declare one record; begin
-      for one in select tgname, tgrelid::regclass as on_table from pg_trigger where tgname like 'keep%' loop
-        execute format('drop trigger %I on %s', one.tgname, one.on_table);
-      end loop;
-    end $$;
-    truncate etl.hit_bands, etl.price_factors, etl.event_sessions;
-    update etl.repeatable_migrations set hash = 'of an older version'`);
-  expect(await contents()).toEqual({ bands: [], factors: [], sessions: [], triggers: [] });
-  await migrateDatabase(db);
+    update etl.hit_bands set bands = 'of an older version';
+    update etl.price_factors set ratio_new = 7;
+    delete from etl.event_sessions;
+    insert into etl.event_sessions values ('NSE', 'A', '2026-01-06')`);
+  expect(await contents()).not.toEqual(kept);
+  await pool.query(`update etl.derived set version = 'an older version'`);
   expect(await contents()).toEqual(kept);
 });
 
@@ -125,12 +122,11 @@ test('market.prices adjusts each previous close that events change, in whatever 
     fc.record({ withoutEventsOf: isin }),
     fc.record({ withoutSessionsOf: day }),
   );
-  // As after a load that withdraws rows.
-  const readNamesAgain = () => pool.query(`delete from etl.alias_progress where exchange = 'NSE'`);
+  const deriveFromNothing = () => pool.query('delete from etl.derived');
   let adjusted = 0;
   await forAllAsync([fc.array(steps, { minLength: 6, maxLength: 14 })], { numRuns: 12 }, async (all) => {
     await pool.query('truncate market.bhavcopy_cm, market_history.bhavcopy_cm, market.corporate_events');
-    await readNamesAgain();
+    await deriveFromNothing();
     for (const step of all) {
       if ('sessions' in step) {
         const rows = step.sessions.map(({ day, ...names }) =>
@@ -152,9 +148,9 @@ test('market.prices adjusts each previous close that events change, in whatever 
       } else {
         for (const table of ['market.bhavcopy_cm', 'market_history.bhavcopy_cm'])
           await pool.query(`delete from ${table} where trade_date = $1`, [step.withoutSessionsOf]);
-        await readNamesAgain();
+        await deriveFromNothing();
       }
-      await updateObservedAliases(db);
+      await deriveButEvents(db);
       expect((await pool.query(WRONG)).rows).toEqual([]);
     }
     const { rows } = await pool.query<{ adjusted: number }>(
@@ -184,8 +180,8 @@ test('of several series of the session before, the one with the previous close o
     db,
     rows.map((row) => bhavRow({ symbol: 'A', isin: 'INE000A01010', ...row })),
   );
-  await updateObservedAliases(db);
   await db.pool.query(SPLIT, ['2026-01-02']);
+  await deriveButEvents(db);
   const { rows: found } = await db.pool.query(
     `select series, adjusted_previous_close_price::float8 as price from market.prices where trade_date = '2026-01-05' order by 1`,
   );
@@ -193,28 +189,4 @@ test('of several series of the session before, the one with the previous close o
     { series: 'BE', price: 45 },
     { series: 'EQ', price: 50 },
   ]);
-});
-
-test('a migration that fills names waits for another process without holding what that waits for', async () => {
-  const db = await openStore();
-  await db.pool.query('delete from etl.alias_progress');
-  const other = await db.pool.connect();
-  try {
-    // As the end of a run that brings in the names of one exchange.
-    const last = EXCHANGES.at(-1);
-    await other.query("begin; set local lock_timeout = '15s'");
-    await other.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`eod:instruments:${last}`]);
-    const migrated = migrateDatabase(db);
-    await waitFor(async () => {
-      const { rowCount } = await db.pool.query(
-        `select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())`,
-      );
-      return rowCount === 1;
-    });
-    await other.query('select etl.keep_event_sessions($1)', [last]);
-    await other.query('commit');
-    await migrated;
-  } finally {
-    other.release(true);
-  }
 });

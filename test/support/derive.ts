@@ -1,0 +1,25 @@
+import { EXCHANGES } from '../../src/core/exchanges.ts';
+import type { Database } from '../../src/load/database/database.ts';
+import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
+import {
+  updateEventSessions,
+  updateHitBands,
+  updatePriceFactors,
+} from '../../src/load/market/price-tables.ts';
+import { readChangedDays, readDerivedProgress, writeDerivedProgress } from '../../src/load/state/derived.ts';
+import { versionAt } from '../../src/load/state/loads/versions.ts';
+import { dataSetNamed } from '../../src/operations/registry.ts';
+
+/** What is derived from rows, without the events, for tests that insert events of their own. */
+export async function deriveButEvents(db: Database): Promise<void> {
+  const { version: state } = await versionAt(db.drizzle, null);
+  const progress = await readDerivedProgress(db.drizzle);
+  const changedDays = await readChangedDays(db.drizzle, progress?.state ?? null, state);
+  await updateObservedAliases(db, changedDays);
+  await updatePriceFactors(db.drizzle);
+  for (const exchange of EXCHANGES) await updateEventSessions(db.drizzle, exchange);
+  for (const range of changedDays(dataSetNamed('GetCircuitBreakers').shapes[0].table)) {
+    await updateHitBands(db.drizzle, range);
+  }
+  await writeDerivedProgress(db.drizzle, { state, eventsDigest: null });
+}
