@@ -1,6 +1,8 @@
 import { expect } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
+import { NSE_UDIFF } from '../jobs/import-support.ts';
+import { bhavRow, loadBhav, openPool } from '../load/support.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
@@ -50,6 +52,27 @@ test('says when no worker has been seen for a minute, and so does --detach', asy
   expect(await status()).toContain(
     'no worker has been seen for a minute, the last one at 2025-09-08 22:00:00;',
   );
+});
+
+test('says which loads names, events and factors lack, until the next run has ended', async ({ url }) => {
+  const env = { DATABASE_URL: url };
+  const status = async () => {
+    const { stdout } = await runCli(['status'], { cwd, env });
+    const { json } = await runJson<Status>(['status'], { cwd, env });
+    return [
+      json.underivedLoads,
+      /^names of instruments[^;]*;[^;]*date$/m.exec(stdout)?.[0].replace(/\s+/g, ' '),
+    ];
+  };
+  expect(await status()).toEqual([0, undefined]);
+  const store = openPool(url);
+  await loadBhav(store, [bhavRow({ symbol: 'A', trade_date: '2025-08-28' })]);
+  const sentence =
+    'names of instruments, corporate events and price factors lack what 1 load changed; the end of a run brings them up to date';
+  expect(await status()).toEqual([1, sentence]);
+  expect((await runCli(['import', NSE_UDIFF], { cwd, env })).code).toBe(0);
+  expect(await status()).toEqual([0, undefined]);
+  expect(await query(url, "select symbol from market.instruments where symbol = 'A'")).toHaveLength(1);
 });
 
 test('says that Redis does not respond', async ({ url }) => {

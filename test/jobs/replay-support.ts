@@ -3,7 +3,7 @@ import { request } from 'undici';
 import { expect } from 'vitest';
 import type { RecordCounts } from '../../src/core/record-counts.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { updateDerived } from '../../src/jobs/derived/update-derived.ts';
+import { updateDerived } from '../../src/jobs/events/update-derived.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';

@@ -16,6 +16,7 @@ const SINGULAR: readonly string[] = [
   'etl.clock',
   'etl.coverage',
   'etl.database_identity',
+  'etl.derived',
   'etl.pruned',
   'market.bhavcopy_cm',
   'market.bhavcopy_fo',

@@ -1,5 +1,5 @@
 import { requesterName } from '../../core/environment.ts';
-import { updateDerived } from '../../jobs/derived/update-derived.ts';
+import { updateDerived } from '../../jobs/events/update-derived.ts';
 import { readToFold } from '../../jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../load/market/accept-withdrawal.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';

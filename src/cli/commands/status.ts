@@ -87,7 +87,18 @@ async function redisProblem({ REDIS_URL }: Config): Promise<string | null> {
  * @param isDemo whether this is the database of the demo, whose source and workers ended with it.
  */
 function statusText(status: Status, config: Config, queueProblem: string | null, isDemo: boolean): string {
-  const { operations, lists, issues, openRuns, queue, database, quota, observedSessions, workers } = status;
+  const {
+    operations,
+    lists,
+    issues,
+    underivedLoads,
+    openRuns,
+    queue,
+    database,
+    quota,
+    observedSessions,
+    workers,
+  } = status;
   const { EOD_TIMEZONE: timeZone, EOD_BASE_URL, EOD_ACCESS_KEY } = config;
   const hasSource = EOD_BASE_URL !== undefined && EOD_ACCESS_KEY !== undefined;
   // Imports need none.
@@ -117,6 +128,7 @@ function statusText(status: Status, config: Config, queueProblem: string | null,
       ({ exchange, day }) =>
         `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,
     ),
+    ...(underivedLoads === 0 ? [] : [underivedText(underivedLoads)]),
     ...(quota === null ? [] : [quotaText(quota, openRuns, timeZone)]),
     ...(noWorkers === null ? [] : [noWorkers]),
     ...(queueProblem === null ? [] : [queueProblem]),
@@ -126,6 +138,9 @@ function statusText(status: Status, config: Config, queueProblem: string | null,
       : [`${plural(issues, 'issue')} ${issues === 1 ? 'needs' : 'need'} a person: eod issues`]),
   ].join('\n');
 }
+
+const underivedText = (loads: number) =>
+  `names of instruments, corporate events and price factors lack what ${plural(loads, 'load')} changed; the end of a run brings them up to date`;
 
 /** `630 of 900 calls made since 21:00; backfills are waiting for 22:00 IST`. */
 function quotaText(quota: QuotaStatus, openRuns: readonly OpenRunProgress[], timeZone: string): string {

@@ -10,7 +10,7 @@ import {
 } from '../../load/market/corporate-events.ts';
 import { removeDecisions, writeDecision } from '../../load/state/events/decisions.ts';
 import type { Context } from '../context.ts';
-import { updateDerived } from '../derived/update-derived.ts';
+import { updateDerived } from './update-derived.ts';
 
 /** The share ratio of a price factor such as `1:2`, which halves prices: two shares for one. Null if it is invalid. */
 export function ratioOfFactor(text: string): ShareRatio | null {

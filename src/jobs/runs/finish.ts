@@ -20,7 +20,7 @@ import { alertsOfRun } from '../alerts/alerts-of-run.ts';
 import { alertsOfNight } from '../alerts/complete-night.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
-import { updateDerived } from '../derived/update-derived.ts';
+import { updateDerived } from '../events/update-derived.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
 import { checkQuality } from '../quality/check-quality.ts';
 import { syncSessions } from '../responses/sync-sessions.ts';

@@ -10,6 +10,7 @@ import {
   readFreshness,
   readLists,
 } from '../../load/state/coverage/freshness.ts';
+import { countUnderived } from '../../load/state/derived.ts';
 import { countIssues } from '../../load/state/issues.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import type { RunKind } from '../../load/state/request.ts';
@@ -83,6 +84,8 @@ export interface Status extends Current {
   readonly operations: readonly OperationStatus[];
   /** How many issues need a person. */
   readonly issues: number;
+  /** Loads that names, corporate events, price factors and price bands do not include yet. */
+  readonly underivedLoads: number;
   /** Sessions that no calendar file lists, known because there is data for them. */
   readonly observedSessions: readonly Pick<SessionRow, 'exchange' | 'day'>[];
 }
@@ -129,6 +132,7 @@ export async function readStatus(context: Context): Promise<Status> {
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
     operations,
     issues: (await countIssues(db.drizzle)).reduce((sum, one) => sum + one.issues, 0),
+    underivedLoads: await countUnderived(db.drizzle),
     observedSessions: (await readObservedSessions(db.drizzle)).map(({ exchange, day }) => ({
       exchange,
       day,

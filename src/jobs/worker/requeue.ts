@@ -6,7 +6,7 @@ import { runningRuns } from '../../load/state/runs/runs.ts';
 import { hasRested } from '../../load/state/source/access-keys.ts';
 import { markWorkerSeen, workerName } from '../../load/state/workers.ts';
 import type { Context, QueueContext } from '../context.ts';
-import { updateDerived } from '../derived/update-derived.ts';
+import { updateDerived } from '../events/update-derived.ts';
 import { callLimitOf } from '../policy/quota.ts';
 import { enqueueLostWindows, lacksJobs } from '../queue/enqueue.ts';
 import { learnSessions } from '../responses/sync-sessions.ts';

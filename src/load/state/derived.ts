@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { and, eq, gt, isNotNull, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { addDays, type DayRange, isDay } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
@@ -43,9 +43,10 @@ export async function forgetEventsDigest(tx: NodePgDatabase): Promise<void> {
   await tx.update(derived).set({ events_digest: null });
 }
 
-/** How many loads are not derived from yet. */
+/** How many loads that changed rows are not derived from yet. */
 export async function countUnderived(db: NodePgDatabase): Promise<number> {
-  return db.$count(loads, sql`${loads.state} > coalesce((select ${derived.state} from ${derived}), 0)`);
+  const known = sql`coalesce((select ${derived.state} from ${derived}), 0)`;
+  return db.$count(loads, and(gt(loads.state, known), isNotNull(loads.changed_from)));
 }
 
 /** The days of a table's rows that loads have changed: ranges in the order of their days, apart from each other. */

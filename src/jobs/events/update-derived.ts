@@ -12,7 +12,7 @@ import {
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { readEventsDigest, updateCorporateEvents } from '../events/update-events.ts';
+import { readEventsDigest, updateCorporateEvents } from './update-events.ts';
 
 /** Whoever derives holds this lock, so that no step reads what another process is about to write. */
 const LOCK = 'eod:derived';
