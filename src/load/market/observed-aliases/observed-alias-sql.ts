@@ -46,7 +46,8 @@ export function observeStatement(table: TableDefinition): string {
          and (s.first_seen between $2::date and $3::date or s.last_seen between $2::date and $3::date)
          and s.id not in (select c.id from compared c where c.id is not null)
     ), deleted as (
-      delete from etl.observed_aliases s using gone g where s.id = g.id and g.is_whole
+      -- Not joined, for the same reason.
+      delete from etl.observed_aliases s where s.id = any(array(select g.id from gone g where g.is_whole))
     ), written as (
       insert into etl.observed_aliases as s (exchange, source, ${KEY.join(', ')}, first_seen, last_seen)
       select $1, '${table.name}', ${key('c')}, c.first_seen, c.last_seen from compared c
