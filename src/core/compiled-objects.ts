@@ -11,9 +11,9 @@ type MemberReader<Value> = (object: Readonly<Record<string, Value>>, values: (Va
 const MOST_REMEMBERED = 500;
 
 /** Remembers what is compiled for a list of names. */
-function compileOnce<Compiled>(compile: (names: readonly string[]) => Compiled) {
+function compileOnce<Name, Compiled>(compile: (names: readonly Name[]) => Compiled) {
   const known = new Map<string, Compiled>();
-  return (names: readonly string[]): Compiled => {
+  return (names: readonly Name[]): Compiled => {
     const key = JSON.stringify(names);
     const compiled = known.get(key) ?? compile(names);
     if (known.size >= MOST_REMEMBERED) known.clear();
@@ -23,13 +23,15 @@ function compileOnce<Compiled>(compile: (names: readonly string[]) => Compiled) 
 }
 
 /** Makes the function that makes objects with these names, which differ. */
-export const compileMaker = compileOnce((names) => {
+export const compileMaker = compileOnce((names: readonly string[]) => {
   const members = names.map((name, at) => `[${JSON.stringify(name)}]: values[${at}]`);
   return new Function('values', `return { ${members.join(', ')} };`) as ObjectMaker<never>;
 }) as unknown as <Value>(names: readonly string[]) => ObjectMaker<Value>;
 
-/** Makes the function that reads the members with these names. */
-export const compileReader = compileOnce((names) => {
-  const steps = names.map((name, at) => `values[${at}] = object[${JSON.stringify(name)}];`);
+/** Makes the function that reads the members with these names; where the name is null, the list keeps its value. */
+export const compileReader = compileOnce((names: readonly (string | null)[]) => {
+  const steps = names.map((name, at) =>
+    name === null ? '' : `values[${at}] = object[${JSON.stringify(name)}];`,
+  );
   return new Function('object', 'values', steps.join('\n')) as MemberReader<never>;
-}) as unknown as <Value>(names: readonly string[]) => MemberReader<Value>;
+}) as unknown as <Value>(names: readonly (string | null)[]) => MemberReader<Value>;

@@ -1,5 +1,5 @@
 import { $ZodTransform, type ParsePayload, safeParse } from 'zod/v4/core';
-import { compileMaker } from '../core/compiled-objects.ts';
+import { compileMaker, compileReader } from '../core/compiled-objects.ts';
 import { type Field, type Kind, plainName, type Requested } from '../operations/fields.ts';
 import { type DataSet, isByInstrument, type Shape } from '../operations/operation.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
@@ -31,6 +31,8 @@ interface LayoutState {
   readonly layout: Layout;
   /** Null if the layout fits no shape. */
   readonly state: ShapeState | null;
+  /** Writes the values of a record into the list of raw values. */
+  readonly fill: Fill;
   /** The record's keys of which one has to name the instrument; null where none has to. */
   readonly namedBy: readonly string[] | null;
 }
@@ -130,7 +132,7 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
       for (const key of layout.unknown) if (unknown.size < 1_000) unknown.add(key);
       for (const key of layout.repeated) if (repeated.size < 20) repeated.add(key);
       const keys = layout.shape?.namedBy?.flatMap((source) => layout.keyOf.get(plainName(source)) ?? []);
-      found = { layout, state: shapeStateOf(layout.shape), namedBy: keys ?? null };
+      found = { layout, state: shapeStateOf(layout.shape), fill: createFill(layout), namedBy: keys ?? null };
       layouts.set(layout, found);
     }
     return found;
@@ -162,7 +164,7 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
       }
       for (const [at, compute] of state.computed) state.raw[at] = compute(sent, readAs, state.memory);
       const unnamed = nameless || !isNamed(last, current);
-      fill(state, last.layout, current);
+      last.fill(current, state.raw);
       const invalid: ValueProblem[] = [];
       const row = state.readRow(state.raw, invalid);
       if (invalid.length === 0 && !unnamed) {
@@ -253,13 +255,24 @@ function createShapeState(shape: Shape, requested: Requested, timeZone: string) 
   };
 }
 
-function fill({ raw }: ShapeState, { sources }: Layout, record: Readonly<Record<string, unknown>>): void {
-  for (let position = 0; position < sources.length; position++) {
-    const { at, keys } = sources[position] as Layout['sources'][number];
-    let value = keys.length === 0 ? null : record[keys[0] as string];
-    for (let next = 1; next < keys.length && isBlank(value); next++) value = record[keys[next] as string];
-    raw[at] = value;
+type Fill = (record: Readonly<Record<string, unknown>>, raw: unknown[]) => void;
+
+/** Makes the function that writes the values of a record into a list in the order of the fields. */
+function createFill({ sources }: Layout): Fill {
+  const onlyKeys: (string | null)[] = [];
+  for (const { at, keys } of sources) {
+    while (onlyKeys.length <= at) onlyKeys.push(null);
+    if (keys.length === 1) onlyKeys[at] = keys[0] as string;
   }
+  const readOnlyKeys = compileReader<unknown>(onlyKeys);
+  const others = sources.filter(({ keys }) => keys.length !== 1);
+  return (record, raw) => {
+    readOnlyKeys(record, raw);
+    for (const { at, keys } of others) {
+      const key = keys.find((name) => !isBlank(record[name])) ?? keys.at(-1);
+      raw[at] = key === undefined ? null : record[key];
+    }
+  };
 }
 
 /** The record's key for a column's field, for problems; the declared name if it has none. */
