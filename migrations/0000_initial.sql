@@ -179,15 +179,6 @@ CREATE TABLE "etl"."coverage" (
 	CONSTRAINT "coverage_said" CHECK ("etl"."coverage"."last_said" in ('loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'))
 );
 --> statement-breakpoint
-CREATE TABLE "etl"."day_rows" (
-	"table_name" text NOT NULL,
-	"exchange" text NOT NULL,
-	"day" date NOT NULL,
-	"max_rows" integer NOT NULL,
-	"position" timestamp(6) with time zone NOT NULL,
-	CONSTRAINT "day_rows_pkey" PRIMARY KEY("table_name","exchange","day","position")
-);
---> statement-breakpoint
 CREATE TABLE "etl"."loads" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"run_id" bigint NOT NULL,
@@ -215,14 +206,6 @@ CREATE TABLE "etl"."loads" (
 	"rejected" bigint DEFAULT 0 NOT NULL,
 	"withdrawn" bigint DEFAULT 0 NOT NULL,
 	CONSTRAINT "loads_state_key" UNIQUE("state")
-);
---> statement-breakpoint
-CREATE TABLE "etl"."past_begins" (
-	"table_name" text NOT NULL,
-	"exchange" text NOT NULL,
-	"state" bigint NOT NULL,
-	"run_id" bigint NOT NULL,
-	CONSTRAINT "past_begins_pkey" PRIMARY KEY("table_name","exchange")
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."rejected_records" (
@@ -292,14 +275,6 @@ CREATE TABLE "etl"."call_budget" (
 --> statement-breakpoint
 CREATE TABLE "etl"."clock" (
 	"last" timestamp with time zone NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "etl"."pruned" (
-	"operation" text NOT NULL,
-	"exchange" text NOT NULL,
-	"position" timestamp(6) with time zone NOT NULL,
-	"state" bigint NOT NULL,
-	CONSTRAINT "pruned_pkey" PRIMARY KEY("operation","exchange")
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."range_limits" (

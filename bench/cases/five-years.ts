@@ -4,10 +4,9 @@ import type { Clock } from '../../src/core/clock.ts';
 import { createSource } from '../../src/extract/index.ts';
 import type { WorkContext } from '../../src/jobs/context.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
+import { pruneRuns } from '../../src/jobs/runs/prune-runs.ts';
 import { runState, startRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { pruneRejects } from '../../src/load/state/rejects.ts';
-import { prune } from '../../src/load/state/responses/responses.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { type Case, check, type Figures, type Site } from '../support/bench.ts';
@@ -21,16 +20,15 @@ const NIGHTS = 1_300;
 const SAMPLE = 20;
 /** Nights before the first sample: until the lookback is full. */
 const WARM_UP = 10;
-/** `eod prune --days …` is called once in so many nights. */
-const PRUNE = { every: 20, days: 400 };
-const DAY_MS = 86_400_000;
+/** `eod prune` is called once in so many nights. */
+const PRUNE_EVERY = 20;
 
 /** A night of every operation after the other, with a clock that is set to each, and small responses. */
 export const fiveYears: Case = {
   benches: [
     {
       name: 'five-years',
-      what: `${NIGHTS} nights of all operations with small responses, pruned to ${PRUNE.days} days: the last night`,
+      what: `${NIGHTS} nights of all operations with small responses: the last night`,
       against: 'the first',
       reach: [
         { figure: 'ratio', atMost: 1.2 },
@@ -62,11 +60,7 @@ async function simulate(site: Site): Promise<Figures> {
   for (const [nth, night] of nights.entries()) {
     now = timeOf(night);
     durations.push(await runNight(context, night));
-    if (nth % PRUNE.every === PRUNE.every - 1) {
-      const before = new Date(now - PRUNE.days * DAY_MS);
-      await prune(context.db, before);
-      await pruneRejects(context.db.drizzle, before, false);
-    }
+    if (nth % PRUNE_EVERY === PRUNE_EVERY - 1) await pruneRuns(context);
     // A fifth of the nights each.
     if ((nth + 1) % Math.ceil(nights.length / 5) === 0 || nth === nights.length - 1) {
       sizes.push(await sizesOf(url, nth + 1));

@@ -145,8 +145,8 @@ async function reload(site: Site, { days, rows }: Size, bench: Reload): Promise<
 
 async function replay(site: Site, { rows }: Size): Promise<Taken> {
   const url = await freshDatabase(site.server.url, 'bench_replay', databaseOf('load-first'));
-  const again = async (rebuild: boolean, counted: Record<string, number>) => {
-    const child = await startChild('replay', settingsFor(url, site.source.url('first')), rebuild);
+  const again = async (counted: Record<string, number>) => {
+    const child = await startChild('replay', settingsFor(url, site.source.url('first')), null);
     const { result, walBytes, processor } = await measured(url, () =>
       child.finish<{ seconds: number; report: RunReport }>(),
     );
@@ -155,9 +155,9 @@ async function replay(site: Site, { rows }: Size): Promise<Taken> {
     await checkRows('replay', url, { rows, history: 0 });
     return { ...result, seconds, walBytes, processor };
   };
-  const taken = await again(true, { unchanged: rows });
+  const taken = await again({ unchanged: rows });
   await withClient(url, (client) => client.query('truncate market.bhavcopy_cm'));
-  const { seconds: intoEmptySeconds } = await again(false, { inserted: rows });
+  const { seconds: intoEmptySeconds } = await again({ inserted: rows });
   await dropDatabase(site.server.url, 'bench_replay');
   return { ...taken, intoEmptySeconds };
 }

@@ -26,11 +26,11 @@ const TASKS = {
     return () => worker.stop();
   },
 
-  /** `eod replay`, with or without `--rebuild`. */
-  async replay(context, rebuild: boolean) {
+  /** `eod replay`. */
+  async replay(context) {
     return async () => {
       const start = performance.now();
-      const runId = await planReplay(context, {}, { rebuild });
+      const runId = await planReplay(context, {});
       if (runId === null) throw new Error('no response is kept');
       await workReplay(context, runId, new AbortController().signal);
       const seconds = (performance.now() - start) / 1000;

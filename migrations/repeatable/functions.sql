@@ -117,26 +117,17 @@ COMMENT ON FUNCTION etl.is_state(bigint) IS 'True if there is a state with this 
 CREATE OR REPLACE FUNCTION etl.is_state(number bigint, of_table text) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 DECLARE
-  begins etl.past_begins;
   first_load timestamptz;
 BEGIN
   IF number = 0 THEN
     SELECT min(committed_at) INTO first_load FROM etl.loads;
     RAISE NOTICE 'market.% has no row in state 0: %', of_table,
       coalesce('the first load was at ' || to_char(first_load, 'YYYY-MM-DD HH24:MI:SS TZH:TZM'), 'nothing has been loaded yet');
-  ELSE
-    SELECT * INTO begins FROM etl.past_begins p WHERE p.table_name = of_table AND p.state > number ORDER BY p.state DESC LIMIT 1;
-    IF FOUND THEN
-      RAISE EXCEPTION 'market.% cannot be shown in state % any more: its history has been replaced since', of_table, number
-        USING ERRCODE = 'object_not_in_prerequisite_state',
-          HINT = format('Run %s rebuilt it from the kept responses of %s; states from %s on can be queried. Empty a copy that follows the changes, and continue with market_history.%s_changes(0, market.state()).',
-            begins.run_id, begins.exchange, begins.state, of_table);
-    END IF;
   END IF;
   RETURN etl.is_state(number);
 END
 $$;
-COMMENT ON FUNCTION etl.is_state(bigint, text) IS 'True if the table can be shown in the state with this number, else an error that names the first state that can.';
+COMMENT ON FUNCTION etl.is_state(bigint, text) IS 'True if the table can be shown in the state with this number, else an error that names the newest.';
 
 CREATE OR REPLACE FUNCTION etl.are_states(from_state bigint, to_state bigint, of_table text) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { largest } from '../core/iterables.ts';
-import { count, escapeControls, momentText } from '../core/wording.ts';
+import { count, escapeControls, momentText, plural } from '../core/wording.ts';
 import type { WorkersSeen } from '../load/state/workers.ts';
 
 export { clockTime, count, duration, momentText, plural, rangeText } from '../core/wording.ts';
@@ -217,3 +217,15 @@ export function noWorkersText(
   const last = lastSeenAt === null ? '' : `, the last one at ${momentText(lastSeenAt, timeZone)}`;
   return `no worker has been seen for a minute${last}; "eod up" starts one`;
 }
+
+/** What an open replay means for the rows. */
+export const replayText = ({
+  runId,
+  ended,
+  total,
+}: {
+  runId: number;
+  ended: number;
+  total: number;
+}): string =>
+  `replay ${runId} has folded ${count(ended)} of ${plural(total, 'part')}: rows of the others may not be what the kept responses say`;

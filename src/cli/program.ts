@@ -269,8 +269,7 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
   list_runs: '"eod runs" lists them',
   list_operations: '"eod operations" lists them',
   import_files: '"eod import" fills it from files of the exchanges',
-  rebuild: '"eod replay OPERATION --rebuild" loads both again from the kept responses',
-  resume: '"eod runs resume ID" continues it, "eod replay OPERATION --rebuild" starts again',
+  resume: '"eod runs resume ID" continues it, "eod replay OPERATION" starts again',
   migrate: 'run "eod migrate" as the owner of the tables',
 };
 

@@ -61,7 +61,6 @@ export type Remedy =
   | 'delete_demo'
   | 'list_runs'
   | 'list_operations'
-  | 'rebuild'
   | 'resume'
   | 'migrate'
   | 'import_files';

@@ -126,12 +126,7 @@ export const settingGroups = {
     ),
     EOD_KEEP_RUNS_DAYS: setting(
       integer(30, 100_000).default(400),
-      'Days after which ended runs and what they left are deleted, except windows with kept responses.',
-    ),
-    EOD_KEEP_RAW_DAYS: setting(
-      integer(7, 100_000).optional(),
-      'Every response and imported file is kept, compressed and each body once, for `eod replay` ([reliability.md](reliability.md)). `eod prune` deletes those older than this many days. Unset: kept forever.',
-      '400',
+      'Days after which ended runs and what they left are deleted, except windows with kept responses. Every response and imported file is kept, compressed and each body once, for `eod replay` ([reliability.md](reliability.md)).',
     ),
   },
   'What is requested': {

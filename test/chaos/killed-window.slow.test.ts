@@ -95,7 +95,6 @@ async function decided({ db }: Pipeline) {
       'select run_id, table_name, day, state, reason, unlisted_rows, max_rows, remaining_rows, rows from etl.withdrawals order by day',
     ),
     coverage: await all('select operation, day, state, records, diagnostic from etl.coverage order by day'),
-    most: await all('select table_name, day, max_rows from etl.day_rows order by day'),
     loads: await all('select run_id, changed_from, changed_to from etl.loads order by state'),
     rows: await rowsOf({ db }, 'market'),
     history: await rowsOf({ db }, 'market_history'),

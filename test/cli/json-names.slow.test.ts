@@ -52,7 +52,8 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   'rejects retry': [],
   'rejects accept': ['--exchange', 'BSE'],
   'findings accept': ['--exchange', 'BSE'],
-  prune: ['--days', '1', '--dry-run'],
+  prune: ['--dry-run'],
+  verify: [],
   'alert test': [],
 };
 

@@ -196,13 +196,11 @@ const COMMAND_LINES: readonly Mistake[] = [
     'reconcile --from 2025-02-27 --to 2025-02-20',
     '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
   ],
+  ['prune --yes --json --dry-run now', `prune takes no arguments; its options: …`],
   [
-    'replay GetBhavCopyCM --rebuild --from 2025-02-20 --to 2025-02-27',
-    "option '--rebuild' cannot be used with option '--from <day>'",
+    'verify --json --exchange NSE --from 2025-02-20 --to 2025-02-27 GetNothing',
+    'unknown operation "GetNothing" ("eod operations" lists them)',
   ],
-  ['replay --exchange XSE GetBhavCopyCM', '--exchange: unknown exchange "XSE"; did you mean BSE?'],
-  ['prune --days x --dry-run', '--days: "x" is not a whole number from 0 to 999999'],
-  ['prune --yes --json now', `prune takes no arguments; its options: …`],
   ['import nowhere.csv', 'nowhere.csv cannot be read: there is no such file or folder'],
   [
     'operations GetFinRatio',
@@ -298,7 +296,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     '--at: "2025-02-30" is not a time; write a day, 2025-02-27, or a time with its zone, 2025-02-27T21:00:00+05:30',
   ],
   [
-    'replay --rejects --json --yes GetNothing',
+    'replay --rejects --json --exchange NSE --from 2025-02-20 --to 2025-02-27 GetNothing',
     'unknown operation "GetNothing" ("eod operations" lists them)',
   ],
   [
@@ -446,7 +444,7 @@ const SETTINGS: readonly Mistake[] = [
     'EOD_LOGLEVEL=debug config',
     'a setting is wrong: EOD_LOGLEVEL is no setting; did you mean EOD_LOG_LEVEL?',
   ],
-  ['EOD_KEEP_RAW_DAYS=6 config', 'a setting is wrong: EOD_KEEP_RAW_DAYS must be at least 7 (it is "6")'],
+  ['EOD_KEEP_RUNS_DAYS=6 config', 'a setting is wrong: EOD_KEEP_RUNS_DAYS must be at least 30 (it is "6")'],
   ['EOD_CONCURRENCY=many status', 'a setting is wrong: EOD_CONCURRENCY is not a number (it is "many")'],
   ['EOD_CONCURRENCY=0 status', 'a setting is wrong: EOD_CONCURRENCY must be at least 1 (it is "0")'],
   ['EOD_CONCURRENCY=65 status', 'a setting is wrong: EOD_CONCURRENCY must be at most 64 (it is "65")'],

@@ -54,7 +54,6 @@ test('what commands print for people fits a terminal of 80 columns', async () =>
     EOD_ACCESS_KEY: 'a key for tests',
     EOD_INSTRUMENTS: 'RELIANCE,TCS,INFY,HDFCBANK,ICICIBANK,KOTAKBANK,AXISBANK,SBIN,BHARTIARTL,ITC',
     EOD_FINDING_SEVERITY: 'row_count=error,previous_close=info,ratio_bounds=off',
-    EOD_KEEP_RAW_DAYS: '400',
   };
   const range = ['--from', '2025-08-01', '--to', DAY];
   const commands = [

@@ -116,7 +116,7 @@ test('a record that still fails is said to, with exit code 1', async () => {
   expect(json.open).toHaveLength(1);
 });
 
-test('rejects of an imported file: read from the file, which pruning keeps while they are open', async () => {
+test('rejects of an imported file: read from the file, which pruning keeps', async () => {
   const fresh = (await testDatabase()).url;
   const [header = '', ...rows] = linesOf(fixture('files/sec_bhavdata_full_14112024.csv'));
   const file = newFile('odd.csv', [
@@ -135,8 +135,8 @@ test('rejects of an imported file: read from the file, which pruning keeps while
   expect(shown.stdout).toContain(`record 49 of ${file}`);
   expect(shown.stdout).toMatch(/its file is kept \(1\)/);
 
-  const pruned = await runJson<{ responses: number }>(['prune', '--days', '0'], options(fresh));
-  expect(pruned.json).toMatchObject({ responses: 0, bodies: 0 });
+  const pruned = await runJson<{ bodies: number }>(['prune'], options(fresh));
+  expect(pruned.json).toMatchObject({ rejects: 0, bodies: 0 });
   const { json } = await runJson<unknown>(['rejects', 'retry'], options(fresh));
   expect(json).toMatchObject({ runId: 3, tried: 1, resolved: 0, open: [1], report: { rejected: 1 } });
 });
@@ -180,25 +180,7 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
     `insert into etl.runs (kind, requested_by, request, from_date, to_date, state, finished_at)
      values ('backfill', 'test', '{}', '2020-01-01', '2020-01-01', 'completed', '2020-01-01')`,
   );
-  // Without a setting for responses, what has one is deleted.
-  const [before] = await query(url, 'select count(*)::int as n from etl.responses');
-  const forever = await runCli(['prune'], options());
-  expect(forever).toMatchObject({
-    code: 0,
-    stdout: expect.stringMatching(/^deleted of more than 400 days ago 1 run, \d+ windows?, /),
-    stderr: expect.stringContaining(
-      'are kept forever: to delete old ones, set EOD_KEEP_RAW_DAYS or give --days',
-    ),
-  });
-  expect((await runJson(['prune', '--dry-run'], options())).json).toMatchObject({
-    before: null,
-    responses: 0,
-    runs: 0,
-  });
-  expect(await query(url, 'select count(*)::int as n from etl.responses')).toEqual([before]);
-  const [kept] = await query<{ n: number }>(url, 'select count(*)::int as n from etl.responses');
-  const early = await runJson<{ responses: number }>(['prune', '--days', '30'], options());
-  expect(early.json.responses).toBe(0);
+  const responses = await query(url, 'select id, hash from etl.responses order by id');
   await query(
     url,
     `insert into etl.findings ("check", severity, operation, exchange, date, instrument, resolved_at)
@@ -211,37 +193,26 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
     url,
     "insert into etl.call_budget (key_hash, hour, calls) values ('k', '2025-01-01T00:00Z', 7)",
   );
-  const dry = await runJson<{ responses: number; bodies: number }>(
-    ['prune', '--days', '0', '--dry-run'],
-    options(),
+  await query(
+    url,
+    "insert into etl.response_bodies (hash, encoding, body, bytes) values ('unread', 'br', 'x', 1)",
   );
-  // Two rejects are resolved, one is open.
-  expect(dry.json).toMatchObject({ responses: kept?.n, rejects: 2, findings: 1, hours: 1, isDryRun: true });
   const rows = await query(url, ROWS);
-  const refused = await runCli(['prune', '--days', '0'], { ...options(), response: 'n' });
+  const expected = { runs: 1, findings: 1, hours: 1, bodies: 1, bytes: 1 };
+  const dry = await runJson<{ isDryRun: boolean }>(['prune', '--dry-run'], options());
+  expect(dry.json).toMatchObject({ ...expected, isDryRun: true });
+  const refused = await runCli(['prune'], { ...options(), response: 'n' });
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toMatch(
-    /^This deletes for good \d+ responses older than 0 days and .*\nGo on\? \[y\/N\] n\n/,
+    /^This deletes for good of more than 400 days ago 1 run, .*, and 1 bodies that could not be read \(0 MB\)\.\nGo on\? \[y\/N\] n\n/,
   );
-  const spared = await runCli(['replay', 'GetBhavCopyCM', '--rebuild'], { ...options(), response: '' });
-  expect(spared).toMatchObject({ code: 1, stdout: '' });
-  expect(spared.stderr).toContain('Rows and history of GetBhavCopyCM become those of the kept responses');
-  expect(await query(url, ROWS)).toEqual(rows);
-  const real = await runJson<{ responses: number; bodies: number }>(['prune', '--days', '0', '--yes'], {
-    ...options(),
-    response: 'n',
-  });
-  expect(real.json).toMatchObject({
-    responses: kept?.n,
-    bodies: dry.json.bodies,
-    rejects: 2,
-    findings: 1,
-    hours: 1,
-  });
+  const real = await runJson<{ isDryRun: boolean }>(['prune', '--yes'], { ...options(), response: 'n' });
+  expect(real.json).toMatchObject({ ...expected, isDryRun: false });
   expect(await query(url, hours), 'the calls of this hour still count').toEqual(counted);
   expect(counted).not.toEqual([]);
-  expect(await query(url, 'select from etl.rejects where resolved_at is null')).toHaveLength(1);
-  expect(await query(url, 'select from etl.rejects')).toHaveLength(1);
-  expect(await query(url, 'select from etl.response_bodies')).toEqual([]);
+  const again = await runCli(['prune'], options());
+  expect(again.stdout).toMatch(/^deleted of more than 400 days ago 0 runs, 0 windows, /);
+  // Kept responses stay, and what was loaded from them.
+  expect(await query(url, 'select id, hash from etl.responses order by id')).toEqual(responses);
   expect(await query(url, ROWS)).toEqual(rows);
 });

@@ -83,21 +83,11 @@ describe.concurrent('mistakes in the settings', () => {
     ['EOD_CALL_PER_HOUR', 'EOD_CALLS_PER_HOUR'],
     ['EOD_CONCURENCY', 'EOD_CONCURRENCY'],
     ['EOD_TIMEOUT', 'EOD_TIMEOUT_MS'],
-    ['EOD_KEEP_RAW_DAY', 'EOD_KEEP_RAW_DAYS'],
+    ['EOD_KEEP_RUN_DAYS', 'EOD_KEEP_RUNS_DAYS'],
   ])('%s for %s is an error', async (name, meant) => {
     const { code, stdout, stderr } = await runCli(['config'], { cwd, env: { [name]: '5' } });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toBe(`eod: a setting is wrong: ${name} is no setting; did you mean ${meant}?\n`);
-  });
-
-  test.each([
-    ['EOD_KEEP_RAW', 'true', 'EOD_KEEP_RAW is no setting; did you mean EOD_KEEP_RAW_DAYS?'],
-    ['EOD_KEEP_RAW_DAYS', '6', 'EOD_KEEP_RAW_DAYS must be at least 7'],
-  ])('%s=%s says for how long responses are kept', async (name, value, said) => {
-    const { code, stderr } = await runCli(['config'], { cwd, env: { [name]: value } });
-    expect(code).toBe(2);
-    expect(stderr).toContain(said);
-    expect(stderr).toContain('EOD_KEEP_RAW_DAYS');
   });
 
   test('files of secrets: one that is missing, empty, of several lines, too short, or given twice', async () => {

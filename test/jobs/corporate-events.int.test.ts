@@ -5,7 +5,7 @@ import { decideEvent } from '../../src/jobs/events/decide-event.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { zip } from '../support/zip.ts';
 import { importInto, openStore } from './import-support.ts';
-import { replay } from './replay-support.ts';
+import { replayAnew } from './replay-support.ts';
 
 const CF_CA =
   '\uFEFF"SYMBOL \n","COMPANY NAME","SERIES","PURPOSE","FACE VALUE","EX-DATE","RECORD DATE","BOOK CLOSURE START DATE","BOOK CLOSURE END DATE"\n';
@@ -240,7 +240,7 @@ describe('lists of corporate actions', () => {
         'select event_id, instrument_id, ratio_new, ratio_old, amount, status, purpose from market.corporate_events order by 1',
       );
     const before = await all();
-    await replay(context, { operations: ['CorporateActionLists'] }, { rebuild: true });
+    await replayAnew(context);
     expect(await all()).toEqual(before);
     const lost = await query(
       'select count(*)::int as lost from market.corporate_action_notices where load_id not in (select id from etl.loads)',

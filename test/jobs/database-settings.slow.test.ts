@@ -7,7 +7,7 @@ import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { backfill, countsOf, marketContents, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { execute } from '../support/template.ts';
-import { replay } from './replay-support.ts';
+import { replayAnew } from './replay-support.ts';
 
 const NOW = '2025-09-06T09:00:00+05:30';
 const sandbox = await openSandbox({ clock: clockFrom(NOW) });
@@ -66,6 +66,6 @@ test('a database that sorts as a language does, with settings for other programs
   expect(other.contents).toEqual(plain.contents);
   // The check is such a program.
   expect(await checkFold(`${url}?options=-c%20datestyle%3Diso`)).toEqual([]);
-  await replay(other.pipeline, {}, { rebuild: true });
+  await replayAnew(other.pipeline);
   expect(await marketContents(other.pipeline)).toEqual(plain.contents);
 });

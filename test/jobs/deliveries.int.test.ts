@@ -3,7 +3,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { copyResponses } from '../support/copy-responses.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fixture, importInto, newFile, openStore, query, test } from './import-support.ts';
-import { replay } from './replay-support.ts';
+import { replay, replayAnew } from './replay-support.ts';
 
 const FULL = fixture('files/sec_bhavdata_full_14112024.csv');
 const HEADER =
@@ -129,7 +129,7 @@ describe('deliveries', () => {
     expect(await stored(context)).toEqual(before);
     expect(await query(context, prices)).toEqual(priced);
     expect(await replay(context, {})).toMatchObject({ state: 'completed', inserted: 0, updated: 0 });
-    await replay(context, { operations: ['GetBhavCopyCM'] }, { rebuild: true });
+    await replayAnew(context);
     expect(await stored(context)).toEqual(before);
   });
 

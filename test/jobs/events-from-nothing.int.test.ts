@@ -115,7 +115,6 @@ async function seenFromNothing(context: Context) {
   await context.db.pool.query(
     'truncate market.corporate_events, market_history.corporate_events, etl.derived',
   );
-  await context.db.pool.query(`delete from etl.day_rows where table_name = 'corporate_events'`);
   await updateDerived(context);
   return seen(context);
 }

@@ -118,7 +118,7 @@ const step = fc.oneof(
     missing: fc.subarray(SYMBOLS, { maxLength: 1 }),
   }),
   fc.record({ split: fc.constantFrom(...SYMBOLS), exDate: fc.constantFrom(...DAYS) }),
-  fc.constant('rebuild' as const),
+  fc.constant('replay' as const),
 );
 const round = fc.record({
   steps: fc.array(step, { minLength: 1, maxLength: 3 }),
@@ -142,7 +142,7 @@ test('after any loads, corrections, withdrawals and backfills a folder has the r
     for (const { steps, failsAt } of rounds) {
       for (const change of steps) {
         price += 1;
-        if (change === 'rebuild') await replay(store, {}, { rebuild: true });
+        if (change === 'replay') await replay(store, {});
         else if ('split' in change)
           await importInto(store, [events(`NSE,${change.split},${change.exDate},split,5:1,`)]);
         else {

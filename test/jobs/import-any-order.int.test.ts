@@ -4,11 +4,10 @@ import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { prune } from '../../src/load/state/responses/responses.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { asFullBhavcopy, importInto, NSE_UDIFF, newFile, openStore, query, test } from './import-support.ts';
-import { replay } from './replay-support.ts';
+import { replayAnew } from './replay-support.ts';
 
 /** What a file says of a share: everything that files of other formats may say otherwise. */
 interface Said {
@@ -112,7 +111,7 @@ const IMPORTS = FILES.chain((files) =>
 );
 
 describe('the order in which the files of a session are imported', () => {
-  test('never matters: whatever the formats, one by one or together, and after a rebuild', async () => {
+  test('never matters: whatever the formats, one by one or together, and after a replay into emptied tables', async () => {
     const context = await openStore();
     const expected = new Map<string, unknown>();
     await forAllAsync([IMPORTS], { seed: 41, numRuns: 2 }, async ({ files, order, begins }) => {
@@ -142,7 +141,7 @@ describe('the order in which the files of a session are imported', () => {
       expect(await stored(context, severally)).toEqual(rows);
       expected.set(severally, rows).set(together, rows);
     });
-    await replay(context, {}, { rebuild: true });
+    await replayAnew(context);
     for (const [day, rows] of expected) expect(await stored(context, day)).toEqual(rows);
   }, 180_000);
 });
@@ -189,15 +188,5 @@ describe('two files of a session that differ', () => {
     expect(report).toMatchObject({ unchanged: 100, stale: 0, warnings: [] });
     const again = await importInto(context, [NSE_UDIFF], { force: true });
     expect(again).toMatchObject({ unchanged: 100, warnings: [] });
-  });
-
-  test('where the files before are pruned, the one that is imported later counts', async ({ context }) => {
-    await importInto(context, [newFile('X (1).csv', bhav(2))]);
-    await prune(context.db, new Date(Date.now() + 1_000));
-    expect(await importInto(context, [newFile('X.csv', bhav(1))])).toMatchObject({
-      updated: 2,
-      suspicious: [],
-    });
-    expect(await lastPrice(context)).toEqual([{ last: 1 }]);
   });
 });

@@ -8,7 +8,7 @@ import { forAllAsync } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { zip } from '../support/zip.ts';
 import { cellsOf, csvOf, fixture, importInto, newFile, openStore, query, test } from './import-support.ts';
-import { replay } from './replay-support.ts';
+import { replayAnew } from './replay-support.ts';
 
 const FILES = [
   'bh011220.csv',
@@ -110,7 +110,7 @@ test('lists and derivatives are loaded to the row, in any order; twice changes n
   const other = await openStore();
   for (const file of FILES.toReversed()) await importInto(other, [file]);
   expect(await stored(other)).toEqual(first);
-  await replay(other, {}, { rebuild: true });
+  await replayAnew(other);
   expect(await stored(other)).toEqual(first);
 }, 180_000);
 
@@ -287,7 +287,7 @@ test.for(Object.keys(LISTS) as (keyof typeof LISTS)[])(
         const stored = async () =>
           new Map((await query<Said>(context, select)).map(({ key, value }) => [key, value]));
         expect(await stored()).toEqual(expected);
-        await replay(context, {}, { rebuild: true });
+        await replayAnew(context);
         expect(await stored()).toEqual(expected);
       },
     );

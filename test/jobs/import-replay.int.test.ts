@@ -5,7 +5,6 @@ import { brotliDecompressSync } from 'node:zlib';
 import { describe, expect } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { prune } from '../../src/load/state/responses/responses.ts';
 import { bhavSource } from '../support/bhav-source.ts';
 import { testDatabase } from '../support/database.ts';
 import { isSlowLayer } from '../support/layer.ts';
@@ -79,9 +78,6 @@ describe('what an import read', () => {
     expect(await query(context, counts)).toEqual([{ bodies: 3, kept: 4 }]);
     await importInto(context, [OLD_ZIP, NSE_UDIFF], { force: true });
     expect(await query(context, counts)).toEqual([{ bodies: 3, kept: 6 }]);
-
-    expect(await prune(context.db, new Date(Date.now() + 1_000))).toMatchObject({ responses: 6 });
-    expect(await query(context, counts)).toEqual([{ bodies: 0, kept: 0 }]);
     expect(await storedSums(context, 'NSE', '2025-08-29')).toMatchObject({ rows: 100 });
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { BSE_UDIFF, importInto, linesOf, newFile, openStore, query } from './import-support.ts';
-import { replay } from './replay-support.ts';
+import { replay, replayAnew } from './replay-support.ts';
 
 describe('BSE scrip codes', () => {
   const head =
@@ -36,7 +36,7 @@ describe('BSE scrip codes', () => {
     // From now on a ticker is known for one of them.
     await importInto(context, [BSE_UDIFF]);
     expect(await replay(context, {})).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0 });
-    await replay(context, {}, { rebuild: true });
+    await replayAnew(context);
     expect(await symbols(context, '2019-01-02')).toEqual(kept);
     // A file of the same day that was imported, by its position, before the others.
     const corrected = newFile('EQ020119.CSV', [head, row('500008').replace(',Q,1,', ',Q,2,'), row('999999')]);
@@ -59,7 +59,7 @@ describe('BSE scrip codes', () => {
     await importInto(context, [main, sameDay]);
     const expected = { 500112: '500112', 100112: 'SBIN#' };
     expect(await symbols(context, '2024-09-23')).toEqual(expected);
-    await replay(context, {}, { rebuild: true });
+    await replayAnew(context);
     expect(await symbols(context, '2024-09-23')).toEqual(expected);
   });
 

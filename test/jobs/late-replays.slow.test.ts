@@ -6,7 +6,6 @@ import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
 import { countSuspiciousWindows, listSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
 import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
-import { openPool } from '../load/support.ts';
 import { copyResponses } from '../support/copy-responses.ts';
 import { openStore, test } from './import-support.ts';
 import {
@@ -14,12 +13,13 @@ import {
   acceptRefused,
   all,
   DAY,
+  emptyTables,
   fetched,
-  fixReading,
   live,
   physical,
   records,
   replay,
+  replayAnew,
   rowsOf,
 } from './replay-support.ts';
 
@@ -70,7 +70,7 @@ describe('a replay', () => {
     });
     await replay(context, {});
     expect(await found()).toEqual(before);
-    await replay(context, {}, { rebuild: true });
+    await replayAnew(context);
     expect(await found()).toMatchObject(before);
     await acceptRefused(context);
     expect(await found()).toEqual({ counted: [], listed: [] });
@@ -97,7 +97,7 @@ describe('a replay', () => {
     expect(await physical(context)).toEqual(before);
   });
 
-  test('rejects tables that are empty beside their history; a rebuild loads everything anew', async () => {
+  test('refuses tables that are empty beside their history, and fills them where that is empty too', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);
     await fetched(2, records(2, 20, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
@@ -107,74 +107,25 @@ describe('a replay', () => {
     await context.db.pool.query('truncate market.bhavcopy_cm');
     await expect(replay(context, {})).rejects.toThrow(
       expect.objectContaining({
-        message: 'market.bhavcopy_cm holds no row of NSE, but its history does',
-        remedy: 'rebuild',
+        message:
+          'market.bhavcopy_cm holds no row of NSE, but market_history.bhavcopy_cm does: delete these rows too, and replay again',
       }),
     );
-    const report = await replay(context, { operations: ['GetBhavCopyCM'] }, { rebuild: true });
+    const report = await replayAnew(context);
     expect(report).toMatchObject({ state: 'completed', inserted: 20 });
     expect(await contents()).toEqual(before);
     // Where nothing differs, nothing is written.
     const untouched = await physical(context);
-    await replay(context, {}, { rebuild: true });
+    await replay(context, {});
     expect(await physical(context)).toEqual(untouched);
     await context.db.pool.query(
       'update etl.responses set hash = null where position < (select max(position) from etl.responses)',
     );
-    expect(await replay(context, {}, { rebuild: true })).toMatchObject({
+    expect(await replay(context, {})).toMatchObject({
       state: 'failed',
-      failures: [{ error: expect.stringContaining('is neither kept nor pruned') }],
+      failures: [{ error: expect.stringContaining('is not kept') }],
     });
     expect(await contents()).toEqual(before);
-  });
-
-  test('that replaces the history shows others all rows as before or as after, and says from which state on it does', async () => {
-    const context = await openStore();
-    await fetched(1, records(0, 40))(context);
-    await fetched(2, records(0, 40, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
-    const rowsIn = (when: string) => all(context, `select from market_history.bhavcopy_cm_${when}`);
-    const [{ state, now }] = await all(context, 'select market.state()::int as state, now()::text as now');
-    await replay(context, {}, { rebuild: true });
-    expect(await rowsIn(`at(${state})`)).toHaveLength(40);
-
-    await fixReading(context, (sent) => {
-      for (const record of sent) record.OpenPrice = 7;
-    });
-    const runId = await planReplay(context, {}, { rebuild: true });
-    const db = openPool(context.config.DATABASE_URL ?? '', 1);
-    const seen = new Set<string>();
-    const look = async () => {
-      const { rows } = await db.pool.query(
-        `select count(*)::int as rows, count(open_price)::int as read_anew,
-           (select count(*)::int from market_history.bhavcopy_cm) as past from market.bhavcopy_cm`,
-      );
-      seen.add(JSON.stringify(rows[0]));
-    };
-    let working = true;
-    const looking = (async () => {
-      while (working) await look();
-    })();
-    await workReplay(context, runId ?? 0, new AbortController().signal);
-    working = false;
-    await looking;
-    await look();
-    const [before, after] = [0, 40].map((read) => JSON.stringify({ rows: 40, read_anew: read, past: 40 }));
-    expect([...seen].filter((one) => one !== before)).toEqual([after]);
-
-    const [{ first }] = await all(context, 'select max(state)::int as first from etl.past_begins');
-    expect(first).toBeGreaterThan(state);
-    const refused = (when: string) =>
-      expect(rowsIn(when)).rejects.toMatchObject({
-        cause: {
-          message: `market.bhavcopy_cm cannot be shown in state ${state} any more: its history has been replaced since`,
-          hint: `Run ${runId} rebuilt it from the kept responses of NSE; states from ${first} on can be queried. Empty a copy that follows the changes, and continue with market_history.bhavcopy_cm_changes(0, market.state()).`,
-        },
-      });
-    await refused(`at(${state})`);
-    await refused(`as_of('${now}')`);
-    expect(await rowsIn('at(0)')).toEqual([]);
-    await fetched(3, records(0, 39))(context);
-    expect(await rowsIn(`at(${first})`)).toHaveLength(40);
   });
 
   test('keeps to what a person has accepted, when all is loaded anew and when it is applied in place', async () => {
@@ -183,8 +134,8 @@ describe('a replay', () => {
     await fetched(2, records(0, 20))(context);
     await acceptRefused(context);
     expect(await live(context)).toHaveLength(20);
-    const report = await replay(context, {}, { rebuild: true });
-    expect(report).toMatchObject({ inserted: 0, withdrawn: 0 });
+    const report = await replayAnew(context);
+    expect(report).toMatchObject({ inserted: 20, withdrawn: 0 });
     expect(await live(context)).toHaveLength(20);
     expect(await withheldWithdrawals(context.db.drizzle, 1, 0)).toEqual([]);
     const before = await physical(context);
@@ -198,13 +149,13 @@ describe('a replay', () => {
     expect(await all(other, "select from etl.withdrawals where state = 'accepted'")).toHaveLength(1);
   });
 
-  test('keeps to it where it took all rows of a day, which does not count as loaded after a rebuild either', async () => {
+  test('keeps to it where it took all rows of a day, which does not count as loaded after a replay into emptied tables either', async () => {
     const context = await openStore();
     const day = '2025-08-22';
     await fetched(1, records(0, 20, { TradDt: '08-22-2025' }))(context, { day });
     await fetched(2, [])(context, { day });
     await acceptRefused(context);
-    await replay(context, {}, { rebuild: true });
+    await replayAnew(context);
     expect(await live(context)).toEqual([]);
     expect(await all(context, 'select state, records::int from etl.coverage')).toEqual([
       { state: 'empty', records: 0 },
@@ -224,14 +175,16 @@ describe('a replay', () => {
     expect(await physical(context)).toEqual(before);
   });
 
-  test('into emptied tables leaves the names of instruments, also of a response that is loaded meanwhile', async () => {
+  test('into emptied tables leaves rows and names, also of a response that is loaded meanwhile', async () => {
     const context = await openStore();
     const named = async () =>
       (await all(context, 'select symbol from market.instruments order by 1')).map(({ symbol }) => symbol);
     await fetched(1, records(0, 20))(context);
-    const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
+    await emptyTables(context);
+    const runId = (await planReplay(context, {})) ?? 0;
     await fetched(2, records(0, 19))(context);
     await workReplay(context, runId, new AbortController().signal);
+    expect(await live(context)).toHaveLength(19);
     expect(await named()).toEqual(await live(context));
   });
 
@@ -246,36 +199,5 @@ describe('a replay', () => {
          from market.bhavcopy_cm t where t.symbol = 'S039'`,
     );
     expect(row).toEqual({ first: true });
-  });
-
-  test('into emptied tables leaves revisions that begin as the ones before them end', async ({ context }) => {
-    for (const minute of [1, 2]) await fetched(minute, records(0, 20))(context);
-    const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
-    await fetched(3, records(0, 20, { ClosePrice: 9, SavedAt: '08-29-2025 21:30:00' }))(context);
-    await workReplay(context, runId, new AbortController().signal);
-    const joined = await all(
-      context,
-      `select count(*)::int as pairs, count(*) filter (where h.valid_to = t.last_changed_at)::int as joined
-         from market.bhavcopy_cm t join market_history.bhavcopy_cm h on h.symbol = t.symbol and h.revision = t.revision - 1`,
-    );
-    expect(joined).toEqual([{ pairs: 20, joined: 20 }]);
-  });
-
-  test('into emptied tables leaves the history of all responses, also of one that is loaded meanwhile', async () => {
-    const context = await openStore();
-    await fetched(1, records(0, 20))(context);
-    await fetched(2, records(0, 3, { ClosePrice: 4 }))(context, { instruments: ['S000', 'S001', 'S002'] });
-    await fetched(3, records(2, 20, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
-    await fetched(4, records(0, 20, { ClosePrice: 2 }))(context);
-    const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
-    await fetched(5, records(1, 21, { SavedAt: '08-29-2025 21:15:00' }))(context);
-    await workReplay(context, runId, new AbortController().signal);
-    const contents = async () => [await rowsOf(context, 'market'), await rowsOf(context, 'market_history')];
-    const meanwhile = await contents();
-    await replay(context, {}, { rebuild: true });
-    expect(meanwhile).toEqual(await contents());
-    const before = await physical(context);
-    await replay(context, {});
-    expect(await physical(context)).toEqual(before);
   });
 });

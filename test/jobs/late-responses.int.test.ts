@@ -5,10 +5,9 @@ import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
-import { type KeptResponse, prune } from '../../src/load/state/responses/responses.ts';
+import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
 import { listSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
 import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
-import { waitFor } from '../support/wait-for.ts';
 import { openStore, test } from './import-support.ts';
 import {
   ALWAYS,
@@ -17,11 +16,11 @@ import {
   ask,
   DAY,
   fetched,
-  fixReading,
   live,
   physical,
   records,
   replay,
+  replayAnew,
   rowsOf,
   type SourceRecord,
 } from './replay-support.ts';
@@ -82,7 +81,9 @@ describe('a response that is loaded after one that was fetched later', () => {
       { ...records(0, 1)[0], ClosePrice: 7 },
       { ...records(1, 2)[0], ClosePrice: 7, SavedAt: '08-29-2025 21:15:00' },
     ];
-    expect(await fetched(2, [same, newer])(context)).toMatchObject({ counts: { updated: 1, stale: 1 } });
+    expect(await fetched(2, [same, newer])(context)).toMatchObject({
+      counts: { updated: 1, unchanged: 1, stale: 0 },
+    });
     expect(await all(context, 'select symbol, close_price::int from market.bhavcopy_cm order by 1')).toEqual([
       { symbol: 'S000', close_price: 100 },
       { symbol: 'S001', close_price: 7 },
@@ -106,7 +107,7 @@ describe('a response that is loaded after one that was fetched later', () => {
     await context.db.pool.query(`update etl.responses set hash = null where id = 2`);
     const before = await rowsOf(context, 'market');
     await expect(fetched(2, records(2, 21, { ClosePrice: 7 }))(context)).rejects.toThrow(
-      'the response of load 2 is neither kept nor pruned',
+      'the response of load 2 is not kept',
     );
     expect(await rowsOf(context, 'market')).toEqual(before);
   });
@@ -327,11 +328,11 @@ test('a day that was loaded is suspicious again after a response with records no
   // An older one does not resolve it, a newer one does.
   await fetched(2, records(0, 40))(context);
   expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
-  await replay(context, {}, { rebuild: true });
+  await replayAnew(context);
   expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
   await fetched(4, records(0, 40))(context);
   expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
-  await replay(context, {}, { rebuild: true });
+  await replayAnew(context);
   expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
 });
 
@@ -348,55 +349,12 @@ test('a suspicious day is not empty because of a response without rows whose wit
   const diagnostic = 'the response has no rows of this day, but some are stored';
   const expected = [{ day, state: 'failed', records: 0, diagnostic }];
   expect(await coverage()).toEqual(expected);
-  await replay(context, {}, { rebuild: true });
+  await replayAnew(context);
   expect(await live(context)).toHaveLength(40);
   expect(await coverage()).toEqual(expected);
   await acceptRefused(context);
   expect(await live(context)).toEqual([]);
   expect(await coverage()).toEqual([{ day, state: 'empty', records: 0, diagnostic: null }]);
-});
-
-test('a response that a replay is loading is not pruned meanwhile', async () => {
-  const context = await openStore();
-  const { pool } = context.db;
-  await ask(context, {
-    operation: 'GetCorporateActionsCategories',
-    from: DAY,
-    sent: [{ Unknown: 1 }],
-    calledAt: Date.UTC(2025, 7, 29, 16, 1),
-    microseconds: 1,
-  });
-  await fixReading(context, (sent) => {
-    sent.splice(0, 1, { CorporateActiontype: 'Dividend', PurposeCode: 'DP' });
-  });
-  // An open reject would keep it anyway.
-  await pool.query('delete from etl.rejected_records');
-  const runId = (await planReplay(context, {})) ?? 0;
-  const waiting = (sessions: number) =>
-    waitFor(async () => {
-      const found = await all(
-        context,
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return found.length === sessions;
-    });
-  // The replay has read and locked the response, and is held up before it stores its load.
-  const holder = await pool.connect();
-  await holder.query('begin; lock table etl.loads in share mode');
-  const replayed = workReplay(context, runId, new AbortController().signal);
-  await waiting(1);
-  // Of a response that was never loaded nothing is lost if it is pruned.
-  const pruned = prune(context.db, new Date());
-  await waiting(2);
-  await holder.query('rollback');
-  holder.release();
-  await replayed;
-  expect(await pruned).toMatchObject({ responses: 0, bodies: 0 });
-  const rebuilt = await replay(context, {}, { rebuild: true });
-  expect(rebuilt).toMatchObject({ state: 'completed', failures: [] });
-  expect(await all(context, 'select purpose_code from market.corporate_action_categories')).toEqual([
-    { purpose_code: 'DP' },
-  ]);
 });
 
 test('a record that says it was saved after the call is taken as saved then', async ({ context }) => {

@@ -13,7 +13,7 @@ import { testDatabase } from '../support/database.ts';
 import { prepareTemplate } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { fixture, importInto, linesOf, openStore, query } from './import-support.ts';
-import { fetched, records, replay } from './replay-support.ts';
+import { fetched, records, replay, replayAnew } from './replay-support.ts';
 
 /** Breaks off in its last row. */
 const CUT = 'sec_bhavdata_full_18112024.csv';
@@ -74,7 +74,7 @@ describe('on a server with the settings that Postgres comes with', () => {
     const rows = await query(context, 'select count(*)::int as changes from market.symbol_changes');
     expect(rows).toEqual([{ changes: 264 }]);
     await importInto(context, folders, { force: true });
-    expect(await replay(context, {}, { rebuild: true })).toMatchObject({ state: 'completed' });
+    expect(await replayAnew(context)).toMatchObject({ state: 'completed' });
     expect(held.length).toBeGreaterThan(30);
     expect(tooMany(held)).toEqual([]);
   });
@@ -113,7 +113,7 @@ describe('on a server with the settings that Postgres comes with', () => {
     expect(accepted).toMatchObject({ withdrawn: 10, left: 10 });
     await fetched(2, sent(0, 15))(context, { day: '2025-08-01' });
     await replay(context, {});
-    await replay(context, {}, { rebuild: true });
+    await replayAnew(context);
     await checkQuality(context, { from: '2024-01-01', to: '2024-12-31' });
     expect(held.length - before).toBeGreaterThan(150);
     expect(tooMany(held)).toEqual([]);

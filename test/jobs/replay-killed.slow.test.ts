@@ -5,7 +5,7 @@ import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openStore } from './import-support.ts';
-import { fetched, records, rowsOf, type SourceRecord } from './replay-support.ts';
+import { emptyTables, fetched, records, rowsOf, type SourceRecord } from './replay-support.ts';
 
 /** Each is in a part of its own. */
 const DAYS = Array.from({ length: 12 }, (_, at) => `${2014 + at}-08-${String(at + 1).padStart(2, '0')}`);
@@ -84,13 +84,24 @@ test('a replay that is killed twice and resumed ends in the rows of the response
   await loadDays(context);
 
   const isRunning = async () => (await all(context, `select state ${REPLAY}`))[0]?.state === 'running';
-  await killAfter(context, ['replay', 'GetBhavCopyCM', '--rebuild'], 3);
+  await emptyTables(context);
+  await killAfter(context, ['replay', 'GetBhavCopyCM'], 3);
   expect(await isRunning()).toBe(true);
   await loadNewer(context);
   const [run] = await all(context, `select id::int ${REPLAY}`);
+  // Until it is resumed, status and doctor say that some rows may not follow from the responses.
+  const unfinished = new RegExp(
+    `replay ${run?.id} has folded \\d+ of 12 parts: rows of the others may not be what the kept responses say`,
+  );
+  for (const command of ['status', 'doctor']) {
+    const { stdout } = await eod(context, command, ...(command === 'doctor' ? ['--offline'] : []));
+    expect(stdout.replace(/\s+/g, ' '), command).toMatch(unfinished);
+  }
   await killAfter(context, ['runs', 'resume', String(run?.id)], 7);
   await resume(context);
   expect(await values(context)).toEqual(await values(undisturbed));
+  const { stdout: afterwards } = await eod(context, 'status');
+  expect(afterwards).not.toContain('has folded');
 
   // In place nothing is written, killed or not.
   const before = await rowsAndHistory(context);
@@ -101,16 +112,15 @@ test('a replay that is killed twice and resumed ends in the rows of the response
   expect(await all(context, 'select max(state) from etl.loads')).toEqual(states);
 });
 
-test('a rebuild that was begun can be cancelled, resumed or begun anew, and removes nothing', async () => {
+test('a replay that was begun can be cancelled, resumed or begun anew, and removes nothing', async () => {
   const context = await openStore();
   await loadDays(context);
   const before = await rowsAndHistory(context);
-  await killAfter(context, ['replay', 'GetBhavCopyCM', '--rebuild'], 3);
+  await killAfter(context, ['replay', 'GetBhavCopyCM'], 3);
   expect(await rowsAndHistory(context)).toEqual(before);
   const [first] = await all(context, `select id::int ${REPLAY}`);
   expect(await eod(context, 'runs', 'cancel', String(first?.id))).toMatchObject({ code: 0 });
-  const again = await eod(context, 'replay', 'GetBhavCopyCM', '--rebuild');
+  const again = await eod(context, 'replay', 'GetBhavCopyCM');
   expect(again).toMatchObject({ code: 0 });
-  expect(again.stderr).toContain('no history was replaced: all states can be shown as before');
   expect(await rowsAndHistory(context)).toEqual(before);
 });

@@ -2,12 +2,9 @@ import { brotliCompressSync } from 'node:zlib';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
-import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
-import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { differingEntries } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
-import { prune } from '../../src/load/state/responses/responses.ts';
 import { countSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { newRun, openPool } from '../load/support.ts';
@@ -53,7 +50,7 @@ const bhav = (day: string, n: number, close: unknown = 100, more: Record<string,
 const sums = (context: Context, operations: string[], exchange = 'NSE') =>
   differingEntries(context.db.drizzle, { operations, exchange }, 10);
 
-const never = new AbortController().signal;
+const _never = new AbortController().signal;
 const DAY = '2025-08-20';
 const BHAV_COPY = { operation: 'GetBhavCopyCM', from: DAY };
 const SERIES_CHANGES = { operation: 'GetSeriesChange' };
@@ -66,7 +63,7 @@ const pledge = (day: string, n: number) => ({
   CompanyName: `C${n}`,
   TotalIssuedShares: 1,
 });
-const action = (n: number) => ({ ScripCode: n + 1, ActionId: `A${n}`, CompanyName: `C${n}` });
+const _action = (n: number) => ({ ScripCode: n + 1, ActionId: `A${n}`, CompanyName: `C${n}` });
 const SAMPLE = operationNamed('GetFinRatioEOD').sample.response as Record<string, unknown>;
 const ratios = (symbol: string, from = DAY) => ({
   operation: 'GetFinRatioEOD',
@@ -77,7 +74,6 @@ const ratios = (symbol: string, from = DAY) => ({
 });
 const state = async (c: Parameters<typeof all>[0], day: string) =>
   (await all(c, `select state from etl.coverage where day = '${day}' and instrument = ''`))[0]?.state;
-const inMonth = '2025-10-01';
 
 test('a part of a replay says nothing of days that it does not fold', async () => {
   const context = await openStore();
@@ -136,7 +132,6 @@ test('rejects of a copy are read again as what they were requested', async () =>
   const copy = await openStore();
   await copyResponses(context.db, copy.db);
   await replay(copy, {});
-  await prune(copy.db, new Date(inMonth));
   await fixReading(copy, ([one]) => {
     if (one?.EPS === 'unread') one.EPS = 7;
   });
@@ -145,64 +140,6 @@ test('rejects of a copy are read again as what they were requested', async () =>
     { symbol: 'AAA', eps: '1' },
     { symbol: 'ZZZ', eps: '7' },
   ]);
-});
-
-test('a row that was read again from a reject of a response before the pruned ones survives late responses', async () => {
-  const context = await openStore();
-  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: [...many(5), bhav(DAY, 20, 'unread')] });
-  await prune(context.db, new Date(inMonth));
-  expect((await all(context, 'select from etl.pruned')).length).toBe(1);
-  await fixReading(context, (sent) => {
-    for (const one of sent) if (one.ClosePrice === 'unread') one.ClosePrice = 7;
-  });
-  await replay(context, {}, { rejectsOnly: true });
-  for (const minutes of [
-    ['40', '35'],
-    ['30', '25'],
-  ]) {
-    for (const minute of minutes)
-      await ask(context, {
-        ...BHAV_COPY,
-        instruments: ['S0'],
-        at: `${DAY}T18:${minute}:00Z`,
-        sent: [bhav(DAY, 0, Number(minute))],
-      });
-    expect((await all(context, "select from market.bhavcopy_cm where symbol = 'S20'")).length).toBe(1);
-    // Its reject is resolved, so its body goes too.
-    await prune(context.db, new Date(Date.now() + 60_000));
-    expect(await all(context, 'select from etl.responses where hash is not null')).toEqual([]);
-  }
-});
-
-test('a replay in place that the old version planned replaces no history', async () => {
-  const context = await openStore();
-  for (const from of [DAY, '2025-08-21'])
-    await ask(context, { ...BHAV_COPY, from, at: `${from}T16:30:00Z`, sent: [bhav(from, 1, 5)] });
-  await fixReading(context, (sent) => {
-    for (const one of sent) one.ClosePrice = 6;
-  });
-  await replay(context, {});
-  const [run] = await all(
-    context,
-    `insert into etl.runs (kind, requested_by, request, from_date, to_date)
-    values ('replay', 'me', '{"kind": "replay", "operations": ["GetBhavCopyCM"], "from": "2025-08-21", "to": "2025-08-21", "rejectsOnly": false, "fresh": []}', '2025-08-21', '2025-08-21') returning id::int`,
-  );
-  await context.db.pool.query(`insert into etl.windows (run_id, operation, exchange, from_date, to_date)
-    values (${run.id}, 'GetBhavCopyCM', 'NSE', '2025-08-21', '2025-08-21')`);
-  await workReplay(context, run.id, never);
-  expect((await all(context, 'select from market_history.bhavcopy_cm')).length).toBe(2);
-  expect(await all(context, 'select from etl.past_begins')).toEqual([]);
-});
-
-test('pruning leaves responses that a replay has yet to read', async () => {
-  const source = await openStore();
-  await ask(source, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
-  const copy = await openStore();
-  await copyResponses(source.db, copy.db);
-  const runId = (await planReplay(copy, {})) ?? 0;
-  await prune(copy.db, new Date(inMonth));
-  await workReplay(copy, runId, never);
-  expect((await all(copy, 'select from market.bhavcopy_cm')).length).toBe(20);
 });
 
 test('a failed call beside a replay does not keep the coverage from being written', async () => {
@@ -245,45 +182,11 @@ test('a replay settles no suspicious window on its own', async () => {
   expect.soft(await countSuspiciousWindows(context.db.drizzle)).toEqual(before);
   const other = await openStore();
   await ask(other, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
-  await prune(other.db, new Date(inMonth));
   await ask(other, { ...BHAV_COPY, at: `${DAY}T16:20:00Z`, sent: many(4) });
   const unsettled = () => all(other, 'select id::int from etl.windows where unsettled is not null');
   const late = await unsettled();
   await replay(other, {});
   expect.soft(await unsettled()).toEqual(late);
-});
-
-test('after a prune, a replay judges late responses as their load did', async () => {
-  const context = await openStore();
-  await ask(context, { ...ratios('S1'), at: '2025-08-20T18:00:00Z', sent: [{ ...SAMPLE, EPS: 1 }] });
-  await ask(context, {
-    ...PLEDGES,
-    from: DAY,
-    at: '2025-08-21T10:00:00Z',
-    sent: [pledge(DAY, 1), action(1)],
-  });
-  await prune(context.db, new Date(inMonth));
-  await ask(context, {
-    ...ratios('S1', '2025-08-19'),
-    at: '2025-08-19T18:00:00Z',
-    sent: [{ ...SAMPLE, EPS: 2 }],
-  });
-  await ask(context, {
-    ...PLEDGES,
-    from: '2025-08-19',
-    at: '2025-08-21T09:00:00Z',
-    sent: [pledge('2025-08-19', 1), action(2)],
-  });
-  const stored = async () => ({
-    ratios: await all(context, 'select as_of_date::text, eps from market.financial_ratios order by 1'),
-    actions: await all(context, 'select action_id from market.corporate_actions order by 1'),
-    coverage: await all(context, 'select operation, day::text, state from etl.coverage order by 1, 2'),
-  });
-  const loaded = await stored();
-  await replay(context, {});
-  expect.soft(await stored()).toEqual(loaded);
-  await replay(context, {}, { rebuild: true });
-  expect.soft(await stored()).toEqual(loaded);
 });
 
 test('two parts that have a response in common agree on what it said', async () => {
@@ -295,7 +198,6 @@ test('two parts that have a response in common agree on what it said', async () 
     at: '2025-08-21T10:00:00Z',
     sent: [pledge(DAY, 1)],
   });
-  await prune(context.db, new Date(inMonth));
   await ask(context, {
     ...PLEDGES,
     from: '2025-08-19',

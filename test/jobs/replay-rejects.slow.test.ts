@@ -1,13 +1,18 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { DAY_MS } from '../../src/core/days.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { openRejects, readReject, writeRejects } from '../../src/load/state/rejects.ts';
-import { prunable, prune } from '../../src/load/state/responses/responses.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd, workToEnd } from '../support/pipeline.ts';
 import { positionOf } from '../support/position.ts';
 import { openSandbox } from '../support/sandbox.ts';
-import { fixReading, type Meddler, replay, type SourceRecord, startMeddler } from './replay-support.ts';
+import {
+  fixReading,
+  type Meddler,
+  replay,
+  replayAnew,
+  type SourceRecord,
+  startMeddler,
+} from './replay-support.ts';
 
 const DAY = {
   from: '2025-09-12',
@@ -94,7 +99,7 @@ describe('a record that is rejected', () => {
     expect(await rows(pipeline)).toBe(all);
   });
 
-  test('is open again under its number if it comes again after it was resolved, also after a rebuild', async () => {
+  test('is open again under its number if it comes again after it was resolved, also after a replay into emptied tables', async () => {
     const [first] = await rejectsOf(pipeline);
     source.meddle = () => undefined;
     await runToEnd(pipeline, backfill(DAY));
@@ -108,7 +113,7 @@ describe('a record that is rejected', () => {
     const before = (await listed()).rows;
     expect(before).toMatchObject([{ id: first?.id, run_id: 3, resolved_at: null }]);
     expect(before[0].first_seen_at).toEqual(new Date(first?.firstSeenAt ?? ''));
-    await replay(pipeline, {}, { rebuild: true });
+    await replayAnew(pipeline);
     expect((await listed()).rows).toEqual(before);
   });
 
@@ -232,30 +237,4 @@ test('responds with the same rejects, loaded at the same time, keep each once fo
   const found = await openRejects(db.drizzle, {}, 200);
   expect(new Set(found.map(({ windowId }) => windowId))).toEqual(new Set([8]));
   expect(found).toHaveLength(2 * records.length);
-});
-
-test('pruning keeps the body of a response while a record of it is an open reject, and a replay reads it again', async () => {
-  const pipeline = await open();
-  source.meddle = spoil;
-  const { fetched } = await runToEnd(pipeline, backfill(DAY));
-  const bodies = async () => (await pipeline.db.pool.query('select from etl.response_bodies')).rowCount;
-  const pruneAll = () => prune(pipeline.db, new Date(Date.now() + DAY_MS));
-  expect(await prunable(pipeline.db.drizzle, new Date(Date.now() + DAY_MS))).toMatchObject({
-    responses: 0,
-    bodies: 0,
-  });
-  expect(await pruneAll()).toMatchObject({ responses: 0, bodies: 0 });
-  const before = await rejectsOf(pipeline);
-  const same = await replay(pipeline, {}, { rejectsOnly: true });
-  expect(same).toMatchObject({ state: 'completed', unchanged: fetched - 1, rejected: 1 });
-  expect(await rejectsOf(pipeline)).toEqual(before);
-  await fixReading(pipeline, mend);
-  const report = await replay(pipeline, {}, { rejectsOnly: true });
-  expect(report).toMatchObject({ state: 'completed', inserted: 1, unchanged: fetched - 1, rejected: 0 });
-  expect(await rejectsOf(pipeline)).toEqual([]);
-  expect(await rows(pipeline)).toBe(fetched);
-  // Once it is resolved, nothing needs the body.
-  expect(await bodies()).toBe(1);
-  expect(await pruneAll()).toMatchObject({ responses: 1, bodies: 1 });
-  expect(await bodies()).toBe(0);
 });

@@ -12,7 +12,7 @@ import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
 import { type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';
 import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
-import { operationNamed, tables } from '../../src/operations/registry.ts';
+import { namesFilling, operationNamed, tables } from '../../src/operations/registry.ts';
 import { openWindow, responseWindow } from '../load/as-worker.ts';
 import { newRun } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -59,6 +59,24 @@ export async function replay(
   if (runId === null) throw new Error('there is nothing to replay');
   await workReplay(pipeline, runId, new AbortController().signal);
   return reportRun(pipeline, runId);
+}
+
+/** Deletes the rows and the history of what kept responses fill. */
+export async function emptyTables({ db }: Pick<Context, 'db'>): Promise<void> {
+  const { rows } = await db.pool.query<{ operation: string }>(
+    'select distinct operation from etl.responses where hash is not null',
+  );
+  const filled = tables.filter((table) =>
+    namesFilling([table]).some((name) => rows.some(({ operation }) => operation === name)),
+  );
+  const names = filled.flatMap(({ name }) => [`market.${name}`, `market_history.${name}`]);
+  await db.pool.query(`truncate ${names.join(', ')}`);
+}
+
+/** Empties what kept responses fill, and fills it from them. */
+export async function replayAnew(pipeline: Context): Promise<RunReport> {
+  await emptyTables(pipeline);
+  return replay(pipeline, {});
 }
 
 /** The best compression would take seconds for many bodies. */

@@ -135,7 +135,7 @@ describe('all operations, corrected once and with an instrument missing once', (
 
   test('a part does not wait for another one that is folded', async () => {
     const { pool } = original.db;
-    const runId = (await planReplay(original, {}, { rebuild: true })) ?? 0;
+    const runId = (await planReplay(original, {})) ?? 0;
     const states = async (ofBhavCopies: boolean) =>
       (
         await pool.query<{ state: string }>(

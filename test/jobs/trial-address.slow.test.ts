@@ -43,7 +43,7 @@ describe('with EOD_TRIAL_DAY', () => {
   });
 });
 
-test('a rebuild from the kept responses, on another day and without the setting, has the same rows and coverage', async () => {
+test('a replay of the kept responses, on another day and without the setting, has the same rows and coverage', async () => {
   const pipeline = await openTrial(await trialAddress());
   await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
   const known = async () => ({
@@ -60,7 +60,7 @@ test('a rebuild from the kept responses, on another day and without the setting,
     databaseUrl: pipeline.environment.DATABASE_URL as string,
     clock: { now: () => clock.now() + 30 * 86_400_000 },
   });
-  expect(await replay(later, {}, { rebuild: true })).toMatchObject({ state: 'completed', rejected: 0 });
+  expect(await replay(later, {})).toMatchObject({ state: 'completed', rejected: 0 });
   expect(await known()).toEqual(before);
 });
 

@@ -80,7 +80,7 @@ async function explain(steps: readonly Step[], topic: Topic): Promise<string> {
   return `${topic}, after step ${last?.step} of\n${describeSteps(least, positions)}\n${texts.join('\n')}`;
 }
 
-describe('responses that are loaded in any order, with replays and rebuilds in between', () => {
+describe('responses that are loaded in any order, with replays and emptied tables in between', () => {
   test('leave what their ordered fold leaves, after every load', async () => {
     const sets = [
       ...sample(stepsOf, { numRuns: 6, seed: 20_270_817 }),

@@ -26,6 +26,6 @@ export const contentOf = (savedTimes: number) => ({
 /** SQL that empties the tables named, their history, and what is known of loads. */
 export function truncateSql(names: readonly string[]): string {
   const both = names.flatMap((name) => [`market.${name}`, `market_history.${name}`]);
-  return `truncate ${both.join(', ')}, etl.loads, etl.day_rows, etl.withdrawals, etl.observed_aliases, etl.rejected_records,
-    etl.responses, etl.response_bodies, etl.coverage, etl.past_begins`;
+  return `truncate ${both.join(', ')}, etl.loads, etl.withdrawals, etl.observed_aliases, etl.rejected_records,
+    etl.responses, etl.response_bodies, etl.coverage`;
 }

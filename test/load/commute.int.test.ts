@@ -9,7 +9,7 @@ import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { hashBody } from '../../src/load/state/responses/responses.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
-import { physical, replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
+import { physical, replay, replayAnew, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { positionOf } from '../support/position.ts';
 import { openWindow, responseWindow } from './as-worker.ts';
@@ -455,11 +455,11 @@ describe('loads in any order', () => {
             await rowsOf(context, 'market'),
             await rowsOf(context, 'market_history'),
           ];
-          await replay(context, {}, { rebuild: true });
+          await replayAnew(context);
           const alone = await contents();
-          const rebuilding = (await planReplay(context, {}, { rebuild: true })) ?? 0;
+          const replaying = (await planReplay(context, {})) ?? 0;
           await load(context, responses, last);
-          await workReplay(context, rebuilding, new AbortController().signal);
+          await workReplay(context, replaying, new AbortController().signal);
           expect(await contents()).toEqual(alone);
           expect(await stored()).toEqual(fold(responses, accepted).rows);
         }

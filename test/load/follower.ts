@@ -1,8 +1,5 @@
 import type { Pool } from 'pg';
 
-/** SQLSTATE of the error that a state cannot be shown, because a rebuild has replaced the history of the table since. */
-const REPLACED = '55000';
-
 /** A copy of the rows that a table has of an exchange. */
 export interface Copy {
   /** The state that it is equal to; 0: it is empty. */
@@ -37,15 +34,10 @@ export async function follow(
       values: [from, to, exchange],
     });
   try {
-    await client.query('begin isolation level repeatable read; savepoint start');
+    await client.query('begin isolation level repeatable read');
     const { rows: found } = await client.query<{ state: string }>('select market.state() as state');
     const to = Number(found[0]?.state);
-    const { rows: changes } = await changed(copy.state, to).catch(async (error: { code?: string }) => {
-      if (error.code !== REPLACED) throw error;
-      await client.query('rollback to start');
-      copy.rows.clear();
-      return changed(0, to);
-    });
+    const { rows: changes } = await changed(copy.state, to);
     copy.state = to;
     const wrong: string[] = [];
     for (const { change, id: name, row } of changes) {

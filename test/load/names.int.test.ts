@@ -17,7 +17,6 @@ const SINGULAR: readonly string[] = [
   'etl.coverage',
   'etl.database_identity',
   'etl.derived',
-  'etl.pruned',
   'market.bhavcopy_cm',
   'market.bhavcopy_fo',
   'market.consolidated_pledge',

@@ -139,7 +139,7 @@ const USED = ['bhavcopy_cm', 'series_changes'];
 async function empty({ db }: Context): Promise<number> {
   const both = USED.flatMap((name) => [`market.${name}`, `market_history.${name}`]);
   await db.pool.query(
-    `truncate ${both.join(', ')}, etl.runs, etl.windows, etl.loads, etl.day_rows, etl.withdrawals, etl.rejected_records,
+    `truncate ${both.join(', ')}, etl.runs, etl.windows, etl.loads, etl.withdrawals, etl.rejected_records,
        etl.responses, etl.response_bodies, etl.coverage restart identity cascade`,
   );
   return newRun(db);
@@ -164,7 +164,6 @@ async function contents({ db }: Context) {
       without('etl.rejects', 'resolved_at'),
       `select 'resolved', (id, resolved_at is null)::text from etl.rejects`,
       without('etl.withdrawals', 'noted_at'),
-      without('etl.day_rows', ''),
       without('etl.responses', ''),
     ].join(' union all '),
   );

@@ -7,6 +7,7 @@ import { DEFAULT_SETTINGS } from '../../src/load/state/coverage/completeness.ts'
 import { takePosition } from '../../src/load/state/position-sql.ts';
 import type { CoverageEntry } from '../../src/load/state/registers.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
+import { packBody } from '../../src/load/state/responses/responses.ts';
 import { dataSets, operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -81,6 +82,8 @@ export interface Response {
   /** The one that fills its first table, if none is named. */
   readonly operation?: string;
   readonly exchange?: string;
+  /** What is kept of it; nothing, where it is not given. */
+  readonly body?: Buffer;
 }
 
 /** Loads a response as the worker does, in a new window unless one is named. */
@@ -111,7 +114,11 @@ export async function load(database: Database, response: Response): Promise<Reco
     maxWithdrawShare: 0.1,
     position,
     fetchedAt,
-    response: { packed: null, contentType: null, calledOn: '2025-01-01' },
+    response: {
+      packed: response.body === undefined ? null : await packBody(database.drizzle, response.body),
+      contentType: null,
+      calledOn: '2025-01-01',
+    },
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
+import type { ResponseReading } from '../../src/load/market/fold/fold.ts';
+import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { countSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
 import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
@@ -8,8 +10,20 @@ import type { Row } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, contextOf, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
 const DAY = '2025-08-29';
-/** Nothing is kept in these tests. */
-const ME = { by: 'me', readAgain: () => Promise.reject(new Error('nothing is kept')), maxWithdrawShare: 0.1 };
+/** Reads what `response` keeps. */
+async function readAgain({ body }: KeptResponse): Promise<ResponseReading> {
+  const { listed, days, mayBeEmpty, coverage: said } = JSON.parse(body.toString());
+  return {
+    batches: [{ table: bhavcopy, rows: listed }],
+    fullSets: [{ table: bhavcopy, exchange: 'NSE', days, mayBeEmpty }],
+    coverage: said,
+    outcome: { state: 'loaded' },
+    rejects: [],
+    suspicions: [],
+    suspicionsWithoutReject: [],
+  };
+}
+const ME = { by: 'me', readAgain, maxWithdrawShare: 0.1 };
 
 const rows = (day: string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}`, trade_date: day }));
@@ -27,7 +41,8 @@ async function response(
   const records = listed.filter((row) => row.trade_date === DAY).length;
   const state = records > 0 ? ('loaded' as const) : ('empty' as const);
   const coverage = [{ day: DAY, instrument: '', variant: '', state, records }];
-  const counts = await loadBhav(store, listed, { fullSets, runId, windowId, coverage });
+  const body = Buffer.from(JSON.stringify({ listed, days, mayBeEmpty, coverage }));
+  const counts = await loadBhav(store, listed, { fullSets, runId, windowId, coverage, body });
   const { withdrawals, suspicious } = await reportRun(contextOf(store), runId);
   return { withdrawn: counts?.withdrawn, withdrawals, suspicious: suspicious.map(({ reason }) => reason) };
 }

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { prune } from '../../src/load/state/responses/responses.ts';
+import { pruneRuns } from '../../src/jobs/runs/prune-runs.ts';
 import { startServer } from '../support/http-server.ts';
 import { openSetup, windowsOf } from './support.ts';
 
@@ -31,9 +31,12 @@ test('a response that cannot be read is kept for people, says where it breaks, a
   expect((await decompress(kept?.body ?? Buffer.alloc(0))).toString()).toBe(BROKEN);
   expect((await pool.query('select from etl.responses')).rowCount).toBe(0);
 
-  // It is pruned with the responses of its time, and not before.
-  await prune(setup.db, new Date(Date.now() - 60_000));
+  // It is deleted with its window, and not before.
+  expect(await pruneRuns(setup)).toMatchObject({ windows: 0, bodies: 0 });
   expect(await bodies()).toHaveLength(1);
-  await prune(setup.db, new Date(Date.now() + 60_000));
+  await pool.query(
+    "update etl.runs set follow_up = 'done', finished_at = finished_at - interval '4000 days'",
+  );
+  expect(await pruneRuns(setup)).toMatchObject({ windows: 1, bodies: 1 });
   expect(await bodies()).toEqual([]);
 });

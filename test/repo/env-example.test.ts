@@ -68,7 +68,7 @@ describe('docs/configuration.schema.json', () => {
       EOD_FORMAT: 'Yaml',
       EOD_PUBLISHED_AT: '25:00',
       EOD_TLS_VERIFY: 'yes',
-      EOD_KEEP_RAW_DAYS: 6,
+      EOD_KEEP_RUNS_DAYS: 6,
       EOD_CALL_PER_HOUR: '900',
     };
     expect([...new Set(problems(wrong))].filter((name) => name !== '').toSorted()).toEqual(

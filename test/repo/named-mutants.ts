@@ -56,9 +56,9 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'day-compared-with-what-it-has',
-    file: MERGE,
-    from: 'greatest(p.rows - p.written + coalesce(r.rows, 0), d.max_rows) as most',
-    to: 'p.rows - p.written + coalesce(r.rows, 0) as most',
+    file: 'src/load/state/withdrawals.ts',
+    from: "'accepted' then w.remaining_rows else w.max_rows end",
+    to: "'accepted' then w.remaining_rows else 0 end",
     test: 'test/load/withdrawals.int.test.ts',
   },
   {
@@ -76,11 +76,18 @@ export const NAMED: readonly Mutant[] = [
     test: COMMUTE,
   },
   {
-    name: 'accepted-without-later-loads',
-    file: FOLD,
-    from: 'if (!(await hasLaterLoad(tx, scope, load.position))) return null;',
-    to: 'return null;',
-    test: 'test/jobs/late-responses.int.test.ts',
+    name: 'accepted-days-are-not-folded-so',
+    file: 'src/load/market/fold/fold.ts',
+    from: 'one.position === position ? [one.day] : []',
+    to: '[]',
+    test: 'test/load/withdrawals.int.test.ts',
+  },
+  {
+    name: 'unlisted-rows-stay-after-a-fold',
+    file: 'src/load/market/fold/fold.ts',
+    from: 'if (folded.decided !== null) {',
+    to: 'if (folded.decided === undefined) {',
+    test: COMMUTE,
   },
   {
     name: 'read-again-and-not-replaced',

@@ -18,6 +18,7 @@ import {
   fittedTable,
   noWorkersText,
   plural,
+  replayText,
   table,
 } from '../output.ts';
 import { checkRedis } from '../reachable.ts';
@@ -124,6 +125,7 @@ function statusText(status: Status, config: Config, queueProblem: string | null,
         ...retryLines(retries, timeZone),
       ].map((line) => `run ${runId}: ${line}`),
     ),
+    ...openRuns.filter(({ kind }) => kind === 'replay').map(replayText),
     ...observedSessions.map(
       ({ exchange, day }) =>
         `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,

@@ -10,6 +10,7 @@ import {
   migrationsCheck,
   openServer,
   queueChecks,
+  replayChecks,
   rightsCheck,
   type Server,
   serverCheck,
@@ -50,6 +51,8 @@ export async function examine(cli: Cli, config: Config, isOffline: boolean): Pro
     await check('rights', 'docs/security.md has the statements', () => rightsCheck(server, config));
     await check('migrations', 'run "eod migrate" as the owner', () => migrationsCheck(server, config));
   }
+  const isMigrated = checks.some(({ name, state }) => name === 'migrations' && state === 'ok');
+  if (server !== null && isMigrated) await check('replay', '', () => replayChecks(server));
   const isReady = checks.filter(({ name, state }) => /^(rights|migrations)$/.test(name) && state === 'ok');
   const tables = isReady.length === 2 ? (server?.db ?? null) : null;
   await check('disk', 'set EOD_DATA_DIR to a folder of yours', () => diskCheck(cli, config, server));

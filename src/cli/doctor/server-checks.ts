@@ -14,9 +14,10 @@ import {
   type ServerFacts,
 } from '../../load/database/inspect.ts';
 import { OLDEST_SERVER, schemaState } from '../../load/migrate.ts';
+import { openRunsProgress } from '../../load/state/runs/reports.ts';
 import type { Cli } from '../cli.ts';
 import { hasPrivatePostgres, openStore } from '../open-context.ts';
-import { firstFew } from '../output.ts';
+import { firstFew, replayText } from '../output.ts';
 import { locationOf, readRedisFacts, reasonOf } from '../reachable.ts';
 import { failed, type Outcome, ok, skipped, warning } from './check.ts';
 
@@ -94,7 +95,7 @@ export async function migrationsCheck({ db }: Server, config: Config): Promise<O
 }
 
 const GB = 1024 ** 3;
-/** A year of all operations takes about this much with its kept responses; with less there is no room for a rebuild. */
+/** A year of all operations takes about this much with its kept responses; with less there is little room to replay them. */
 const ROOMY_BYTES = 5 * GB;
 /** Postgres stops when it cannot write its log (WAL). */
 const LEAST_BYTES = 0.5 * GB;
@@ -116,6 +117,17 @@ export async function diskCheck(cli: Cli, config: Config, server: Server | null)
   const remedy = `free some room, or ${isPrivate ? 'set EOD_DATA_DIR to' : 'move the data of Postgres to'} a larger disk`;
   if (free < LEAST_BYTES) return failed(found, remedy);
   return free < ROOMY_BYTES ? warning(found, remedy) : ok(found);
+}
+
+/** Warns of replays that have not ended: none, if all have. */
+export async function replayChecks({ db }: Server): Promise<readonly Outcome[]> {
+  const open = (await openRunsProgress(db.drizzle)).filter(({ kind }) => kind === 'replay');
+  return open.map(({ runId, ended, total }) =>
+    warning(
+      replayText({ runId, ended, total }),
+      `wait until it ends, or "eod runs resume ${runId}" continues it`,
+    ),
+  );
 }
 
 /** Checks Redis as the server of the queue, if the queue is not in Postgres. */

@@ -6,7 +6,6 @@ import {
   exampleDays,
   exchangeOption,
   idArgument,
-  integerOption,
   limitOption,
   optionalId,
   rangeOptions,
@@ -229,34 +228,33 @@ export const repairCommands: readonly Specification[] = [
       }),
       exchangeOption(),
       new Option('--rejects', 'only responses with rejects that are not resolved yet'),
-      new Option(
-        '--rebuild',
-        'replace the history as well, as if all kept responses had been loaded in their order',
-      ).conflicts(['from', 'to', 'rejects']),
-      yesOption(),
     ],
-    examples: [
-      'eod replay',
-      `eod replay GetBhavCopyCM --from ${from} --to ${to}`,
-      'eod replay --rejects',
-      'eod replay GetBhavCopyCM --rebuild',
-    ],
+    examples: ['eod replay', `eod replay GetBhavCopyCM --from ${from} --to ${to}`, 'eod replay --rejects'],
     run: async () => (await import('../commands/replay.ts')).replay,
+  },
+  {
+    name: 'verify',
+    summary:
+      'Check that the rows are what the kept responses say: fold these again, and name the rows that differ. Writes nothing.',
+    args: [
+      new Argument('[operations...]', 'operations, or data sets of imported files, to verify (default: all)'),
+    ],
+    options: [
+      ...rangeOptions({
+        from: 'only responses about days from this one on, YYYY-MM-DD',
+        to: 'only responses about days up to this one, YYYY-MM-DD',
+      }),
+      exchangeOption(),
+    ],
+    examples: ['eod verify', `eod verify GetBhavCopyCM --from ${from} --to ${to}`],
+    run: async () => (await import('../commands/verify.ts')).verify,
   },
   {
     name: 'prune',
     summary:
-      'Delete kept responses and imported files older than EOD_KEEP_RAW_DAYS, and runs older than EOD_KEEP_RUNS_DAYS. Rows of tables stay.',
-    options: [
-      integerOption(
-        '--days <n>',
-        'responses older than this many days (default: EOD_KEEP_RAW_DAYS; else they stay)',
-        { least: 0, most: 999_999 },
-      ),
-      new Option('--dry-run', 'only show what would be deleted'),
-      yesOption(),
-    ],
-    examples: ['eod prune', 'eod prune --days 400 --dry-run'],
+      'Delete runs older than EOD_KEEP_RUNS_DAYS and what they left: windows, alerts, resolved rejects. Rows and kept responses stay.',
+    options: [new Option('--dry-run', 'only show what would be deleted'), yesOption()],
+    examples: ['eod prune', 'eod prune --dry-run'],
     run: async () => (await import('../commands/prune.ts')).pruneAll,
   },
 ];

@@ -6,7 +6,8 @@ import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { hasRequestedSymbol } from '../../load/market/fold/fold-sql.ts';
-import { hasRows } from '../../load/market/stored-values.ts';
+import type { Part } from '../../load/market/fold/refold-part.ts';
+import { isEmptied } from '../../load/market/stored-values.ts';
 import {
   pairsWithResponses,
   type ResponseFilter,
@@ -31,7 +32,6 @@ interface PartParams {
   /** Names of the tables, with commas between them. */
   readonly tables: string;
   readonly dividedBy: TablesOfExchange['dividedBy'];
-  readonly history?: 'replaced';
 }
 
 /** What a replay is to do; stored with its run. */
@@ -39,8 +39,6 @@ interface ReplayRequest extends ResponseFilter {
   readonly kind: 'replay';
   /** Only responses with open rejects. */
   readonly rejectsOnly: boolean;
-  /** True if the history is replaced, too. */
-  readonly rebuild: boolean;
 }
 
 /** Tables of an exchange that the same data sets fill, and whose responses can be divided in the same way. */
@@ -128,19 +126,21 @@ function divideInstruments(responses: readonly ResponseToReplay[]): string[][] {
   return parts;
 }
 
-/** How parts are planned. */
-type PartOptions = Pick<ReplayRequest, 'rejectsOnly' | 'rebuild'>;
+/** A part, and the days that its responses are about. */
+interface DividedPart extends Part {
+  readonly range: DayRange;
+  readonly dividedBy: TablesOfExchange['dividedBy'];
+}
 
-/** The parts of all tables whose responses match. */
-async function planParts(
+/** Divides the rows that follow from responses which match into parts, each of which is folded by itself. */
+export async function divideRows(
   context: Context,
-  replayed: readonly TablesOfExchange[],
   filter: ResponseFilter,
-  options: PartOptions,
-): Promise<PlannedWindow[]> {
-  const parts: PlannedWindow[] = [];
-  for (const one of replayed) {
-    for (const part of await partsOf(context, one, filter, options)) parts.push(part);
+  rejectsOnly = false,
+): Promise<DividedPart[]> {
+  const parts: DividedPart[] = [];
+  for (const one of await tablesToReplay(context, filter)) {
+    for (const part of await partsOf(context, one, filter, rejectsOnly)) parts.push(part);
   }
   return parts;
 }
@@ -148,83 +148,74 @@ async function planParts(
 /** The parts of some tables whose responses match. */
 async function partsOf(
   { db }: Context,
-  of: TablesOfExchange,
+  { tables: some, exchange, dividedBy: by }: TablesOfExchange,
   { from, to }: ResponseFilter,
-  { rejectsOnly, rebuild }: PartOptions,
-): Promise<PlannedWindow[]> {
-  const filling = namesFilling(of.tables);
-  const filter = { operations: filling, exchanges: [of.exchange] };
+  rejectsOnly: boolean,
+): Promise<DividedPart[]> {
+  const filter = { operations: namesFilling(some), exchanges: [exchange] };
   const responses = await responsesToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
   const [first] = responses;
   if (first === undefined) return [];
-  const history = rebuild || (await areEmpty(db.pool, of));
-  const operation = operations.find(({ name }) => filling.includes(name))?.name ?? filling[0] ?? '';
+  const part = { tables: some, exchange, dividedBy: by, days: null, instruments: null };
+  if (by === 'days') return divideDays(responses).map((days) => ({ ...part, range: days, days }));
+  const all = by === 'nothing' ? await responsesToReplay(db.drizzle, filter, false) : responses;
+  const lastDays = all.map((one) => one.to).sort();
+  const range = { from: all[0]?.from ?? first.from, to: lastDays.at(-1) ?? first.to };
+  if (by === 'nothing') return [{ ...part, range }];
+  return divideInstruments(responses).map((instruments) => ({ ...part, range, instruments }));
+}
+
+/** The window of a part. */
+function windowOf({ tables: some, exchange, dividedBy: by, range, instruments }: DividedPart): PlannedWindow {
+  const filling = namesFilling(some);
   const params: PartParams & Readonly<Record<string, string>> = {
-    tables: of.tables.map(({ name }) => name).join(),
-    dividedBy: of.dividedBy,
-    ...(history && { history: 'replaced' as const }),
+    tables: some.map(({ name }) => name).join(),
+    dividedBy: by,
   };
-  const part = {
-    operation,
-    exchange: of.exchange,
+  return {
+    operation: operations.find(({ name }) => filling.includes(name))?.name ?? filling[0] ?? '',
+    exchange,
+    ...range,
+    instruments: instruments ?? [],
     params,
     variant: '',
     filtered: false,
-    state: 'pending' as const,
+    state: 'pending',
     reason: null,
   };
-  if (of.dividedBy === 'days') {
-    return divideDays(responses).map((days) => ({ ...part, ...days, instruments: [] }));
-  }
-  const all = of.dividedBy === 'nothing' ? await responsesToReplay(db.drizzle, filter, false) : responses;
-  const lastDays = all.map((one) => one.to).sort();
-  const range = { from: all[0]?.from ?? first.from, to: lastDays.at(-1) ?? first.to };
-  const divided = of.dividedBy === 'nothing' ? [[]] : divideInstruments(responses);
-  return divided.map((instruments) => ({ ...part, ...range, instruments }));
 }
 
 /**
- * True if these tables have neither rows nor a history, so that the history that the responses make can be stored.
- *
- * @throws PipelineError `usage` for an empty table whose history is not empty: somebody emptied it, and loading it
- *   again would write the history twice.
+ * @throws PipelineError `usage` for an empty table whose history is not empty: somebody emptied it, and each row would get
+ *   another first revision.
  */
-async function areEmpty(pool: Pool, { tables: some, exchange }: TablesOfExchange): Promise<boolean> {
-  let empty = true;
+async function checkNotEmptied(pool: Pool, { tables: some, exchange }: TablesOfExchange): Promise<void> {
   for (const table of some) {
-    const { live, history, lost } = await hasRows(pool, table, exchange);
-    if (lost) {
-      throw usageError(`market.${table.name} holds no row of ${exchange}, but its history does`, 'rebuild');
-    }
-    empty &&= !live && !history;
+    if (!(await isEmptied(pool, table, exchange))) continue;
+    throw usageError(
+      `market.${table.name} holds no row of ${exchange}, but market_history.${table.name} does: delete these rows too, and replay again`,
+    );
   }
-  return empty;
-}
-
-interface ReplayOptions {
-  readonly rejectsOnly?: boolean;
-  /** Replace the history as well. */
-  readonly rebuild?: boolean;
 }
 
 /**
  * Writes a run of kind `replay` with a window for each part of the tables whose responses match: it is folded anew.
  *
  * @returns the run's number, or null if there is nothing to replay.
- * @throws PipelineError `usage` if the tables cannot be rebuilt.
+ * @throws PipelineError `usage` if the rows of a table were deleted, but not its history.
  */
 export async function planReplay(
   context: Context,
   filter: ResponseFilter,
-  { rejectsOnly = false, rebuild = false }: ReplayOptions = {},
+  { rejectsOnly = false }: { readonly rejectsOnly?: boolean } = {},
 ): Promise<number | null> {
-  const replayed = await tablesToReplay(context, filter);
-  const parts = await planParts(context, replayed, filter, { rejectsOnly, rebuild });
+  const parts = await divideRows(context, filter, rejectsOnly);
+  for (const part of parts) await checkNotEmptied(context.db.pool, part);
   const runId = await reserveRunId(context.db.drizzle);
   return transaction(context.db, async (tx) => {
     await tx.client.query('savepoint unplanned');
     const day = today(context.clock, context.config.EOD_TIMEZONE);
-    const request: ReplayRequest = { kind: 'replay', ...filter, rejectsOnly, rebuild };
+    const request: ReplayRequest = { kind: 'replay', ...filter, rejectsOnly };
     // Its range is replaced below, when its windows are known.
     const run = {
       id: runId,
@@ -236,7 +227,7 @@ export async function planReplay(
     };
     // An earlier try has written it, but the connection was lost before it was confirmed.
     if ((await insertRun(tx, run)) === null) return runId;
-    await insertWindows(tx, runId, parts);
+    await insertWindows(tx, runId, parts.map(windowOf));
     const isPlanned = await setRunRange(tx, runId);
     if (!isPlanned) await tx.client.query('rollback to savepoint unplanned');
     return isPlanned ? runId : null;

@@ -73,13 +73,12 @@ async function replayPart(context: Context, window: ReplayWindow): Promise<void>
       exchange: window.exchange,
       days: divided === 'days' ? { from: window.from, to: window.to } : null,
       instruments: divided === 'instruments' ? window.instruments : null,
-      history: window.params.history === 'replaced',
     },
     {
       maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
       readAgain: (response) => readToFold(context, response, reader),
     },
   );
-  // At `debug`, because a rebuild may fold the parts of years.
+  // At `debug`, because a replay may fold the parts of years.
   context.log.debug({ ...windowFacts(window), counts }, 'part folded anew');
 }

@@ -1,5 +1,7 @@
 import { pruneAlerts } from '../../load/state/alerts.ts';
 import { pruneFindings } from '../../load/state/findings.ts';
+import { pruneRejects } from '../../load/state/rejects.ts';
+import { pruneBodies } from '../../load/state/responses/responses.ts';
 import { deleteOldRuns } from '../../load/state/runs/runs.ts';
 import { pruneHours } from '../../load/state/source/call-budget.ts';
 import { countOldRuns, deleteOldWindows } from '../../load/state/windows/retention.ts';
@@ -7,14 +9,16 @@ import { pruneWithdrawals } from '../../load/state/withdrawals.ts';
 import type { Context } from '../context.ts';
 
 /**
- * Deletes what the work of more than EOD_KEEP_RUNS_DAYS ago left: ended runs, their windows, alerts, outdated
- * withdrawals, resolved findings and the counts of calls.
+ * Deletes what the work of more than EOD_KEEP_RUNS_DAYS ago, by the clock of Postgres, left: ended runs, their windows,
+ * alerts, resolved rejects, outdated withdrawals, resolved findings, the counts of calls, and bodies that could not be read.
+ * Kept responses stay.
  *
  * @param dryRun only counts.
  */
 export async function pruneRuns({ db, config }: Pick<Context, 'db' | 'config'>, dryRun = false) {
   const days = config.EOD_KEEP_RUNS_DAYS;
   return {
+    rejects: await pruneRejects(db.drizzle, days, dryRun),
     ...(dryRun
       ? await countOldRuns(db.drizzle, days)
       : { windows: await deleteOldWindows(db, days), runs: await deleteOldRuns(db.drizzle, days) }),
@@ -22,5 +26,6 @@ export async function pruneRuns({ db, config }: Pick<Context, 'db' | 'config'>, 
     withdrawals: await pruneWithdrawals(db.drizzle, days, dryRun),
     findings: await pruneFindings(db.drizzle, days, dryRun),
     hours: await pruneHours(db.drizzle, days, dryRun),
+    ...(await pruneBodies(db, dryRun)),
   };
 }

@@ -1,7 +1,6 @@
 import pg, { type ClientBase } from 'pg';
 import { namesFilling, tables } from '../../operations/registry.ts';
 import { LOADS } from '../state/loads/loads.ts';
-import { PAST_BEGINS } from '../state/loads/versions.ts';
 import { chosenRows, type Relation } from './relation.ts';
 
 export type PartitionBy = 'month' | 'year';
@@ -60,17 +59,14 @@ export async function changedPartitions(
     const day = dayOf(relation);
     // The range of days keeps this from reading years in which nothing has changed.
     const isOfChange = `in (select id from since) and ${day} between (select min(changed_from) from since) and (select max(changed_to) from since)`;
-    const { rows } = await client.query<{ partition: string | null }>(
+    const { rows } = await client.query<{ partition: string }>(
       `with since as (select id, changed_from, changed_to from ${LOADS} where state > $1 and operation = any ($2))
        select distinct ${partitionSql(relation, by)} as partition from (
          select ${day} from market.${table} where load_id ${isOfChange}
-         union all select ${day} from market_history.${table} where replaced_by_load_id ${isOfChange}) changed
-       union all select null from ${PAST_BEGINS} where table_name = $3 and state > $1`,
-      [state, namesFilling(own), relation.name],
+         union all select ${day} from market_history.${table} where replaced_by_load_id ${isOfChange}) changed`,
+      [state, namesFilling(own)],
     );
-    const changed = rows.flatMap(({ partition }) => partition ?? []);
-    // If its history was replaced, any row may be another.
-    if (changed.length === rows.length) return new Map(changed.map((partition) => [partition, null]));
+    return new Map(rows.map(({ partition }) => [partition, null]));
   }
   // Not hash_record_extended: rows that exchange values of a column often have the same sum of those.
   const sum = (seed: number) => `sum(hashtextextended(r::text, ${seed})::numeric)`;

@@ -2,22 +2,22 @@ import type { DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
-import { dataSetNamed } from '../../operations/registry.ts';
+import { dataSetNamed, listedInFull } from '../../operations/registry.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/database-errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
+import { sumCoverage } from '../state/coverage/sum-of-facts.ts';
 import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/other-loads.ts';
-import type { CoverageEntry } from '../state/registers.ts';
 import { writeRejects } from '../state/rejects.ts';
 import { positionOfFile } from '../state/responses/files-of-session.ts';
 import { canResolveRejects, factOf } from '../state/responses/response-facts.ts';
 import { keepResponse, type ResponseToKeep } from '../state/responses/responses.ts';
 import { endingWindow } from '../state/windows/windows.ts';
-import { type DayWithdrawal, type DecidedDays, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
+import { type DayWithdrawal, type DecidedDays, writeWithdrawals } from '../state/withdrawals.ts';
 import type { ReadAgain, ResponseReading } from './fold/fold.ts';
 import { hasRequestedSymbol } from './fold/fold-sql.ts';
 import { mergeOrFold, scopeOf } from './fold/merge-or-fold.ts';
@@ -71,7 +71,7 @@ interface StoredLoad {
  * together or not at all.
  *
  * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
- * advisory locks of its tables' days or entries (sorted), in some rebuilds the one of names, the one of kept bodies,
+ * advisory locks of its tables' days or entries (sorted), the one of kept bodies,
  * those of rejects, rejects by fingerprint, coverage rows (sorted), and the advisory lock of versions.
  *
  * @returns null if the window had ended already (another worker finished it, or it was cancelled); then nothing was
@@ -128,8 +128,7 @@ function scopeOfLoad(
   // instruments have rows in common.
   const isApart =
     tables.length > 0 &&
-    scopes.every(({ lists }) => lists === 'none') &&
-    tables.every(({ table }) => hasRequestedSymbol(table));
+    tables.every(({ table }) => listedInFull(table) === 'none' && hasRequestedSymbol(table));
   const { dates } = dataSetNamed(operation).request;
   const isDated = dates !== 'none' && scopes.every((scope) => scope.days !== null);
   const days = [from, to, ...coverage.map(({ day }) => day), ...tables.flatMap((one) => one.days)].sort();
@@ -161,29 +160,15 @@ async function storeLoad(
   const laterOrOwn = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.position);
   const merged = await mergeTables(tx, load, begun, tables, laterOrOwn);
   const resolvesRejects = canResolveRejects(load);
-  const { ignoredDays } = merged;
-  const isIgnored = ({ day }: CoverageEntry) => ignoredDays.has(day) || ignoredDays.has(NO_DAY);
-  const completed = {
-    ...load,
-    resolvesRejects,
-    coverage: load.coverage.filter((entry) => !isIgnored(entry)),
-  };
   const suspicious = load.suspicions.length > 0;
   if (load.response !== undefined) {
-    const fact = factOf({ coverage: completed.coverage, suspicious }, begun);
-    const { fetchedAt } = load;
-    const noted = { position, fetchedAt, fact, resolvesRejects };
+    const fact = factOf({ coverage: load.coverage, suspicious }, begun);
+    const noted = { position, fetchedAt: load.fetchedAt, fact, resolvesRejects };
     await keepResponse(tx, load.windowId, { ...load.response, ...noted });
   }
   await writeRejects(tx, load.exchange, [{ ...load, requested: begun }]);
-  const { decided, withdrawals } = merged;
-  let withheld: readonly DayWithdrawal[] = [];
-  for (const one of decided) {
-    const found = withdrawals.filter(({ table }) => table === one.table);
-    withheld = withheld.concat(await writeWithdrawals(tx, { ...load, loadId }, one, found));
-  }
-  const mayHaveMoved = withdrawals.length > 0 || decided.some(({ isDecided }) => isDecided !== undefined);
-  await writeCoverage(tx, { ...completed, suspicious, decided: mayHaveMoved ? decided : [] });
+  await writeCoverage(tx, { ...load, suspicious });
+  const withheld = await writeDecided(tx, { ...load, loadId }, merged);
   const ending = endingWindow(tx, load.windowId, endOf(load, merged, withheld));
   if (load.outcome.state === 'failed' || (laterOrOwn && (await isRepetition(tx, load, merged)))) {
     await ending;
@@ -194,6 +179,32 @@ async function storeLoad(
   return { loadId, counts: merged.counts };
 }
 
+/**
+ * Stores what became of rows that the response does not list, and what follows for the coverage of their days.
+ *
+ * @returns what is withheld.
+ */
+async function writeDecided(
+  tx: Transaction,
+  load: WindowLoad & { readonly loadId: number },
+  { decided, withdrawals }: MergedTables,
+): Promise<readonly DayWithdrawal[]> {
+  let withheld: readonly DayWithdrawal[] = [];
+  for (const one of decided) {
+    const ofTable = withdrawals.filter(({ table }) => table === one.table);
+    withheld = withheld.concat(await writeWithdrawals(tx, load, one, ofTable));
+    if (ofTable.length === 0 && !one.isFolded) continue;
+    const days = one.days?.toSorted();
+    const [from, to] = [days?.[0], days?.at(-1)];
+    await sumCoverage(tx, {
+      operations: one.operations,
+      exchange: load.exchange,
+      days: from === undefined || to === undefined ? null : { from, to },
+    });
+  }
+  return withheld;
+}
+
 /** True if the response was loaded before and changes nothing now. Then there is no new version and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
   return merged.written.length === 0 && (await wasLoaded(tx, load.position));
@@ -201,17 +212,17 @@ async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTab
 
 function endOf(
   { outcome, bytes, warnings, suspicions, suspicionsWithoutReject }: WindowLoad,
-  { counts, undecided }: MergedTables,
+  { counts }: MergedTables,
   withheld: readonly DayWithdrawal[],
 ) {
-  const reasons = [...suspicions, ...withheld.flatMap((one) => one.withheld ?? []), ...undecided];
+  const reasons = [...suspicions, ...withheld.flatMap((one) => one.withheld ?? [])];
   return {
     ...outcome,
     counts,
     bytes,
     warnings,
     suspicious: joined(reasons),
-    unsettled: joined([...suspicionsWithoutReject, ...undecided]),
+    unsettled: joined(suspicionsWithoutReject),
   };
 }
 
@@ -223,14 +234,7 @@ interface MergedTables {
   readonly written: readonly Written[];
   /** Of each table, the days that the response lists in full, or whose responses were folded. */
   readonly decided: readonly DecidedDays[];
-  /** Days of which nothing was changed, because later responses about them are pruned. */
-  readonly ignoredDays: ReadonlySet<string>;
-  /** What could not be decided. */
-  readonly undecided: readonly string[];
 }
-
-const undecidedText = ({ name }: TableDefinition, days: number) =>
-  `was loaded after later responses about ${days === 1 ? 'a day' : `${days} days`}, which are pruned: nothing of that was changed in market.${name}`;
 
 async function mergeTables(
   tx: Transaction,
@@ -243,8 +247,6 @@ async function mergeTables(
   const withdrawals: DayWithdrawal[] = [];
   const written: Written[] = [];
   const decided: DecidedDays[] = [];
-  const ignoredDays = new Set<string>();
-  const undecided: string[] = [];
   for (const one of tables) {
     const { table, rows, fullSet } = one;
     const merged = await mergeOrFold(tx, { ...load, ...begun, ...one, isLast: !laterOrOwn });
@@ -257,11 +259,9 @@ async function mergeTables(
     }
     for (const one of merged.withdrawals) withdrawals.push(one);
     const days = fullSet?.days === null ? null : daysOf(fullSet);
-    const listed = fullSet && { table: table.name, operations: [load.operation], days };
-    const own = merged.folded ?? listed;
+    const listed = fullSet && { table: table.name, operations: [load.operation], days, isFolded: false };
+    const own = merged.decided ?? listed;
     if (own) decided.push(own);
-    for (const day of merged.ignoredDays) ignoredDays.add(day);
-    if (merged.ignoredDays.length > 0) undecided.push(undecidedText(table, merged.ignoredDays.length));
   }
-  return { counts, withdrawals, written, decided, ignoredDays, undecided };
+  return { counts, withdrawals, written, decided };
 }

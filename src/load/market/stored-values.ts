@@ -84,21 +84,20 @@ export async function readSymbolsOfDay(pool: Pool, day: string): Promise<Readonl
 }
 
 /**
- * Whether this table of `market` has rows of an exchange, and whether its history has some. `lost`: the table is empty,
- * and the history has a revision that was replaced, but not the one that replaced it.
+ * True if a table of `market` has no row of an exchange, and its history has a revision that was replaced, but not the
+ * one that replaced it: somebody has deleted the rows.
  */
-export async function hasRows(
+export async function isEmptied(
   client: Pick<ClientBase, 'query'>,
   { name, key }: TableDefinition,
   exchange: string,
-): Promise<{ readonly live: boolean; readonly history: boolean; readonly lost: boolean }> {
+): Promise<boolean> {
   const same = key.map((column) => `n."${column}" = h."${column}"`).join(' and ');
-  const found = await client.query<{ live: boolean; history: boolean; lost: boolean }>(
-    `select l.live, exists (select from market_history."${name}" where exchange = $1) as history,
-       not l.live and exists (select from market_history."${name}" h where exchange = $1 and not withdrawn and not exists (
-         select from market_history."${name}" n where ${same} and n.revision > h.revision)) as lost
-       from (select exists (select from market."${name}" where exchange = $1) as live) l`,
+  const found = await client.query(
+    `select where not exists (select from market."${name}" where exchange = $1)
+        and exists (select from market_history."${name}" h where exchange = $1 and not withdrawn and not exists (
+          select from market_history."${name}" n where ${same} and n.revision > h.revision))`,
     [exchange],
   );
-  return found.rows[0] ?? { live: false, history: false, lost: false };
+  return (found.rowCount ?? 0) > 0;
 }

@@ -6,6 +6,7 @@ import { sha256 } from '../../core/sha256.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Preparing } from '../database/prepared.ts';
 import { type LoadGroup, takeLocks } from './loads/locks.ts';
+import { daysAgo } from './schema/columns.ts';
 import {
   openRejects as openRejectCounts,
   rejectedRecords,
@@ -44,10 +45,8 @@ interface RejectsOfResponse {
 
 /** Those of a response that is read again. */
 interface RejectsReadAgain extends RejectsOfResponse {
-  /** True if its other records were stored. Null if not all of them are read again yet, or a later response decides. */
-  readonly resolves: boolean | null;
-  /** If it is read again for some of its days only: these. */
-  readonly within: DayRange | null;
+  /** Whether it can show that a record is no longer rejected. */
+  readonly resolves: boolean;
 }
 
 type Writing = NodePgDatabase & Preparing;
@@ -204,9 +203,7 @@ export async function rewriteRejects(
   responses: readonly RejectsReadAgain[],
 ): Promise<void> {
   const { operation, exchange, settled_at } = rejectedRecords;
-  const resolvingNone = responses
-    .filter(({ resolves }) => resolves === false)
-    .map(({ position }) => position);
+  const resolvingNone = responses.filter(({ resolves }) => !resolves).map(({ position }) => position);
   await tx
     .update(rejectedRecords)
     .set({ settled_at: null })
@@ -219,16 +216,13 @@ export async function rewriteRejects(
     );
   await writeRejects(tx, group.exchange, responses);
   const passing = responses.flatMap((one) =>
-    one.resolves === true
-      ? [{ ...one.within, operation: one.operation, position: one.position, present: presentIn(one) }]
-      : [],
+    one.resolves ? [{ operation: one.operation, position: one.position, present: presentIn(one) }] : [],
   );
   await tx.execute(sql`
     update ${rejectedRecords} r set settled_at = clock_timestamp()
-      from jsonb_to_recordset(${JSON.stringify(passing)}::jsonb) as s(operation text, position timestamptz, "from" date, "to" date, present text[])
+      from jsonb_to_recordset(${JSON.stringify(passing)}::jsonb) as s(operation text, position timestamptz, present text[])
      where r.last_seen_at = s.position and r.operation = s.operation and r.exchange = ${group.exchange} and r.settled_at is null
-       and r.fingerprint <> all(s.present) and not ${isResolved}
-       and (s."from" is null or r.is_dated and r.from_date >= s."from" and r.to_date <= s."to")`);
+       and r.fingerprint <> all(s.present) and not ${isResolved}`);
 }
 
 const presentIn = (response: RejectsOfResponse) =>
@@ -246,13 +240,13 @@ export async function settleRejects(db: NodePgDatabase): Promise<void> {
 }
 
 /**
- * Deletes rejects that were resolved before this moment. Open ones are kept, because nothing else has their records.
+ * Deletes rejects that were resolved more than so many days ago. Open ones are kept, because nothing else has their records.
  *
  * @param dryRun deletes nothing.
  * @returns how many.
  */
-export async function pruneRejects(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
-  const isOld = lt(rejects.resolved_at, before.toISOString());
+export async function pruneRejects(db: NodePgDatabase, days: number, dryRun: boolean): Promise<number> {
+  const isOld = lt(rejects.resolved_at, daysAgo(days));
   if (dryRun) return db.$count(rejects, isOld);
   // One that comes again meanwhile has another last response, and stays.
   const deleted = await db.execute(sql`

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { and, desc, eq, gte, inArray, isNull, lt, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Position } from '../../core/position.ts';
 import { daysAgo, positionText } from './schema/columns.ts';
-import { coverage, dayRows, HAS_EFFECT, withdrawals } from './schema/load-results.ts';
+import { coverage, HAS_EFFECT, withdrawals } from './schema/load-results.ts';
 import { responses } from './schema/source-tables.ts';
 
 // Rows that full responses no longer listed: those that were withdrawn, and those that were not, because they were too
@@ -42,32 +42,23 @@ export interface DecidedDays {
   readonly operations: readonly string[];
   /** Null where the table has no days. */
   readonly days: readonly string[] | null;
-  /** Given if they were folded: whether it was decided anew what the response at a position did about a day. */
-  readonly isDecided?: (position: Position, day: string) => boolean;
+  /** Whether they were folded: then it was decided anew what each response did about them. */
+  readonly isFolded: boolean;
 }
-
-/** The table of the most rows that each day of a table ever had, for SQL that is built as text. */
-export const DAY_ROWS = 'etl.day_rows';
-
-/**
- * SQL that stores the most rows of days, in `into`: of table, exchange, day, position and number, which a query
- * selects.
- */
-export const storeDayRows = (select: string, into: string) =>
-  `insert into ${into} (table_name, exchange, day, position, max_rows) ${select}
-      on conflict (table_name, exchange, day, position) do update set max_rows = excluded.max_rows`;
-
-/** SQL that replaces the entries of days by those of another table. $1: exchange, $2: days. */
-export const replaceDayRows = (table: string, from: string) => `
-    with outdated as (
-      delete from ${DAY_ROWS} d where d.table_name = '${table}' and d.exchange = $1 and d.day = any($2::date[])
-         and not exists (select from ${from} f where f.day = d.day and f.position = d.position)
-    )
-    insert into ${DAY_ROWS} as d select * from ${from} f where f.day = any($2::date[]) order by f.day, f.position
-    on conflict (table_name, exchange, day, position) do update set max_rows = excluded.max_rows where excluded.max_rows <> d.max_rows`;
 
 /** The day of the entry of a table without days. */
 export const NO_DAY = '0001-01-01';
+
+/**
+ * SQL of the most rows that a day had since a person last accepted that it has fewer, as far as its withdrawals say:
+ * each response that withdrew rows noted it. For SQL that is built as text.
+ *
+ * @param day an expression; null where the table has no days.
+ */
+export const mostRowsSql = (table: string, exchange: string, day: string | null) =>
+  `(select case w.state when 'accepted' then w.remaining_rows else w.max_rows end from etl.withdrawals w
+     where w.table_name = '${table}' and w.exchange = ${exchange} and w.day ${day === null ? 'is null' : `= ${day}`}
+       and w.state in ('withdrawn', 'accepted') and w.unlisted_rows > 0 order by w.position desc limit 1)`;
 
 /** The day of a withdrawal, or NO_DAY. */
 const dayOrNone = sql<string>`coalesce(${withdrawals.day}, ${sql.raw(`'${NO_DAY}'`)})::text`;
@@ -104,12 +95,12 @@ type WithdrawalFacts = Pick<
  * The facts of a stored withdrawal after a load; null if there is none any more. That a person has accepted it stays.
  *
  * @param found what the load or the fold found of it now.
- * @param isDecided whether the fold decided it anew; undefined if nothing was folded.
+ * @param isFolded whether the responses of the day were folded.
  */
 function factsAfter(
   facts: WithdrawalFacts,
   found: DayWithdrawal | undefined,
-  isDecided: boolean | undefined,
+  isFolded: boolean,
 ): WithdrawalFacts | null {
   const isAccepted = facts.state === 'accepted';
   if (found !== undefined) {
@@ -117,8 +108,7 @@ function factsAfter(
     return isAccepted ? { ...facts, unlisted_rows, max_rows, remaining_rows } : factsOf(found);
   }
   // The load lists all rows of the day, so what was withheld is outdated.
-  if (isDecided === undefined) return { ...facts, state: 'outdated' };
-  if (!isDecided) return facts;
+  if (!isFolded) return { ...facts, state: 'outdated' };
   return isAccepted ? { ...facts, unlisted_rows: 0 } : null;
 }
 
@@ -138,7 +128,7 @@ export async function writeWithdrawals(
     readonly operation: string;
     readonly exchange: string;
   },
-  { table, days, isDecided }: DecidedDays,
+  { table, days, isFolded }: DecidedDays,
   found: readonly DayWithdrawal[],
 ): Promise<readonly DayWithdrawal[]> {
   const { id, state, reason, unlisted_rows, max_rows, remaining_rows, rows } = withdrawals;
@@ -155,7 +145,7 @@ export async function writeWithdrawals(
         eq(withdrawals.table_name, table),
         eq(withdrawals.exchange, load.exchange),
         days === null ? isNull(withdrawals.day) : sql`${withdrawals.day} = any(${sql.param(days)}::date[])`,
-        isDecided === undefined ? eq(state, 'withheld') : undefined,
+        isFolded ? undefined : eq(state, 'withheld'),
       ),
     );
   const added = new Map(found.map((one) => [`${one.day ?? NO_DAY} ${one.position}`, one]));
@@ -164,7 +154,7 @@ export async function writeWithdrawals(
     const one = added.get(`${day} ${position}`);
     added.delete(`${day} ${position}`);
     if (one !== undefined && facts.state === 'withheld') before.add(one);
-    const now = factsAfter(facts, one, isDecided?.(position, day));
+    const now = factsAfter(facts, one, isFolded);
     if (now === null) await tx.delete(withdrawals).where(eq(id, known));
     else if (!isDeepStrictEqual(now, facts)) await tx.update(withdrawals).set(now).where(eq(id, known));
   }
@@ -261,34 +251,6 @@ export async function markAccepted(tx: NodePgDatabase, id: number, by: string): 
     .update(withdrawals)
     .set({ state: 'accepted', accepted_by: by, accepted_at: sql`clock_timestamp()` })
     .where(eq(withdrawals.id, id));
-}
-
-/** From now on, a day is compared with these rows that an accepted withdrawal left. */
-export async function restartDayRows(
-  tx: NodePgDatabase,
-  id: number,
-  left: {
-    readonly table: string;
-    readonly exchange: string;
-    readonly day: string | null;
-    readonly position: Position;
-    readonly rows: number;
-  },
-): Promise<void> {
-  const { table, exchange, position, rows } = left;
-  const ofDay = { table_name: table, exchange, day: left.day ?? NO_DAY };
-  await tx.update(withdrawals).set({ remaining_rows: rows }).where(eq(withdrawals.id, id));
-  await tx
-    .delete(dayRows)
-    .where(
-      and(
-        eq(dayRows.table_name, table),
-        eq(dayRows.exchange, exchange),
-        eq(dayRows.day, ofDay.day),
-        gte(dayRows.position, position),
-      ),
-    );
-  await tx.insert(dayRows).values({ ...ofDay, position, max_rows: rows });
 }
 
 /**

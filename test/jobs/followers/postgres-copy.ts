@@ -32,8 +32,6 @@ async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
-/** SQLSTATE of the error that a rebuild has replaced the history of a table since. */
-const REPLACED = '55000';
 /** So many rows are sent at once. */
 const AT_ONCE = 2_000;
 
@@ -44,8 +42,7 @@ export interface PostgresCopy {
   /** By table, the digest that the page shows, of the copy and of the first database. */
   digests(): Promise<Record<string, readonly [copy: string | null, first: string | null]>>;
   readonly client: pg.Client;
-  /** How often a table was begun anew, and which changes were applied. */
-  readonly begunAnew: Map<string, number>;
+  /** How often each change was applied. */
   readonly applied: Map<string, number>;
 }
 
@@ -58,9 +55,7 @@ export async function openPostgresCopy(firstUrl: string): Promise<PostgresCopy> 
     await client.query(rows[0]?.format ?? '');
     await client.query('insert into followed values ($1, 0)', [table.name]);
   }
-  const begunAnew = new Map<string, number>();
   const applied = new Map<string, number>();
-  const count = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
 
   const followTable = async (table: TableDefinition, to: number): Promise<void> => {
     const found = await client.query<{ state: string }>('select state from followed where name = $1', [
@@ -68,20 +63,13 @@ export async function openPostgresCopy(firstUrl: string): Promise<PostgresCopy> 
     ]);
     const from = Number(found.rows[0]?.state);
     if (from >= to) return;
-    const read = (since: number) =>
-      first.query<{ change: string; row: string }>({
-        name: `read ${table.name}`,
-        text: about(table, READ),
-        values: [since, to],
-      });
     await client.query('begin');
-    const { rows } = await read(from).catch(async (error: { code?: string }) => {
-      if (error.code !== REPLACED) throw error;
-      count(begunAnew, table.name);
-      await client.query(`delete from ${table.name}`);
-      return read(0);
+    const { rows } = await first.query<{ change: string; row: string }>({
+      name: `read ${table.name}`,
+      text: about(table, READ),
+      values: [from, to],
     });
-    for (const { change } of rows) count(applied, change);
+    for (const { change } of rows) applied.set(change, (applied.get(change) ?? 0) + 1);
     for (let at = 0; at < rows.length; at += AT_ONCE) {
       const some = rows.slice(at, at + AT_ONCE);
       const changed = some.map(({ row }) => row);
@@ -119,7 +107,6 @@ export async function openPostgresCopy(firstUrl: string): Promise<PostgresCopy> 
 
   return {
     client,
-    begunAnew,
     applied,
     async caughtUp() {
       // What was committed before this statement is reported before it responds.

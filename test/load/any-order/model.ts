@@ -26,7 +26,7 @@ export interface Accepted {
 /** What a database holds of an exchange, or should, as sorted text by topic. */
 export interface Stored {
   readonly rows: readonly string[];
-  /** The revisions of the rows, past ones as well. They depend on the order of the loads until a rebuild. */
+  /** The revisions of the rows, past ones as well. They depend on the order of the loads until a replay into empty tables. */
   readonly revisions: readonly string[];
   readonly states: readonly string[];
   readonly records: readonly string[];

@@ -65,6 +65,13 @@ async function accept({ context, exchange }: Position, which: number): Promise<A
   return { position: one.position, table: one.table, day: one.day };
 }
 
+/** Deletes the rows and the history of the exchange, as an operator does before a replay into empty tables. */
+async function empty({ context, exchange }: Position, kinds: readonly Kind[]): Promise<void> {
+  for (const { name } of kinds.flatMap((kind) => kindOf(kind).tables))
+    for (const schema of ['market', 'market_history'])
+      await context.db.pool.query(`delete from ${schema}.${name} where exchange = $1`, [exchange]);
+}
+
 const isoSql = (column: string, digits: string) =>
   `to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.${digits}"Z"')`;
 const POSITION_SQL = isoSql('position', 'US');
@@ -222,9 +229,12 @@ export async function run(position: Position, steps: readonly Step[]): Promise<D
       accepted.push(one);
     } else {
       if (loaded.size === 0) continue;
-      const options = step.act === 'rebuild' ? { rebuild: true } : {};
-      await replay(position.context, { exchanges: [position.exchange] }, options);
-      inOrder ||= step.act === 'rebuild';
+      if (step.act === 'empty') {
+        await empty(position, kinds);
+        copies.clear();
+        inOrder = true;
+      }
+      await replay(position.context, { exchanges: [position.exchange] });
     }
     const model = fold(loaded, accepted);
     const stored = await storedIn(position, kinds, copies);

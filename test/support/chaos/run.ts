@@ -247,7 +247,7 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
   },
   'kill -9 a replay and resume it': async ({ position, url, beside }) => {
     const before = await newestRun(url);
-    const replay = startEod(position, ['replay', 'GetBhavCopyCM', '--rebuild', '--yes']);
+    const replay = startEod(position, ['replay', 'GetBhavCopyCM']);
     const { id } = await replayAfter(url, before);
     // So that it is killed while it folds a part.
     const isUnderWay = `select from etl.windows where run_id = $1 and started_at is not null`;

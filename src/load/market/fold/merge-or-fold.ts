@@ -1,136 +1,124 @@
 import type { PoolClient } from 'pg';
 import type { DayRange } from '../../../core/days.ts';
-import { listedInFull } from '../../../operations/registry.ts';
-import type { Row } from '../../../operations/table.ts';
+import { listedInFull, namesFilling } from '../../../operations/registry.ts';
+import type { TableDefinition } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
-import { hasLaterLoad, hasLaterOrOwnLoad } from '../../state/loads/other-loads.ts';
-import { prunedUpTo } from '../../state/responses/pruned.ts';
+import { hasLaterOrOwnLoad, type LoadScope } from '../../state/loads/other-loads.ts';
+import { checkNoneLost, loadedResponsesOf, type ResponseToFold } from '../../state/responses/to-fold.ts';
+import type { DecidedDays } from '../../state/withdrawals.ts';
 import {
-  checkNoneLost,
-  type FoldScope,
-  type ResponseToFold,
-  responsesOf,
-} from '../../state/responses/to-fold.ts';
-import { applyStaged, copyNewDays, daysOf, daysOfRows, mergeFew, stageRows } from '../merge/merge.ts';
+  applyStaged,
+  copyNewDays,
+  daysOf,
+  daysOfRows,
+  type LoadOfResponse,
+  type Merged,
+  mergeFew,
+  stageRows,
+  type TableResponse,
+} from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
-import {
-  foldInOrder,
-  keptReader,
-  type MergedTable,
-  type Scope,
-  scopeOfDays,
-  type TableLoad,
-} from './fold.ts';
+import { type Folding, foldLate, keptReader, partAbout, type ReadAgain } from './fold.ts';
 import { foldSql, hasRequestedSymbol } from './fold-sql.ts';
 
 // A response is merged if it was loaded after all others about its rows, and folded with them if not.
 
-/** What is said of the merge of a response that was loaded after all others about its rows. */
-const AS_LAST = { folded: null, ignoredDays: [] } as const;
-
-interface LoadOfDays extends TableLoad, DayRange {
+/** The part of a response that is about one table, and the load that stores it. */
+interface LoadOfTable extends TableResponse, LoadOfResponse, DayRange {
+  readonly table: TableDefinition;
+  readonly exchange: string;
+  readonly readAgain: ReadAgain;
   /** The instruments that were requested; none where that is the whole exchange. */
   readonly instruments: readonly string[];
   /** All days of the rows and those that the response lists in full. */
   readonly days: readonly string[];
 }
 
+/** What became of one table's records, and the days whose withdrawals were decided again. */
+type MergedTable = Merged & { readonly decided: DecidedDays | null };
+
 /**
  * Merges a response into a table, so that the rows are the same as if all responses loaded so far had been loaded in
  * the order in which they were fetched. Nearly always this one was fetched last and is simply merged. If not, the kept
- * responses of its days are read again and folded, and rows that differ from the result are written. Call it inside a
- * transaction, after `ensureStage` and with the locks held, so that it sees everything that was loaded before.
+ * responses of its days are folded. Call it inside a transaction, after `ensureStage` and with the locks held, so that it
+ * sees everything that was loaded before.
+ *
+ * @throws PipelineError `unreadable`; `database` if one of these responses is not kept.
  */
 export async function mergeOrFold(
   tx: Transaction,
-  load: LoadOfDays & {
+  load: LoadOfTable & {
     /** True if it is known that no later response was loaded, nor this one. */
     readonly isLast: boolean;
   },
 ): Promise<MergedTable> {
   const { client } = tx;
   const { table, rows, days, position } = load;
-  const sql = mergeSql(table, days);
   const scope = scopeOf(load);
+  const lists = listedInFull(table);
   const isLast = load.isLast || !(await hasLaterOrOwnLoad(tx, scope, position));
   if (isLast) {
     const added =
-      scope.lists === 'days'
-        ? await copyNewDays(client, load, days)
-        : await mergeFew(client, table, load, load);
-    if (added !== null) return { ...added, ...AS_LAST };
+      lists === 'days' ? await copyNewDays(client, load, days) : await mergeFew(client, table, load, load);
+    if (added !== null) return { ...added, decided: null };
   }
   await stageRows(client, table, rows);
-  const mergeAsLast = async () => ({ ...(await applyStaged(client, table, load, load, sql)), ...AS_LAST });
-  if (isLast) return mergeAsLast();
   // Where no response withdraws rows, a record that is new or certainly older leads to the same rows in any order.
-  if (scope.lists === 'none' && !(await hasConflict(client, load))) return mergeAsLast();
-  const few = scope.lists === 'none';
-  const day = table.fields.find(({ column }) => column === table.dateColumn);
-  const instruments = few && hasRequestedSymbol(table) && load.instruments.length > 0;
-  return foldResponses(tx, load, {
-    ...scope,
-    instruments: instruments ? load.instruments.map((one) => one.toUpperCase()) : null,
-    // Where the day of a row comes from the request, only requests for the same days can list it.
-    near: few && day !== undefined && day.from !== 'response' ? load : null,
-  });
+  if (isLast || (lists === 'none' && !(await hasConflict(client, load)))) {
+    return { ...(await applyStaged(client, table, load, load, mergeSql(table, days))), decided: null };
+  }
+  return foldLate(tx, load, await foldingOf(tx, load, scope));
 }
 
 async function hasConflict(
   client: PoolClient,
-  { table, days, fetchedAt }: Pick<LoadOfDays, 'table' | 'days' | 'fetchedAt'>,
+  { table, days, fetchedAt }: Pick<LoadOfTable, 'table' | 'days' | 'fetchedAt'>,
 ): Promise<boolean> {
   const found = await client.query(foldSql(table, days).hasConflict, [fetchedAt.toISOString()]);
   return (found.rowCount ?? 0) > 0;
 }
 
-/**
- * Folds the responses about some days anew where a later response was loaded.
- *
- * @returns null if there was none; then nothing was written.
- */
-export async function foldIfLate(
-  tx: Transaction,
-  load: Omit<TableLoad, 'rows'>,
-): Promise<MergedTable | null> {
-  const scope = scopeOf({ ...load, rows: [] });
-  if (!(await hasLaterLoad(tx, scope, load.position))) return null;
-  return foldResponses(tx, { ...load, rows: null }, { ...scope, instruments: null });
-}
+/** The days that a response is about, of a table of which responses list days in full; else null. */
+const daysAbout = ({ table, rows, fullSet }: Pick<LoadOfTable, 'table' | 'rows' | 'fullSet'>) =>
+  listedInFull(table) === 'days' && table.dateColumn !== null
+    ? [...new Set([...daysOfRows(table, rows), ...daysOf(fullSet)])].sort()
+    : null;
 
 /** The scope of a response, as far as one table is concerned. */
-export function scopeOf({
-  table,
-  exchange,
-  rows,
-  fullSet,
-}: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
-  const isDated = listedInFull(table) === 'days' && table.dateColumn !== null;
-  return scopeOfDays(table, exchange, isDated ? [...daysOfRows(table, rows), ...daysOf(fullSet)] : null);
+export function scopeOf(load: Pick<LoadOfTable, 'table' | 'exchange' | 'rows' | 'fullSet'>): LoadScope {
+  const days = daysAbout(load);
+  const [from, to] = [days?.[0], days?.at(-1)];
+  return {
+    operations: namesFilling([load.table]),
+    exchange: load.exchange,
+    days: from === undefined || to === undefined ? null : { from, to },
+  };
 }
 
-/**
- * Applies all responses that may be about these rows, in the order in which they were fetched, to temporary tables,
- * with the statements that apply them to `market`; then writes the stored rows that differ from the result.
- *
- * Where responses are pruned, it begins with the rows that they left.
- *
- * @throws PipelineError `unreadable`; `database` if one of them is neither kept nor pruned.
- */
-async function foldResponses(
-  tx: Transaction,
-  load: Omit<TableLoad, 'rows'> & { readonly rows: readonly Row[] | null },
-  scope: Scope & FoldScope,
-): Promise<MergedTable> {
-  const { position, readAgain } = load;
-  const pruned = await prunedUpTo(tx, scope);
-  const isLoading = load.rows !== null;
-  await checkNoneLost(tx, scope, isLoading ? position : null);
-  const responses: ResponseToFold[] = (await responsesOf(tx, scope)).filter(
-    (one) => one.load !== null && !(isLoading && one.position === position),
-  );
-  if (isLoading)
-    responses.push({ responseId: null, position, fetchedAt: load.fetchedAt.toISOString(), load: null });
-  responses.sort((one, other) => (one.position < other.position ? -1 : 1));
-  return foldInOrder(tx, load, scope, { responses, pruned, read: keptReader(tx, readAgain) });
+/** All responses that may be about the rows of a late one, and this one among them. */
+async function foldingOf(tx: Transaction, load: LoadOfTable, scope: LoadScope): Promise<Folding> {
+  const { table, exchange, position, fetchedAt, readAgain, maxWithdrawShare, runId, loadId } = load;
+  const isOfRecords = listedInFull(table) === 'none';
+  const day = table.fields.find(({ column }) => column === table.dateColumn);
+  const isOfInstruments = isOfRecords && hasRequestedSymbol(table) && load.instruments.length > 0;
+  const about = {
+    ...scope,
+    instruments: isOfInstruments ? load.instruments.map((one) => one.toUpperCase()) : null,
+    // Where the day of a row comes from the request, only requests for the same days can list it.
+    near: isOfRecords && day !== undefined && day.from !== 'response' ? load : null,
+  };
+  await checkNoneLost(tx, about, position);
+  const others = (await loadedResponsesOf(tx, about)).filter((one) => one.position !== position);
+  const own = { responseId: 0, position, fetchedAt: fetchedAt.toISOString(), load: { runId, loadId } };
+  const read = keptReader(tx, readAgain);
+  return {
+    table,
+    exchange,
+    days: daysAbout(load),
+    instruments: null,
+    maxWithdrawShare,
+    responses: [...others, own].sort((one, other) => (one.position < other.position ? -1 : 1)),
+    read: async (one: ResponseToFold) =>
+      one.position === position ? load : partAbout(await read(one.responseId), table),
+  };
 }

@@ -1,7 +1,6 @@
 import { comparedDay } from '../../../operations/registry.ts';
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../../operations/table.ts';
-import { LOADS } from '../../state/loads/loads.ts';
-import { DAY_ROWS, NO_DAY, storeDayRows } from '../../state/withdrawals.ts';
+import { mostRowsSql, NO_DAY } from '../../state/withdrawals.ts';
 
 /** The statements that apply a response to a table, or to the temporary table of a fold. */
 export interface ApplySql {
@@ -12,7 +11,8 @@ export interface ApplySql {
    * Withdraws rows that the source no longer lists. $1: load, $2: exchange, $3: largest share that may be withdrawn,
    * $4: how many rows always may, $5: whether the source may list nothing at all, $6: days (NO_DAY for a whole
    * exchange), $7: those of them whose withdrawal a person has accepted, $8: how many rows of these days were listed,
-   * or null: if no more are stored, none is missing, and they are not compared, $9: the position of the response.
+   * or null: if no more are stored, none is missing, and they are not compared, $9: in a fold, by day the most rows that
+   * it had so far, else {}.
    */
   readonly withdraw: Statement;
 }
@@ -43,8 +43,6 @@ interface MergeSql extends ApplySql {
   readonly copyNew: string;
   /** Like `merge`, for records in $4, a JSON array, instead of the staging table. */
   readonly mergeFew: Statement;
-  /** Withdraws rows by their keys, $2 (a JSON array), but none written by a response fetched after $3. $1: load. */
-  readonly withdrawKeys: string;
   /** Counts the rows of some days. $1: exchange, $2: days, not used where responses list a whole exchange. */
   readonly countRows: string;
   /** Reads the rows of some days, for their hint bits. $1: exchange, $2: days. */
@@ -136,7 +134,6 @@ function build(table: TableDefinition, years: Years | null): MergeSql {
       mergeStatement(table, { ...parts, stage: 'given' }, { given: givenRecords(parts) }),
     ),
     withdraw: named('withdraw', withdrawStatement(table, parts)),
-    withdrawKeys: withdrawKeysStatement(table, parts),
     countRows: `select count(*)::int as rows from ${target} t where t.exchange = $1 and ${
       day === null ? '$2::date[] is not null' : `t.${quote(day)} = any($2::date[])`
     }`,
@@ -150,13 +147,17 @@ function build(table: TableDefinition, years: Years | null): MergeSql {
 interface TargetTables {
   readonly target: string;
   readonly history: string;
-  readonly dayRows: string;
+  /**
+   * The most rows that a day had (`mostRowsSql`), as SQL, of the day that an expression names. In a fold, the responses
+   * so far say it.
+   */
+  readonly mostRows: (day: string) => string;
 }
 
-const MARKET_TABLES = ({ name }: TableDefinition): TargetTables => ({
-  target: `market.${quote(name)}`,
-  history: `market_history.${quote(name)}`,
-  dayRows: DAY_ROWS,
+const marketTables = (table: TableDefinition): TargetTables => ({
+  target: `market.${quote(table.name)}`,
+  history: `market_history.${quote(table.name)}`,
+  mostRows: (day) => mostRowsSql(table.name, '$2', comparedDay(table) === null ? null : day),
 });
 
 /** Names and conditions that the statements of a table are built from. */
@@ -174,7 +175,7 @@ export interface Parts extends TargetTables {
 
 export function partsOf(
   table: TableDefinition,
-  { tables = MARKET_TABLES(table), years }: { readonly tables?: TargetTables; readonly years: Years | null },
+  { tables = marketTables(table), years }: { readonly tables?: TargetTables; readonly years: Years | null },
 ): Parts {
   const columns = table.fields.map((field) => field.column);
   const audit: readonly string[] = SOURCE_AUDIT;
@@ -306,7 +307,7 @@ function givenRecords({ target, columns }: Parts): string {
 }
 
 /** The staged records; of those with the same key, the one that is stored has the rank 1. */
-export function rankedRecords(table: TableDefinition, { stage }: Parts): string {
+function rankedRecords(table: TableDefinition, { stage }: Parts): string {
   return `select s.*, row_number() over (
         partition by ${list(table.key, 's.')} order by s.source_saved_at desc nulls last, s._ord desc) as _rank
       from ${stage} s`;
@@ -359,7 +360,7 @@ export function archive(
  * What a person has accepted is withdrawn, and from then on the day is compared with the rows it has left.
  */
 export function withdrawStatement(table: TableDefinition, parts: Parts): string {
-  const { target, history, stage, sameKey, isWithin, dayRows } = parts;
+  const { target, history, stage, sameKey, isWithin, mostRows } = parts;
   const key = (prefix: string) => list(table.key, prefix);
   const day = comparedDay(table);
   const dayOf = (row: string) => (day === null ? '($6::date[])[1]' : `${row}.${quote(day)}`);
@@ -384,14 +385,12 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
     ), counted as materialized (
       select g._day, g.gone, p.rows - g.gone as "left",
           p.rows - p.written + coalesce(r.rows, 0) as before,
-          greatest(p.rows - p.written + coalesce(r.rows, 0), d.max_rows) as most, d.max_rows as known,
+          greatest(p.rows - p.written + coalesce(r.rows, 0), ($9::jsonb ->> to_char(g._day, 'YYYY-MM-DD'))::bigint, ${mostRows('g._day')}) as most,
           not $5::boolean and not exists (
             select from ${stage} listed where ${dayOf('listed')} = g._day) as emptied,
           g._day = any($7::date[]) as accepted
         from (select _day, count(*) as gone from gone group by 1) g join present p using (_day)
         left join replaced r using (_day)
-        left join lateral (select d.max_rows from ${dayRows} d
-          where d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day order by d.position desc limit 1) d on true
     ), checked as materialized (
       select *, accepted or (not emptied
           and most - (before - gone) <= greatest($4::bigint, floor(most * $3::numeric))) as allowed from counted
@@ -400,33 +399,10 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
     ), withdrawn as (
       delete from ${target} t using gone s
        where exists (select from checked j where j.allowed and j._day = s._day) and ${sameKey('t', 's')}${isWithin('t')}
-    ), noted as (
-      ${storeDayRows(
-        `
-      select '${table.name}', $2, _day, $9, counts
-        from checked, lateral (select case when accepted then "left" else most end) as n(counts)
-       where allowed and counts is distinct from known order by _day`,
-        dayRows,
-      )}
     )
     select to_char(_day, 'YYYY-MM-DD') as day, gone::int, "left"::int, before::int, most::int, emptied, allowed,
       case when allowed then '[]'::jsonb else (select jsonb_agg(${keys} order by ${list(table.key, 'g.')}) from gone g where g._day = checked._day) end as rows
       from checked order by _day`;
-}
-
-function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
-  const { target, sameKey, isWithin } = parts;
-  return `
-    with gone as materialized (
-      select ${list(table.key, 's.')}, ${MOMENT} as _moment
-        from jsonb_populate_recordset(null::${target}, $2::jsonb) s join ${storedRow(parts)} on true
-       where not exists (select from ${LOADS} l where l.id = t.load_id and l.position > $3::timestamptz)
-    ), archived as (
-      ${archive(parts, `gone s join ${storedRow(parts)} on true`, { withdrawn: true, where: 'true', load: '$1' })}
-    ), withdrawn as (
-      delete from ${target} t using gone s where ${sameKey('t', 's')}${isWithin('t')} returning 1
-    )
-    select count(*)::int as withdrawn from withdrawn`;
 }
 
 /**

@@ -97,6 +97,8 @@ interface ApplyOptions extends LoadOfResponse {
   readonly within?: ReadonlySet<string> | null;
   /** Days for which a person has accepted that the response lacks rows. */
   readonly accepted?: readonly string[];
+  /** In a fold: by day, the most rows that it had so far. Else they are stored. */
+  readonly mostRows?: ReadonlyMap<string, number>;
 }
 
 /** This many missing rows may always be withdrawn, whatever their share. */
@@ -246,7 +248,7 @@ export function daysOfRows(table: TableDefinition, rows: readonly Row[]): Set<st
 }
 
 /** Of a response that changed nothing. */
-const NOTHING: Merged = {
+export const NOTHING: Merged = {
   inserted: 0,
   updated: 0,
   unchanged: 0,
@@ -273,10 +275,7 @@ export async function applyStaged(
 ): Promise<Merged> {
   let merged = NOTHING;
   if (rows.length > 0) {
-    if (preserved !== undefined) {
-      const staged = { into: mergeSql(table).stage, from: sql.target, rows };
-      await preserveStored(client, table, staged, preserved);
-    }
+    if (preserved !== undefined) await preserveStored(client, table, rows, sql.target, preserved);
     const areUnique = sql.mergeUnique !== undefined && !hasDuplicates(table, rows);
     const result = await client.query<Record<string, string>>({
       ...(areUnique ? sql.mergeUnique : sql.merge),
@@ -328,7 +327,7 @@ export async function mergeFew(
 const COUNTED = ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'written'] as const;
 
 /** The counts that a statement returned. */
-export const countsOf = (row: Readonly<Record<string, string>> | undefined) =>
+const countsOf = (row: Readonly<Record<string, string>> | undefined) =>
   Object.fromEntries(COUNTED.map((name) => [name, Number(row?.[name] ?? 0)])) as Readonly<
     Record<(typeof COUNTED)[number], number>
   >;
@@ -345,12 +344,13 @@ function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
  * Copies the stored values that are to be kept into the staged rows, so that the merge finds no difference there.
  * Call it between COPY and merge, with the locks of the days held.
  *
- * @param tables.rows those that are in the table `into`.
+ * @param target the table with the stored rows.
  */
-export async function preserveStored(
+async function preserveStored(
   client: PoolClient,
   table: TableDefinition,
-  { into, from, rows }: { readonly into: string; readonly from: string; readonly rows: readonly Row[] },
+  rows: readonly Row[],
+  target: string,
   { columns, rounded, sometimesBlank = [] }: PreservedColumns,
 ): Promise<void> {
   // A file may fill several tables: not all of these are columns of this one.
@@ -373,7 +373,7 @@ export async function preserveStored(
   const bounded =
     table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $1::date and $2::date`;
   await client.query(
-    `update ${into} s set ${assignments.join(', ')} from ${from} t where ${same} ${bounded}`,
+    `update ${mergeSql(table).stage} s set ${assignments.join(', ')} from ${target} t where ${same} ${bounded}`,
     [...daySpan(table, rows)],
   );
 }
@@ -401,7 +401,7 @@ async function withdraw(
     checkedDays,
     listed,
   }: FullSet & { readonly checkedDays: readonly string[]; readonly listed: number | null },
-  { loadId, position, maxWithdrawShare, accepted = [] }: ApplyOptions,
+  { loadId, position, maxWithdrawShare, accepted = [], mostRows = new Map() }: ApplyOptions,
   sql: ApplySql,
 ): Promise<DayWithdrawal[]> {
   const result = await client.query<DayCheck>({
@@ -415,7 +415,7 @@ async function withdraw(
       checkedDays,
       accepted,
       listed,
-      position,
+      JSON.stringify(Object.fromEntries(mostRows)),
     ],
   });
   return result.rows.map((row) => ({

@@ -58,8 +58,7 @@ async function storedColumns(client: ClientBase): Promise<Map<string, StoredColu
 
 /**
  * `market_history.<table>_at(state)`: the table exactly as a query of that version saw it: rows whose current revision was loaded
- * by then, and the replaced revisions that were the rows then; an error if there is no such version, or if a rebuild has
- * replaced the history of the table since.
+ * by then, and the replaced revisions that were the rows then; an error if there is no such version.
  * `market_history.<table>_as_of(ts)`: the same in the last version that was committed by then.
  * `market_history.<table>_changes(from_state, to_state)`: each row in which two versions differ.
  */

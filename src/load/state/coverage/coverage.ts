@@ -7,7 +7,6 @@ import { type Preparing, prepareOnce, runPrepared } from '../../database/prepare
 import type { CoverageEntry, CoverageState } from '../registers.ts';
 import { coverage } from '../schema/load-results.ts';
 import { runs } from '../schema/work.ts';
-import { type DecidedDays, dayEffectsSql } from '../withdrawals.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
@@ -27,15 +26,14 @@ interface CoverageFacts extends Pair {
   readonly coverage: readonly CoverageOfWindow[];
   /** True if the response's days are not loaded, whatever was before. */
   readonly suspicious?: boolean;
-  /** Given if what responses did with the rows of some days may have changed. */
-  readonly decided?: readonly DecidedDays[];
 }
 
 /**
  * The column of each register, and how the registers of an entry move with those that come in: the one with the later
- * position is kept, at the same position the one that comes in.
+ * position is kept, at the same position the one that comes in. What responses did with the rows of days is written with
+ * their withdrawals (sum-of-facts.ts).
  */
-const moved = (() => {
+const MOVES = (() => {
   const column = (name: string) => sql`${coverage}.${sql.identifier(name)}`;
   const incoming = (name: string) => sql`excluded.${sql.identifier(name)}`;
   const choose = (names: readonly string[], condition: SQL) =>
@@ -45,54 +43,21 @@ const moved = (() => {
   const isLast = sql`${incoming('last_position')} >= ${column('last_position')}`;
   const isLoaded = sql`${incoming('loaded_position')} >= coalesce(${column('loaded_position')}, '-infinity')`;
   const newest = (name: string) => [name, sql`greatest(${incoming(name)}, ${column(name)})`] as const;
-  return (isDecided: SQL) => [
+  return [
     ...choose(['last_position', 'last_said', 'last_records', 'last_diagnostic'], isLast),
     ...choose(['loaded_position', 'loaded_records'], isLoaded),
     newest('suspicious_position'),
-    ...['emptied_position', 'withheld_position'].map(
-      (name) =>
-        [name, sql`case when ${isDecided} then ${incoming(name)} else ${newest(name)[1]} end`] as const,
-    ),
   ];
 })();
 
 /**
  * Records what a response, a failed call or a holiday says of entries: one statement moves their registers forward
  * (registers.ts), on the newest version of each row, so that it does not matter in which order loads come here.
- * The state follows from the registers. For every entry about the days that were decided it also writes which responses
- * took the last row of a day or were withheld. Rows are written in key order, so that two writers cannot deadlock.
+ * The state follows from the registers. Rows are written in key order, so that two writers cannot deadlock.
  */
 export async function writeCoverage(db: NodePgDatabase & Preparing, facts: CoverageFacts): Promise<void> {
-  const { operation, exchange, runId, windowId, position, coverage: entries, decided = [] } = facts;
-  if (entries.length === 0 && decided.length === 0) return;
-  const { day, instrument, variant } = coverage;
-  const isNone = decided.length === 0;
-  // What is written follows from the withdrawals alone, so that some days more do no harm.
-  const each = decided.map((one) => one.days);
-  const days = sql`${sql.param(each.includes(null) ? null : each.flatMap((one) => one ?? []))}::date[]`;
-  const operations = sql`${sql.param(decided.flatMap((one) => one.operations))}::text[]`;
-  const isDecided = isNone
-    ? sql`false`
-    : sql`(${coverage.operation} = any(${operations}) and ${instrument} = '' and ${day} = any(coalesce(${days}, array[${day}])))`;
-  const own = sql`
-    select ${operation}::text as operation, e.day, e.instrument, e.variant, ${position}::timestamptz as position, e.state, e.records, e.diagnostic,
-           e."runId" as run_id, e."windowId" as window_id
-      from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
-        as e(day date, instrument text, variant text, state text, records bigint, diagnostic text, "runId" bigint, "windowId" bigint)`;
-  // Of the other entries about these days, nothing is known but the effects.
-  const others = sql`
-    select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null, null, null
-      from ${coverage} where ${coverage.exchange} = ${exchange} and ${isDecided}
-       and (${coverage.emptied_position} is not null or ${coverage.withheld_position} is not null
-         or (${coverage.operation}, ${day}, ${variant}) in (select operation, day, variant from affected))
-       and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
-  // A response that has one lists days in full, so it requested no instrument in particular.
-  const affected = dayEffectsSql(
-    isNone
-      ? sql`false`
-      : sql`a.exchange = ${exchange} and a.operation = any(${operations}) and (${days} is null or m.day = any(${days}))`,
-  );
-  const moves = moved(isDecided);
+  const { operation, exchange, runId, windowId, position, coverage: entries } = facts;
+  if (entries.length === 0) return;
   const isNewer = sql`excluded.last_position > ${coverage}.last_position`;
   const requester = ['run_id', 'window_id'].map(
     (name) =>
@@ -105,26 +70,25 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
   await runPrepared(
     db,
     sql`
-    with own as (${own}), affected as (${affected}),
-      said as (select * from own${isNone ? sql`` : sql` union all ${others}`})
     insert into ${coverage} (operation, exchange, day, instrument, variant, last_position, last_said, last_records, last_diagnostic,
-      loaded_position, loaded_records, suspicious_position, emptied_position, withheld_position, run_id, window_id, checked_at)
-    select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.position, s.state, s.records, s.diagnostic,
-           case when s.state = 'loaded' then s.position end, case when s.state = 'loaded' then s.records end,
-           case when ${facts.suspicious ?? false}::boolean and isfinite(s.position) then s.position end, m.emptied_position, m.withheld_position,
-           coalesce(s.run_id, ${runId}::bigint), coalesce(s.window_id, ${windowId}::bigint),
-           case when isfinite(s.position) then statement_timestamp() else s.position end
-      from said s left join affected m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''
-     order by s.operation, s.day, s.instrument, s.variant
+      loaded_position, loaded_records, suspicious_position, run_id, window_id, checked_at)
+    select ${operation}::text, ${exchange}, s.day, s.instrument, s.variant, ${position}::timestamptz, s.state, s.records, s.diagnostic,
+           case when s.state = 'loaded' then ${position}::timestamptz end, case when s.state = 'loaded' then s.records end,
+           case when ${facts.suspicious ?? false}::boolean then ${position}::timestamptz end,
+           coalesce(s."runId", ${runId}::bigint), coalesce(s."windowId", ${windowId}::bigint),
+           case when isfinite(${position}::timestamptz) then statement_timestamp() else ${position}::timestamptz end
+      from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
+        as s(day date, instrument text, variant text, state text, records bigint, diagnostic text, "runId" bigint, "windowId" bigint)
+     order by s.day, s.instrument, s.variant
         on conflict on constraint coverage_pkey do update set ${sql.join(
-          [...moves, ...requester, checkedAt].map(([name, value]) => sql`${sql.identifier(name)} = ${value}`),
+          [...MOVES, ...requester, checkedAt].map(([name, value]) => sql`${sql.identifier(name)} = ${value}`),
           sql`, `,
         )}
      where ${isNewer} or (${sql.join(
-       moves.map(([, value]) => value),
+       MOVES.map(([, value]) => value),
        sql`, `,
      )}) is distinct from (${sql.join(
-       moves.map(([name]) => sql`${coverage}.${sql.identifier(name)}`),
+       MOVES.map(([name]) => sql`${coverage}.${sql.identifier(name)}`),
        sql`, `,
      )})`,
   );

@@ -98,6 +98,19 @@ const notifying = (tables: SQL) =>
 /** A day as it is reported to others: null where rows have no day. */
 export const reportedDay = (day: string) => (day.endsWith('infinity') ? null : day);
 
+const reportedTable = ({ table, from, to }: Written) => ({
+  table,
+  from: reportedDay(from),
+  to: reportedDay(to),
+});
+
+/** First and last day of the rows that a load changed; null if it changed none. */
+function changedDaysOf(written: readonly Written[]) {
+  const first = written.map(({ from }) => from).sort();
+  const last = written.map(({ to }) => to).sort();
+  return { from: first[0] ?? null, to: last.at(-1) ?? null };
+}
+
 /**
  * Inserts the row of a load, with the next version, and reports it on the channel `eod` when it is committed. Must be
  * the last statement before the commit: other loads wait here until then, so that no version is taken before the one
@@ -123,21 +136,12 @@ export async function insertLoad(
 ): Promise<void> {
   const { accepted, written, digest = null } = load;
   const day = accepted?.day ?? null;
-  const from = written.map((one) => one.from).sort()[0] ?? null;
-  const to =
-    written
-      .map((one) => one.to)
-      .sort()
-      .at(-1) ?? null;
+  const { from, to } = changedDaysOf(written);
   const counts =
     accepted === undefined
       ? sql`w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn`
       : sql`0, 0, 0, 0, 0, 0, 0, ${accepted.withdrawn}::bigint`;
-  const tables = written.map((one) => ({
-    table: one.table,
-    from: reportedDay(one.from),
-    to: reportedDay(one.to),
-  }));
+  const tables = written.map(reportedTable);
   const window = ending?.returning() ?? tx.select().from(windows).where(eq(windows.id, load.windowId));
   await runPrepared(
     tx,
@@ -156,37 +160,34 @@ export async function insertLoad(
 }
 
 /**
- * Inserts the rows of loads of responses that were read again and have none: those that were copied, or of which
- * nothing could be stored before. Their versions follow the order of the responses.
+ * Inserts the rows of loads of responses that a replay has loaded in their order: their versions follow it. Like
+ * `insertLoad`, call it at the end of the transaction.
  */
 export async function insertLoads(
   tx: NodePgDatabase,
   windowId: number,
-  made: readonly { readonly loadId: number; readonly responseId: number }[],
+  made: readonly {
+    readonly loadId: number;
+    readonly responseId: number;
+    readonly written: readonly Written[];
+  }[],
 ): Promise<void> {
   if (made.length === 0) return;
+  const rows = made.map(({ written, ...one }) => ({
+    ...one,
+    ...changedDaysOf(written),
+    tables: written.map(reportedTable),
+  }));
   await tx.execute(sql`
+    with made as (
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
-      position, fetched_at, committed_at, state)
+      position, fetched_at, changed_from, changed_to, committed_at, state)
     select m."loadId", w.id, w.run_id, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.variant, a.is_filtered,
-      a.position, a.fetched_at, next.committed_at, next.state + row_number() over (order by a.position) - 1
-      from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(made)}::jsonb) as m("loadId" bigint, "responseId" bigint)
-      join ${responses} a on a.id = m."responseId" where w.id = ${windowId}`);
-}
-
-/**
- * Stores that rows of these days are of these loads now, because a rebuild gave each row to the load of its response:
- * also to those that changed nothing when they were committed.
- */
-export async function widenChanged(
-  tx: NodePgDatabase,
-  changed: readonly { readonly loadId: number; readonly from: string; readonly to: string }[],
-): Promise<void> {
-  await tx.execute(sql`
-    update ${loads} l set changed_from = least(l.changed_from, c."from"), changed_to = greatest(l.changed_to, c."to")
-      from (select "loadId", min("from") as "from", max("to") as "to"
-              from jsonb_to_recordset(${JSON.stringify(changed)}::jsonb) as c("loadId" bigint, "from" date, "to" date) group by 1) c
-     where l.id = c."loadId" and (l.changed_from is null or l.changed_from > c."from" or l.changed_to < c."to")`);
+      a.position, a.fetched_at, m."from", m."to", next.committed_at, next.state + row_number() over (order by a.position) - 1
+      from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as m("loadId" bigint, "responseId" bigint, "from" date, "to" date)
+      join ${responses} a on a.id = m."responseId" where w.id = ${windowId}
+    returning id, state, run_id, operation, exchange)
+    select ${notifying(sql`m.tables`)} from made join jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as m("loadId" bigint, tables json) on m."loadId" = made.id`);
 }
 
 /** The condition that a load is of one of these operations, and of the exchange. */

@@ -1,7 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { isDay } from '../../../core/days.ts';
-import { tablesFilledBy } from '../../../operations/operation.ts';
-import { dataSets } from '../../../operations/registry.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
 
 // A server has room for a few thousand locks in all (max_locks_per_transaction times max_connections), and where there is
@@ -64,16 +62,6 @@ export async function takeLocks(tx: Preparing, locks: readonly Lock[]): Promise<
   await runPrepared(tx, takeLocksSql(sql`${JSON.stringify(locks)}`));
 }
 
-/** Names of the tables that these data sets fill, sorted. */
-const tablesOf = (operations: readonly string[]): string[] =>
-  [
-    ...new Set(
-      dataSets
-        .filter(({ name }) => operations.includes(name))
-        .flatMap((dataSet) => tablesFilledBy(dataSet).map(({ name }) => name)),
-    ),
-  ].sort();
-
 /**
  * The locks on parts of a table of `market`, days (NO_DAY if it has none) or entries; null: on all rows of the
  * exchange.
@@ -84,10 +72,3 @@ export const locksOfTable = (
   parts: Iterable<string> | null,
   options?: { readonly most: number },
 ): Lock[] => locksOn(`eod|${table}|${exchange}`, parts, options);
-
-/** Waits for the loads into the tables of these data sets that are under way; others wait until the transaction ends. */
-export const lockTables = (tx: Preparing, { operations, exchange }: LoadGroup): Promise<void> =>
-  takeLocks(
-    tx,
-    tablesOf(operations).flatMap((name) => locksOfTable(name, exchange, null)),
-  );

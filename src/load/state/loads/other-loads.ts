@@ -133,19 +133,6 @@ export async function hasLaterOrOwnLoad(
   return found.rows[0]?.later ?? true;
 }
 
-/** True if there is a load of a later response. */
-export async function hasLaterLoad(
-  tx: NodePgDatabase,
-  scope: LoadScope,
-  position: Position,
-): Promise<boolean> {
-  const later = tx
-    .select({ id: loads.id })
-    .from(loads)
-    .where(and(isAbout(scope), gt(loads.position, position)));
-  return (await later.limit(1)).length > 0;
-}
-
 /** True if a response was loaded before. */
 export async function wasLoaded(tx: NodePgDatabase, position: Position): Promise<boolean> {
   return (

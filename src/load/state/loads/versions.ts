@@ -1,7 +1,7 @@
 import { eq, inArray, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { isoText } from '../schema/columns.ts';
-import { loads, pastBegins } from '../schema/load-results.ts';
+import { loads } from '../schema/load-results.ts';
 import { runs } from '../schema/work.ts';
 
 /** A version of the tables of `market`, for users a state: all loads up to it were committed, and none after it. */
@@ -11,9 +11,6 @@ interface StoredVersion {
   /** When it was committed, ISO 8601 with all digits; null before the first load. */
   readonly committedAt: string | null;
 }
-
-/** The table that says from which state on the past of a table can be shown, for statements. */
-export const PAST_BEGINS = 'etl.past_begins';
 
 const BEFORE_ALL: StoredVersion = { version: 0, committedAt: null };
 
@@ -47,31 +44,6 @@ export async function versionsOfRuns(
     .leftJoin(loads, eq(loads.run_id, runs.id))
     .where(inArray(runs.id, [...runIds]))
     .groupBy(runs.id);
-}
-
-/** Stores that tables have another history now: their versions before that of a load cannot be shown any more. */
-export async function notePastBegins(
-  tx: NodePgDatabase,
-  {
-    tables,
-    exchange,
-    loadId,
-  }: { readonly tables: readonly string[]; readonly exchange: string; readonly loadId: number },
-): Promise<void> {
-  await tx.execute(sql`
-    insert into ${pastBegins} (table_name, exchange, state, run_id)
-    select name, ${exchange}, l.state, l.run_id from ${loads} l, unnest(${sql.param(tables)}::text[]) as name where l.id = ${loadId}
-     order by name on conflict (table_name, exchange) do update set state = excluded.state, run_id = excluded.run_id`);
-}
-
-/** The tables whose history a run has replaced, with the first version that can be shown since. */
-export async function pastsOfRun(db: NodePgDatabase, runId: number) {
-  return db
-    .select({ table: pastBegins.table_name, version: sql`max(${pastBegins.state})`.mapWith(Number) })
-    .from(pastBegins)
-    .where(eq(pastBegins.run_id, runId))
-    .groupBy(pastBegins.table_name)
-    .orderBy(pastBegins.table_name);
 }
 
 /** A moment as the server reads the text, and the server's time. */

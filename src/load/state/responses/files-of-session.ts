@@ -4,9 +4,8 @@ import { comesBefore, type FileOrder, fileOrder, type Position } from '../../../
 import { tableGroupOf } from '../../../operations/registry.ts';
 import { positionText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
-import { pruned, responseBodies, responses } from '../schema/source-tables.ts';
+import { responseBodies, responses } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
-import { ofGroup } from './pruned.ts';
 
 // Files of a session have an order of their own, whenever they are imported: one that comes before others gets a
 // position before theirs. So do lists, which have rows in common whatever their days.
@@ -50,8 +49,6 @@ async function filesOfSession(
       from ${responses} a join ${responseBodies} b on b.hash = a.hash left join ${windows} w on w.id = a.window_id
      where a.operation = any(${sql.param(operations)}::text[]) and a.exchange = ${exchange} and ${isAlike}
        and exists (select from ${loads} l where l.position = a.position)
-       -- What is pruned cannot be applied again after another file.
-       and a.position > coalesce((select max(position) from ${pruned} where ${ofGroup({ operations, exchange })}), '-infinity')
      order by a.position desc`);
   return found.rows.map(({ rank, ...file }) => ({ ...file, order: fileOrder(rank, file.name, file.path) }));
 }
@@ -70,18 +67,16 @@ export async function positionOfFile(
   tx: NodePgDatabase,
   file: Session & { readonly position: Position; readonly fileOrder: FileOrder },
 ): Promise<Position> {
-  const { operation, exchange, fileOrder } = file;
+  const { fileOrder } = file;
   const files = await filesOfSession(tx, file, fileOrder);
   const at = files.findLastIndex(({ order }) => comesBefore(fileOrder, order));
   const next = files[at];
   if (next === undefined) return file.position;
   const end = sql`${next.position}::timestamptz`;
   const reach = fileOrder.rank === null ? REACH_OF_LISTS : ROOM_BEFORE_FILE;
-  const { members: operations } = tableGroupOf(operation);
   const found = await tx.execute<{ position: Position }>(sql`
     with first as (
-      select greatest(${files[at + 1]?.position ?? null}::timestamptz, ${end} - interval '1 microsecond' * ${reach}::float8,
-                      (select max(position) from ${pruned} where ${ofGroup({ operations, exchange })})) as position
+      select greatest(${files[at + 1]?.position ?? null}::timestamptz, ${end} - interval '1 microsecond' * ${reach}::float8) as position
     ), taken as (
       select position from first union select ${end} union
       select r.position from ${responses} r, first where r.position > first.position and r.position < ${end}

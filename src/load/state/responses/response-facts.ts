@@ -1,5 +1,4 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import type { CoverageEntry, CoverageState } from '../registers.ts';
 import type { RejectEntry } from '../rejects.ts';
@@ -91,21 +90,6 @@ export const SAID = sql`lateral (
     select o.day, coalesce(o.instrument, ''), coalesce(o.state, a.said), coalesce(o.records, a.records), coalesce(o.diagnostic, a.diagnostic)
       from jsonb_to_recordset(a.entries) as o(day date, instrument text, state text, records bigint, diagnostic text)) as q`;
 
-/** What some responses said of each of their entries, by response. */
-export async function readSaid(
-  db: NodePgDatabase,
-  ids: readonly number[],
-): Promise<ReadonlyMap<number, CoverageEntry[]>> {
-  const said = new Map<number, CoverageEntry[]>();
-  if (ids.length === 0) return said;
-  const found = await db.execute<{ id: number; entry: CoverageEntry }>(sql`
-    select a.id::float8 as id, jsonb_strip_nulls(jsonb_build_object('day', q.day, 'instrument', q.instrument, 'variant', a.variant,
-             'state', q.said, 'records', q.records, 'diagnostic', q.diagnostic)) as entry
-      from ${responses} a, ${SAID} where a.id = any(${sql.param(ids)}::bigint[])`);
-  for (const { id, entry } of found.rows) said.set(id, [...(said.get(id) ?? []), entry]);
-  return said;
-}
-
 const TYPES = {
   said: 'text',
   records: 'integer',
@@ -142,8 +126,7 @@ export async function replaceFact(
     readonly responseId: number;
     readonly windowId: number;
     readonly fact: ResponseFact;
-    /** Null: that stays as it is. */
-    readonly resolvesRejects: boolean | null;
+    readonly resolvesRejects: boolean;
   },
 ): Promise<void> {
   const { fact, ...rest } = read;
@@ -152,7 +135,7 @@ export async function replaceFact(
 
 const updateFact = prepareOnce<Record<string, unknown>, Record<string, unknown>>(() => {
   const { names, of, values } = factColumns;
-  const resolvesRejects = sql`coalesce(${sql.placeholder('resolvesRejects')}::boolean, a.is_believed)`;
+  const resolvesRejects = sql`${sql.placeholder('resolvesRejects')}::boolean`;
   return sql`
     update ${responses} a
        set (${names}) = row(${of(sql`v`)}), is_believed = ${resolvesRejects},

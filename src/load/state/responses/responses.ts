@@ -1,19 +1,16 @@
 import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
-import { and, count, eq, inArray, isNotNull, lt, ne, notExists, or, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, notExists, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { FileOrder, Position } from '../../../core/position.ts';
 import { sha256 } from '../../../core/sha256.ts';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { transaction } from '../../database/transaction.ts';
-import { type LoadGroup, lockTables } from '../loads/locks.ts';
 import { positionText } from '../schema/columns.ts';
-import { loads, rejects } from '../schema/load-results.ts';
 import { responseBodies, responses } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 import { noteFailedResponse } from '../windows/windows.ts';
-import { groupsToPrune, isUpTo, notePruned, type Pruned, positionToPrune } from './pruned.ts';
 import type { ResponseFact } from './response-facts.ts';
 import { factColumns, factValues } from './response-facts.ts';
 
@@ -178,7 +175,7 @@ export async function keepFailedResponse(
 /** A kept response with its request and its uncompressed body. */
 export type KeptResponse = NonNullable<Awaited<ReturnType<typeof readKeptResponse>>>;
 
-/** Reads a kept response; null if it has been pruned. */
+/** Reads a kept response; null if it has no body. */
 export async function readKeptResponse(db: NodePgDatabase, responseId: number) {
   const [kept] = await db
     .select({
@@ -222,129 +219,58 @@ const BATCH = 1_000;
 
 const bodySize = sql`length(${responseBodies.body})`.mapWith(Number);
 
-/**
- * The condition that the body belongs to no response which meets `condition`, and to none that could not be read since
- * this moment.
- */
-function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | undefined {
-  const referring = db
-    .select({ id: responses.id })
-    .from(responses)
-    .where(and(eq(responses.hash, responseBodies.hash), condition));
-  const since = sql`coalesce(${windows.finished_at}, clock_timestamp()) >= ${before.toISOString()}::timestamptz`;
-  const failed = db
-    .select({ id: windows.id })
-    .from(windows)
-    .where(and(eq(windows.refused_hash, responseBodies.hash), since));
-  return and(notExists(referring), notExists(failed));
-}
-
-/**
- * The condition for responses whose bodies are to be pruned: of each group those up to its position, and those that
- * left nothing but rejects, because no fold begins with them. Not those with rejects that are open, or were resolved
- * since: these are read from there again, and folds apply what is read then.
- */
-const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>
-  and(
-    isNotNull(responses.hash),
-    // Copied ones that no replay has read yet.
-    ne(responses.window_id, 0),
-    lt(responses.fetched_at, before.toISOString()),
-    sql`not exists (select from ${rejects} r where r.last_seen_at = ${responses.position}
-      and coalesce(r.resolved_at, 'infinity') >= ${before.toISOString()}::timestamptz)`,
-    or(
-      sql`not exists (select from ${loads} where ${loads.position} = ${responses.position})`,
-      sql.join([sql`false`, ...groups.flatMap(({ group, upTo }) => isUpTo(group, upTo) ?? [])], sql` or `),
-    ),
+/** The condition that neither a response nor a window, whose response could not be read, has the body. */
+function isUnused(db: NodePgDatabase): SQL | undefined {
+  const { hash } = responseBodies;
+  return and(
+    notExists(db.select({ id: responses.id }).from(responses).where(eq(responses.hash, hash))),
+    notExists(db.select({ id: windows.id }).from(windows).where(eq(windows.refused_hash, hash))),
   );
-
-/** A group, and how far it is to be pruned. */
-interface GroupToPrune {
-  readonly group: LoadGroup;
-  readonly upTo: Pruned;
-}
-
-async function findGroups(db: NodePgDatabase, before: Date): Promise<GroupToPrune[]> {
-  const found: GroupToPrune[] = [];
-  for (const group of await groupsToPrune(db, before)) {
-    const upTo = await positionToPrune(db, group, before);
-    if (upTo !== null) found.push({ group, upTo });
-  }
-  return found;
-}
-
-/** What pruning responses fetched before this moment would delete; `bytes` is the compressed size of the bodies. */
-export async function prunable(db: NodePgDatabase, before: Date) {
-  const isOld = isPrunable(before, await findGroups(db, before)) as SQL;
-  const [bodies] = await db
-    .select({ bodies: count(), bytes: sql`coalesce(sum(${bodySize}), 0)`.mapWith(Number) })
-    .from(responseBodies)
-    .where(isUnused(db, before, sql`not (${isOld})`));
-  return {
-    responses: await db.$count(responses, isOld),
-    bodies: bodies?.bodies ?? 0,
-    bytes: bodies?.bytes ?? 0,
-  };
 }
 
 /**
- * Forgets the bodies of responses fetched before this moment, but for those that a replay has yet to load, then deletes
- * the bodies that no response refers to any more. The rows that the responses left stay: what is loaded later begins
- * with them.
+ * Deletes the bodies of responses that could not be read, once their windows are deleted. Those of all others are kept:
+ * rows follow from them.
+ *
+ * @param dryRun deletes nothing.
+ * @returns how many, and their compressed size.
  */
-export async function prune(database: Database, before: Date) {
+export async function pruneBodies(
+  database: Database,
+  dryRun: boolean,
+): Promise<{ readonly bodies: number; readonly bytes: number }> {
   const db = database.drizzle;
-  const groups: GroupToPrune[] = [];
-  for (const { group } of await findGroups(db, before)) {
-    const upTo = await transaction(database, async (tx) => {
-      // Looked for again, because loads may have been committed since.
-      await lockTables(tx, group);
-      const found = await positionToPrune(tx, group, before);
-      if (found !== null) await notePruned(tx, group, found);
-      return found;
-    });
-    if (upTo !== null) groups.push({ group, upTo });
-  }
-  let forgotten = 0;
-  for (let found = BATCH; found === BATCH; ) {
-    await transaction(database, async (tx) => {
-      const old = await tx
-        .select({ id: responses.id })
-        .from(responses)
-        .where(isPrunable(before, groups))
-        .orderBy(responses.id)
-        .limit(BATCH)
-        .for('update');
-      found = old.length;
-      const ids = old.map(({ id }) => id);
-      // Checked again, because a replay may have loaded some of them while their locks were waited for.
-      const isOld = and(inArray(responses.id, ids), isPrunable(before, groups));
-      forgotten += (await tx.update(responses).set({ hash: null }).where(isOld)).rowCount ?? 0;
-    });
-  }
-  const orphans = await db
-    .select({ hash: responseBodies.hash })
+  const unused = await db
+    .select({ hash: responseBodies.hash, size: bodySize })
     .from(responseBodies)
-    .where(isUnused(db, before));
+    .where(isUnused(db));
   let bodies = 0;
   let bytes = 0;
-  for (let at = 0; at < orphans.length; at += BATCH) {
-    const hashes = orphans.slice(at, at + BATCH).map(({ hash }) => hash);
-    for (const { size } of await deleteBodies(database, hashes, before)) {
+  for (let at = 0; at < unused.length; at += BATCH) {
+    const some = unused.slice(at, at + BATCH);
+    for (const { size } of dryRun ? some : await deleteBodies(database, some)) {
       bodies += 1;
       bytes += size;
     }
   }
-  return { responses: forgotten, bodies, bytes };
+  return { bodies, bytes };
 }
 
 /** Checks again with the exclusive lock held, because a load may have used a body since. */
-function deleteBodies(database: Database, hashes: readonly string[], before: Date) {
+function deleteBodies(database: Database, bodies: readonly { readonly hash: string }[]) {
   return transaction(database, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
     return tx
       .delete(responseBodies)
-      .where(and(inArray(responseBodies.hash, [...hashes]), isUnused(tx, before)))
+      .where(
+        and(
+          inArray(
+            responseBodies.hash,
+            bodies.map(({ hash }) => hash),
+          ),
+          isUnused(tx),
+        ),
+      )
       .returning({ size: bodySize });
   });
 }

@@ -6,26 +6,27 @@ import { BEFORE_ALL, type Position } from '../../../core/position.ts';
 import type { LoadScope } from '../loads/other-loads.ts';
 import { positionText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
-import { pruned, responses } from '../schema/source-tables.ts';
-import { NO_DAY } from '../withdrawals.ts';
-import { ofGroup } from './pruned.ts';
+import { responses } from '../schema/source-tables.ts';
 import { FIRST_DAY, LAST_DAY } from './to-replay.ts';
 
-// Which responses a fold applies again, in their order.
+// Which responses a fold applies, in their order.
 
-/** A kept response that is folded. */
+/** A response that is folded. */
 export interface ResponseToFold {
-  /** Null for the response that is being loaded. */
-  readonly responseId: number | null;
+  readonly responseId: number;
   readonly position: Position;
   /** The time of its call, in ISO 8601. */
   readonly fetchedAt: string;
-  /** The load that first stored it; null if it was not loaded yet, or nothing of it was stored. */
-  readonly load: { readonly id: number; readonly runId: number } | null;
+}
+
+/** The load that first stored a response. */
+interface FirstLoad {
+  readonly loadId: number;
+  readonly runId: number;
 }
 
 /** Selects the responses that may have rows in common. */
-export interface FoldScope extends LoadScope {
+interface FoldScope extends LoadScope {
   /** Only responses about one of these, in upper case; null: about any. */
   readonly instruments: readonly string[] | null;
   /** Only responses about these days, or fetched within two days of a call. */
@@ -57,7 +58,8 @@ function isOf(
 
 /** What is known of a kept response besides its body. */
 export interface ResponseOfPart extends ResponseToFold, DayRange {
-  readonly responseId: number;
+  /** Null if it was not loaded yet, or nothing of it was stored. */
+  readonly load: FirstLoad | null;
   readonly windowId: number;
   readonly runId: number;
   readonly operation: string;
@@ -84,17 +86,24 @@ export async function responsesOf(
   const found = await db.execute<{ [Name in keyof ResponseOfPart]: ResponseOfPart[Name] }>(sql`
     select a.id::float8 as "responseId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
            ${positionText(sql`a.position`)} as position, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to", ${FIRST_DAY}::text as "firstDay", ${LAST_DAY}::text as "lastDay",
-           a.instruments, a.variant, a.is_filtered as "filtered", case when l.id is not null then json_build_object('id', l.id, 'runId', l.run_id) end as load
+           a.instruments, a.variant, a.is_filtered as "filtered", case when l.id is not null then json_build_object('loadId', l.id, 'runId', l.run_id) end as load
       from (${kept}${isLocked ? sql` order by a.id for update` : sql``}) a left join lateral (
         select id, run_id from ${loads} l where l.position = a.position order by l.id limit 1) l on true
      order by a.position`);
   return found.rows;
 }
 
+/** Those that were loaded: what rows follow from. */
+export async function loadedResponsesOf(db: NodePgDatabase, scope: FoldScope) {
+  return (await responsesOf(db, scope)).flatMap(({ load, ...one }) =>
+    load === null ? [] : [{ ...one, load }],
+  );
+}
+
 /**
  * Checks that of the loads of a scope, every response is kept that had rows; but for that of one position.
  *
- * @throws PipelineError `database` if one is neither kept nor pruned: it is not known which rows the others leave then.
+ * @throws PipelineError `database` if one is not kept: it is not known which rows the others leave then.
  */
 export async function checkNoneLost(
   db: NodePgDatabase,
@@ -102,35 +111,15 @@ export async function checkNoneLost(
   butFor: Position | null = null,
 ): Promise<void> {
   const { operations, exchange } = scope;
-  // One statement, so that it sees how far responses are pruned as of when it looks which are kept.
   const found = await db.execute<{ id: number }>(sql`
     select a.id::float8 as id from ${loads} a
      where ${isOf(scope, FIRST_REQUESTED, LAST_REQUESTED)} and a.position is distinct from ${butFor}::timestamptz and a.inserted + a.updated + a.unchanged + a.withdrawn > 0
-       -- Without those of rebuilds, which no response made.
+       -- Without those of replays, which no response made.
        and a.position > ${BEFORE_ALL}::timestamptz
        and not exists (select from ${responses} k where k.position = a.position and k.hash is not null)
-       and not exists (select from ${pruned} where ${ofGroup({ operations, exchange })} and (a.state <= ${pruned.state} or a.position <= ${pruned.position}))
      limit 1`);
   const [lost] = found.rows;
   if (lost === undefined) return;
-  const message = `the response of load ${lost.id} is neither kept nor pruned: without it, it is not known which rows of ${operations.join(', ')} ${exchange} follow, so nothing was changed`;
+  const message = `the response of load ${lost.id} is not kept: without it, it is not known which rows of ${operations.join(', ')} ${exchange} follow, so nothing was changed`;
   throw new PipelineError(message, { kind: 'database' });
-}
-
-/**
- * The position of the last response about each day of a scope that was loaded in this version or an earlier one. NO_DAY
- * stands for rows without days.
- */
-export async function lastPositions(
-  tx: NodePgDatabase,
-  scope: FoldScope,
-  days: readonly string[] | null,
-  version: number,
-): Promise<ReadonlyMap<string, Position>> {
-  const isAboutDay = days === null ? sql`true` : sql`d.day between a.from_date and a.to_date`;
-  const found = await tx.execute<{ day: string; position: Position }>(sql`
-    select d.day::text as day, ${positionText(sql`max(a.position)`)} as position
-      from unnest(${sql.param(days ?? [NO_DAY])}::date[]) d(day), ${loads} a
-     where ${isOf(scope, FIRST_REQUESTED, LAST_REQUESTED)} and ${isAboutDay} and a.state <= ${version} group by 1`);
-  return new Map(found.rows.map((one) => [one.day, one.position]));
 }

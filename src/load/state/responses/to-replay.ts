@@ -7,6 +7,9 @@ import { dataSets } from '../../../operations/registry.ts';
 import { rejects } from '../schema/load-results.ts';
 import { responseBodies, responses } from '../schema/source-tables.ts';
 
+/** The table's name, for SQL that is built as text. */
+export const RESPONSES = 'etl.responses';
+
 /** Which kept responses; nothing given means all. */
 export interface ResponseFilter {
   /** Operations and data sets of files; files and responses of others that fill the same tables are included. */

@@ -71,35 +71,6 @@ describe(
   },
 );
 
-export const dayRows = etl.table(
-  'day_rows',
-  {
-    table_name: text('table_name').notNull(),
-    exchange: text('exchange').notNull(),
-    day: day('day').notNull(),
-    max_rows: integer('max_rows').notNull(),
-    position: position().notNull(),
-  },
-  (table) => [
-    primaryKey({
-      name: 'day_rows_pkey',
-      columns: [table.table_name, table.exchange, table.day, table.position],
-    }),
-  ],
-);
-describe(
-  dayRows,
-  'The most rows that a day of a table ever had, since a person last accepted that it has fewer: the entry with the greatest position. Decides how many may be withdrawn.',
-  {
-    table_name: 'Table of market.',
-    exchange: 'Exchange of the rows.',
-    day: 'Day of the rows; 0001-01-01 where the table has no days.',
-    max_rows: 'The most rows.',
-    position:
-      'The position of the response since which this counts: it withdrew rows, and the maximum had been another number before. -infinity where that is not known.',
-  },
-);
-
 /** The condition that a response took the last row of a day, or that its withdrawal was withheld. */
 export const HAS_EFFECT = sql`(m.state in ('withheld', 'outdated') or m.unlisted_rows > 0 and m.remaining_rows = 0)`;
 
@@ -148,7 +119,8 @@ describe(
     reason: 'Why they were not withdrawn.',
     unlisted_rows:
       'Rows that were not listed: the response is compared with those that the responses before it left.',
-    max_rows: 'The most rows that the day ever had, as in etl.day_rows.',
+    max_rows:
+      'The most rows that the day had since a person last accepted that it has fewer: it decides how many may be withdrawn.',
     remaining_rows: 'Rows that the day has left, or would have.',
     rows: 'Keys of the rows, if they were not withdrawn.',
     position: 'Position of the response that did not list them, as in etl.responses.',
@@ -173,23 +145,6 @@ const STATE_OF = (() => {
     diagnostic: `case when ${isWithheld} then '${WITHHELD}' else last_diagnostic end`,
   };
 })();
-
-export const pastBegins = etl.table(
-  'past_begins',
-  {
-    table_name: text('table_name').notNull(),
-    exchange: text('exchange').notNull(),
-    state: reference('state').notNull(),
-    run_id: reference('run_id').notNull(),
-  },
-  (table) => [primaryKey({ name: 'past_begins_pkey', columns: [table.table_name, table.exchange] })],
-);
-describe(pastBegins, 'The tables of which a rebuild has replaced the history of an exchange.', {
-  table_name: 'Name of the table in market.',
-  exchange: 'Exchange whose history was replaced.',
-  state: 'The first state that can be shown since: market_history.<table>_at(state).',
-  run_id: 'The run that replaced it.',
-});
 
 export const coverage = etl.table(
   'coverage',

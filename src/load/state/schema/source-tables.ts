@@ -11,7 +11,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import { COVERAGE_STATES } from '../registers.ts';
-import { bytea, day, etl, id, moment, ofWindow, position, reference, requested } from './columns.ts';
+import { bytea, day, etl, id, moment, ofWindow, position, requested } from './columns.ts';
 import { describe } from './describe.ts';
 
 export const callBudget = etl.table(
@@ -110,27 +110,6 @@ export const clock = etl.table('clock', { last: moment('last').notNull() }, () =
 describe(clock, 'A single row: the last position that was given to a response.', {
   last: "Always later than all before; after the server's clock was set back it increases by microseconds.",
 });
-
-export const pruned = etl.table(
-  'pruned',
-  {
-    operation: text('operation').notNull(),
-    exchange: text('exchange').notNull(),
-    position: position().notNull(),
-    state: reference('state').notNull(),
-  },
-  (table) => [primaryKey({ name: 'pruned_pkey', columns: [table.operation, table.exchange] })],
-);
-describe(
-  pruned,
-  'How far the responses of data sets that fill the same tables are pruned. The rows that these responses left are those of a state, so later responses are put in their order without them.',
-  {
-    operation: 'The first, by name, of the data sets that fill the same tables.',
-    position: 'Position of the last response that is pruned, and with it all before it.',
-    state:
-      'The state in which these responses, and no later one, were loaded: market_history.<table>_at(state) has their rows.',
-  },
-);
 
 export const responses = etl.table(
   'responses',

@@ -16,11 +16,10 @@ const isOldRun = (days: number): SQL => sql`
 
 /**
  * The condition that nothing refers to a window: no kept response, whose replay names its window; no reject; nothing
- * that is suspicious; no history that a rebuild replaced, which the digests need; and no imported file, which would be
- * imported again.
+ * that is suspicious; and no imported file, which would be imported again.
  */
 const isUnused: SQL = sql`
-  w.suspicious is null and w.unsettled is null and not w.params ? 'history'
+  w.suspicious is null and w.unsettled is null
   and not (w.source_hash is not null and w.state in ('loaded', 'empty'))
   and not exists (select from ${responses} a where a.window_id = w.id and a.hash is not null)
   and not exists (select from ${rejectedRecords} j where j.window_id = w.id)`;

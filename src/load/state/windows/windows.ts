@@ -178,6 +178,23 @@ export async function noteUnsettled(
        and w.id in (select id from ${windows} where id = any (${sql.param(noted.map((one) => one.windowId))}::bigint[]) order by id for update skip locked)`);
 }
 
+/** The days and instruments of a part of a replay. */
+export interface ReplayedRange {
+  readonly from: string;
+  readonly to: string;
+  /** In upper case. */
+  readonly instruments: readonly string[];
+}
+
+/** The parts of the same tables that the run of a window replays, its own among them. */
+export async function partsBeside(tx: NodePgDatabase, windowId: number): Promise<ReplayedRange[]> {
+  const found = await tx.execute<{ [Name in keyof ReplayedRange]: ReplayedRange[Name] }>(sql`
+    select w.from_date::text as "from", w.to_date::text as "to", w.instruments
+      from ${windows} own join ${windows} w on w.run_id = own.run_id and w.exchange = own.exchange and w.params = own.params
+     where own.id = ${windowId}`);
+  return found.rows;
+}
+
 /** Selects a `NewWindow` with its ids. */
 const asWindow = {
   id: windows.id,

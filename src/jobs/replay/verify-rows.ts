@@ -1,0 +1,91 @@
+import {
+  findRowsOfNoResponse,
+  type TableDifference,
+  verifyPart,
+} from '../../load/market/fold/verify-part.ts';
+import type { ResponseFilter } from '../../load/state/responses/to-replay.ts';
+import { dataSetsFilling, tables } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
+import { createResponseReader } from '../responses/read-response.ts';
+import { readToFold } from '../responses/store-response.ts';
+import { divideRows } from './plan-replay.ts';
+
+/** A stored row that is not what the kept responses say. */
+interface Difference extends TableDifference {
+  readonly exchange: string;
+  /** Null where the table has no day. */
+  readonly day: string | null;
+}
+
+interface Verification {
+  /** Null if it was interrupted before anything was found that differs. */
+  readonly isEqual: boolean | null;
+  /** Parts that were folded, of so many. */
+  readonly parts: number;
+  readonly of: number;
+  /** The first day that was not verified; null if all were. */
+  readonly continueFrom: string | null;
+  /** How many rows differ, and the first of them. */
+  readonly differing: number;
+  readonly differences: readonly Difference[];
+}
+
+/** At most so many differences are listed. */
+const MOST_DIFFERENCES = 100;
+
+/**
+ * Verifies that the rows are what the kept responses say: folds them part by part, the earliest days first, and compares.
+ * Writes nothing.
+ *
+ * @param signal ends it after a part.
+ * @param onPart called after each part.
+ * @throws PipelineError `unreadable` if a response cannot be read any more; `database` if one is not kept.
+ */
+export async function verifyRows(
+  context: Context,
+  filter: ResponseFilter,
+  signal: AbortSignal,
+  onPart: (progress: Pick<Verification, 'parts' | 'of'>) => void,
+): Promise<Verification> {
+  const { db, config } = context;
+  const reader = createResponseReader(context);
+  const judging = {
+    readAgain: (response: Parameters<typeof reader>[0]) => readToFold(context, response, reader),
+    maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
+  };
+  const parts = (await divideRows(context, filter)).sort((a, b) => (a.range.from < b.range.from ? -1 : 1));
+  const differences: Difference[] = [];
+  let differing = 0;
+  const note = (exchange: string, some: readonly TableDifference[]) => {
+    differing += some.length;
+    for (const one of some.slice(0, MOST_DIFFERENCES - differences.length))
+      differences.push({ ...one, exchange, day: dayOf(one) });
+  };
+  let done = 0;
+  for (const part of parts) {
+    if (signal.aborted) break;
+    note(part.exchange, await verifyPart(db, part, judging));
+    done += 1;
+    onPart({ parts: done, of: parts.length });
+  }
+  const named = filter.operations;
+  const verified = tables.filter(
+    (table) => named === undefined || dataSetsFilling([table]).some(({ name }) => named.includes(name)),
+  );
+  for (const table of signal.aborted ? [] : verified)
+    for (const one of await findRowsOfNoResponse(db, table, filter, MOST_DIFFERENCES))
+      note(one.exchange, [one]);
+  return {
+    isEqual: differing > 0 ? false : signal.aborted ? null : true,
+    parts: done,
+    of: parts.length,
+    continueFrom: parts[done]?.range.from ?? null,
+    differing,
+    differences,
+  };
+}
+
+function dayOf({ table, key }: TableDifference): string | null {
+  const { dateColumn } = tables.find(({ name }) => name === table) ?? {};
+  return dateColumn ? (key[dateColumn] ?? null) : null;
+}
