@@ -31,8 +31,10 @@ const REWRITE = '\r\u001b[K';
 
 function barView({ stderr }: Cli, runId: number, noun: string): ProgressView {
   const pace = paceMeter();
-  return {
+  const clock = derivingClock(DERIVING_ON_BAR_MS);
+  const view: ProgressView = {
     update(progress, pause = null, retries = null) {
+      clock.update(progress, () => view.update(progress, pause, retries));
       const { ended, total, isDeferred } = progress;
       // While a part is yet to be planned, the bar is empty, because it would go back when that part is added.
       const filled = isDeferred || total === 0 ? 0 : Math.floor((BAR_SIZE * ended) / total);
@@ -42,7 +44,29 @@ function barView({ stderr }: Cli, runId: number, noun: string): ProgressView {
       // A line that is wrapped could not be rewritten.
       stderr.write(`${REWRITE}${line.slice(0, (process.stderr.columns ?? pageWidth()) - 1)}`);
     },
-    end: () => stderr.write('\n'),
+    end() {
+      clock.end();
+      stderr.write('\n');
+    },
+  };
+  return view;
+}
+
+/** True while all windows have ended and what is derived from their rows is brought up to date. */
+const isDeriving = ({ state, total, ended, isDeferred }: Progress): boolean =>
+  state === 'running' && total > 0 && ended === total && !isDeferred;
+
+const DERIVING_ON_BAR_MS = 1_000;
+
+/** Repeats the last update while a run derives, because nothing else is reported then. */
+function derivingClock(everyMs: number) {
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    update(progress: Progress, repeat: () => void) {
+      clearInterval(timer);
+      if (isDeriving(progress)) timer = setInterval(repeat, everyMs).unref();
+    },
+    end: () => clearInterval(timer),
   };
 }
 
@@ -51,7 +75,7 @@ function doneText({ ended, total, isDeferred, state }: Progress, noun: string): 
   // While a run is planned it has no windows yet.
   if (total === 0 && !isDeferred && state !== 'running') return 'nothing to request';
   return isDeferred
-    ? `${count(ended)} of at least ${count(total)} ${noun}`
+    ? `${count(ended)} of ${count(total)}+ ${noun} done`
     : `${count(ended)}/${count(total)} ${noun}`;
 }
 
@@ -64,9 +88,15 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
     if (line !== printed) logNote(cli, line);
     printed = line;
   };
-  const timer = setInterval(printLine, PLAIN_LINE_EVERY_MS).unref();
-  return {
+  let repeat: (() => void) | null = null;
+  const timer = setInterval(() => {
+    // Nothing else is reported while a run derives, and how long it has is news.
+    repeat?.();
+    printLine();
+  }, PLAIN_LINE_EVERY_MS).unref();
+  const view: ProgressView = {
     update(progress, pause = null, retries = null) {
+      repeat = isDeriving(progress) ? () => view.update(progress, pause, retries) : null;
       const facts = [doneText(progress, noun), pace(progress, pause, retries !== null), retries];
       line = `run ${runId}: ${facts.filter((text) => text !== null).join(' · ')}`;
       // A pause can last most of an hour, so it is shown at once.
@@ -79,6 +109,7 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
       printLine();
     },
   };
+  return view;
 }
 
 /**
@@ -90,25 +121,31 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
 function paceMeter(): (progress: Progress, pause: string | null, isRetrying: boolean) => string {
   const began = Date.now();
   let first: { at: number; progress: Progress } | undefined;
+  let derivingSince: number | undefined;
   return (progress, pause, isRetrying) => {
     // Speed and time left make no sense while nothing may be requested, and are measured anew after that.
     if (pause !== null && progress.ended < progress.total) {
       first = undefined;
       return `${count(progress.fetched)} records · ${pause}`;
     }
-    const isPlanned = progress.total > 0 || progress.state !== 'running';
-    if (isPlanned && progress.ended === progress.total && !progress.isDeferred) {
-      if (progress.state === 'running')
-        return `${count(progress.fetched)} records · bringing instruments and corporate events up to date`;
+    if (isDeriving(progress)) {
+      derivingSince ??= Date.now();
+      const taken = duration((Date.now() - derivingSince) / 1000);
+      return `${count(progress.fetched)} records · naming instruments, computing corporate events: ${taken}`;
+    }
+    derivingSince = undefined;
+    if (progress.state !== 'running' && progress.ended === progress.total && !progress.isDeferred) {
       return `${count(progress.fetched)} records · took ${duration((Date.now() - began) / 1000)}`;
     }
     first ??= { at: Date.now(), progress };
     const seconds = Math.max(0.001, (Date.now() - first.at) / 1000);
     const ended = progress.ended - first.progress.ended;
     const records = (progress.fetched - first.progress.fetched) / seconds;
-    if (ended === 0) return `${count(progress.fetched)} records · none of the rest has ended yet`;
+    if (ended === 0) return `${count(progress.fetched)} records`;
     const left = ((progress.total - progress.ended) * seconds) / ended;
-    const time = progress.isDeferred ? 'the rest is planned when these are loaded' : `${duration(left)} left`;
+    const time = progress.isDeferred
+      ? 'more will be planned once these are loaded'
+      : `${duration(left)} left`;
     const facts = [
       `${count(progress.fetched)} records`,
       ...(records < 0.5 ? [] : [`${count(Math.round(records))}/s`]),

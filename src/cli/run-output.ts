@@ -278,8 +278,8 @@ export const FITTING =
   'raise EOD_CALLS_PER_HOUR as far as the key allows, set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, spread instruments over the week (schedule.spread in the declaration), or disable operations';
 
 function limitText({ kind, callsPerHour, leftThisHour }: Forecast): string {
-  const run = kind === 'nightly' ? 'nightly run' : 'backfill';
-  return `a ${run} may make ${callsPerHour} calls an hour, ${leftThisHour} more in this one`;
+  const runs = kind === 'nightly' ? 'nightly runs' : 'backfills';
+  return `${runs} may use ${callsPerHour} calls an hour; ${leftThisHour} are left in this one`;
 }
 
 function whenText({ hours, finishAt }: Forecast, timeZone: string): string {

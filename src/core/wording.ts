@@ -87,15 +87,19 @@ export interface Retry extends Pair {
   readonly isPaused: boolean;
 }
 
-/** `GetCircuitBreakers NSE: HTTP 500, 5th try at 02:59`. */
+/** `GetCircuitBreakers NSE: HTTP 500, 5th try at 02:59:12`. */
 export function retryText(retry: Retry, timeZone: string): string {
   const { windows, error, attempt, retryAt, isPaused } = retry;
   const several = windows === 1 ? '' : ` (${plural(windows, 'window')})`;
   const why = error.replace(/^the source responded with HTTP status /, 'HTTP ');
-  const unnamed = isPaused ? 'when the run is resumed' : 'as soon as a call may be made';
-  const when = retryAt === null ? unnamed : `at ${timeAt(Date.parse(retryAt) / 1000, timeZone).slice(0, 5)}`;
+  const unnamed = isPaused ? 'when the run is resumed' : 'waits for a call';
+  const when = retryAt === null ? unnamed : `at ${timeAt(Date.parse(retryAt) / 1000, timeZone)}`;
   return `${pairName(retry)}${several}: ${why}, ${ordinal(attempt)} try ${when}`;
 }
+
+/** Says of a trading day that only prices show. */
+export const observedSessionText = ({ exchange, day }: { readonly exchange: string; readonly day: string }) =>
+  `${exchange} ${day} counts as a trading day: prices exist, although the calendar has it closed`;
 
 /** `1st`, `2nd`, `3rd`, `4th`, `11th`. */
 function ordinal(value: number): string {

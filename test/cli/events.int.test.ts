@@ -61,7 +61,7 @@ test('events are listed, filtered and decided', async ({ url }) => {
 
   const ignore = (...args: string[]) => runCli(['events', 'ignore', '--below', '5', ...args], options);
   expect((await ignore('--dry-run')).stdout.replaceAll(/\s+/g, ' ')).toBe(
-    'would ignore 0 corporate actions; 1 still needs review: 0 may move the price by 5 % or more, of 1 that is not known ',
+    'would ignore 0; 1 left for review: of 1 that is not known ',
   );
   expect((await runJson(['events', 'ignore', '--below', '5%', '--yes'], options)).json).toEqual({
     below: 5,

@@ -113,7 +113,7 @@ describe('files of derivatives', () => {
     const text = await runCli(['gaps', 'bhavcopy_fo', '--from', '2025-03-11', '--to', '2025-03-19'], options);
     expect(text.code).toBe(1);
     expect(text.stdout).toContain('4 sessions missing in 3 ranges, 2025-03-11 to 2025-03-19');
-    expect(text.stdout).toContain('"eod import" loads the files of days without one');
+    expect(text.stdout).toContain('import the files of these days with eod import');
 
     // With an exchange the same, and of one without rows nothing.
     const ofExchange = ['gaps', 'bhavcopy_fo', '--exchange'];
@@ -189,7 +189,7 @@ describe('files of derivatives', () => {
     expect({ code, total: gaps.total }).toEqual({ code: 0, total: 0 });
   });
 
-  test('gaps name what is not known by session, and the check of deliveries finds a day without any', async () => {
+  test('gaps name what has no daily schedule, and the check of deliveries finds a day without any', async () => {
     const { url } = await testDatabase();
     const full = fixture('files/sec_bhavdata_full_14112024.csv');
     const ofAnotherDay = (file: string, [from, to]: [string, string], name: string) => {
@@ -206,7 +206,7 @@ describe('files of derivatives', () => {
     expect(await runCli(['gaps'], optionsFor(url))).toMatchObject({
       code: 0,
       stdout:
-        'nothing is missing, 2024-11-12 to 2024-11-14\nnot known by session, so not compared: Deliveries, deliveries\n',
+        'nothing is missing, 2024-11-12 to 2024-11-14\nnot checked for gaps, because these have no daily schedule: Deliveries, deliveries\n',
     });
     expect((await runCli(['gaps', 'corporate_actions'], optionsFor(url))).stdout).toBe(
       'no session of it is loaded yet, so none is missing\n',

@@ -118,7 +118,7 @@ test('nightly --dry-run says what the night would take, and requests nothing', a
   expect(json).toMatchObject({ kind: 'nightly', callsPerHour: 100, leftThisHour: 100 });
   expect(json.requests).toBeGreaterThan(10);
   const { stdout } = await runCli(['nightly', '--dry-run'], { cwd, env });
-  expect(stdout).toContain('a nightly run may make 100 calls an hour');
+  expect(stdout).toContain('nightly runs may use 100 calls an hour');
   expect(await query(env.DATABASE_URL, 'select from etl.runs')).toEqual([]);
 });
 

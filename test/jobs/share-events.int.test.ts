@@ -230,7 +230,7 @@ test('prices that go on for more than 30 days without a listed ex-date are found
     (await findingsOf(context, 'after_event_lists')).map((one) => [one.date, one.found]).sort();
   const lacking = 'earlier adjusted prices lack the splits and bonuses of that time';
   const notice = (when: string) =>
-    `the loaded lists of corporate actions of NSE have no ex-date ${when}: prices before that time lack its splits and bonuses, unless another exchange or a list of your own has them`;
+    `the loaded lists of corporate actions of NSE ${when}: prices are not adjusted for splits and bonuses in those periods, unless another exchange or a list of your own has them`;
   await importInto(context, [
     prices('2024-06-03', ['TCS', 90, 100, 100]),
     prices('2024-07-03', ['TCS', 100, 99, 99]),
@@ -240,7 +240,7 @@ test('prices that go on for more than 30 days without a listed ex-date are found
 
   await importInto(context, [prices('2024-07-04', ['TCS', 99, 99, 99])]);
   expect(await found()).toEqual([['2024-06-03', `none after 2024-06-03: ${lacking}`]]);
-  expect(await noticesOf(context, {})).toEqual([notice('after 2024-06-03')]);
+  expect(await noticesOf(context, {})).toEqual([notice('end on 2024-06-03')]);
   expect(await noticesOf(context, { exchanges: ['BSE'] })).toEqual([]);
 
   // An announced ex-date of later days does not fill the days until then, nor does a list of a user's own.
@@ -252,10 +252,8 @@ test('prices that go on for more than 30 days without a listed ex-date are found
 
   await importInto(context, [prices('2024-12-02', ['TCS', 99, 99, 99])]);
   expect((await found()).map(([day]) => day)).toEqual(['2024-06-03', '2024-08-30']);
-  expect(await noticesOf(context, {})).toEqual([
-    notice('after 2024-08-30 (and in 1 earlier stretch of days)'),
-  ]);
-  expect(await noticesOf(context, { from: '2024-08-30' })).toEqual([notice('after 2024-08-30')]);
+  expect(await noticesOf(context, {})).toEqual([notice('end on 2024-08-30 (with 1 earlier hole)')]);
+  expect(await noticesOf(context, { from: '2024-08-30' })).toEqual([notice('end on 2024-08-30')]);
 
   await importInto(context, [
     list('CF-CA-3.csv', '01-Jul-2024', '31-Jul-2024', '20-Sep-2024', '20-Oct-2024', '19-Nov-2024'),

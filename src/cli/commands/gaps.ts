@@ -1,5 +1,6 @@
 import { systemClock } from '../../core/clock.ts';
 import { groupBy } from '../../core/iterables.ts';
+import { observedSessionText } from '../../core/wording.ts';
 import { isInFiles } from '../../extract/files/formats.ts';
 import { type Gap, type Gaps, readGaps } from '../../jobs/runs/read-gaps.ts';
 import { type ImportedList, readLists } from '../../load/state/coverage/freshness.ts';
@@ -83,14 +84,11 @@ function gapsText(
     ...(lists.length === 0
       ? []
       : [
-          `not known by session, so not compared: ${[...new Set(lists.map(({ operation }) => titleOf(operation)))].join('; ')}`,
+          `not checked for gaps, because these have no daily schedule: ${[...new Set(lists.map(({ operation }) => titleOf(operation)))].join('; ')}`,
         ]),
     ...(gaps.some(({ reason, operation }) => reason === 'not_imported' && isInFiles(operation))
-      ? ['"eod import" loads the files of days without one']
+      ? ['import the files of these days with eod import']
       : []),
-    ...found.observed.map(
-      ({ exchange, day }) =>
-        `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,
-    ),
+    ...found.observed.map(observedSessionText),
   ].join('\n');
 }

@@ -37,7 +37,7 @@ export async function importPaths(cli: Cli, paths: readonly string[], flags: Fla
     inState('skipped').filter(({ error }) => error !== IMPORTED_BEFORE),
   );
   if (idle !== null) logNote(cli, idle);
-  for (const text of [unknownText(report.files), reasonsText('not imported', inState('failed'))]) {
+  for (const text of [unknownText(report.files), reasonsText('refused', inState('failed'))]) {
     if (text !== null) logStderr(cli, text);
   }
   if (report.left > 0) {
@@ -61,12 +61,12 @@ function importText(report: ImportReport, timeZone: string): string {
   ];
   const ofThem = before === 0 ? '' : ` (${before === skipped ? '' : `${before} of them `}imported before)`;
   const inside = leftOutInside(files);
-  const unknownOf = `${unknown} of unknown form${inside === 0 ? '' : ` (and ${inside} in archives)`}, `;
+  const unknownOf = `${unknown} not recognised${inside === 0 ? '' : ` (and ${inside} in archives)`}, `;
   return [
     // Files that failed are named on stderr; the run's own error would name them again.
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
-    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${skipped} skipped${ofThem}, ${unknown + inside === 0 ? '' : unknownOf}${inState('failed')} not imported`,
+    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${skipped} skipped${ofThem}, ${unknown + inside === 0 ? '' : unknownOf}${inState('failed')} refused`,
     ...formatsText(files),
   ].join('\n');
 }
@@ -78,7 +78,7 @@ interface FormatSums extends Omit<FormatReport, 'sessions' | 'tables'> {
 
 const formatColumns: Column<FormatSums>[] = [
   ...columnsOf<FormatSums>('format', 'files', 'records', 'rejected'),
-  { head: 'passed over', cell: ({ passedOver }) => passedOver },
+  { head: 'lines skipped', cell: ({ passedOver }) => passedOver },
   { head: 'in market', cell: ({ tables }) => [...tables].join(', ') },
 ];
 
@@ -115,7 +115,7 @@ function unknownText(files: readonly FileReport[]): string | null {
   const inside = leftOutInside(files);
   const ofThem =
     inside === 0 ? '' : `, ${inside === unknown.length ? 'all' : `${inside} of them`} in archives`;
-  return [`${plural(unknown.length, 'file')} of unknown form left out${ofThem}:`, ...lines].join('\n');
+  return [`${plural(unknown.length, 'file')} not recognised${ofThem}:`, ...lines].join('\n');
 }
 
 /** Files, each with why it was not loaded. */

@@ -38,13 +38,16 @@ export async function ignoreSmall(cli: Cli, flags: IgnoreFlags): Promise<void> {
   if (!isDryRun) await ignoreEvents(context, small.flat());
   const ids = small.flatMap(([id]) => id ?? []);
   if (flags.json === true) return printJson(cli, { below, isDryRun, ignored: ids, large, unknown });
+  const reasons = [
+    ...(large === 0 ? [] : [`${count(large)} may move the price by ${below} % or more`]),
+    ...(unknown === 0 ? [] : [`of ${count(unknown)} that is not known`]),
+  ];
   print(
     cli,
     wrap(
       [
         ...(isDryRun ? ids : []),
-        `${isDryRun ? 'would ignore' : 'ignored'} ${number}; ${count(large + unknown)} still ${large + unknown === 1 ? 'needs' : 'need'} review: ` +
-          `${count(large)} may move the price by ${below} % or more, of ${count(unknown)} that is not known`,
+        `${isDryRun ? 'would ignore' : 'ignored'} ${count(small.length)}; ${large + unknown === 0 ? 'none' : count(large + unknown)} left for review${reasons.length === 0 ? '' : `: ${reasons.join(', ')}`}`,
       ].join('\n'),
     ),
   );

@@ -1,7 +1,7 @@
 import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { isUnusual } from '../../core/wording.ts';
+import { isUnusual, observedSessionText } from '../../core/wording.ts';
 import { queueOf } from '../../jobs/queue/queue.ts';
 import { type QuotaStatus, RECENT_SESSIONS, readStatus, type Status } from '../../jobs/runs/read-status.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
@@ -126,10 +126,7 @@ function statusText(status: Status, config: Config, queueProblem: string | null,
       ].map((line) => `run ${runId}: ${line}`),
     ),
     ...openRuns.filter(({ kind }) => kind === 'replay').map(replayText),
-    ...observedSessions.map(
-      ({ exchange, day }) =>
-        `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,
-    ),
+    ...observedSessions.map(observedSessionText),
     ...(underivedLoads === 0 ? [] : [underivedText(underivedLoads)]),
     ...(quota === null ? [] : [quotaText(quota, openRuns, timeZone)]),
     ...(noWorkers === null ? [] : [noWorkers]),
@@ -179,7 +176,12 @@ function operationsText(operations: readonly OperationStatus[], lists: Status['l
     fittedTable(COLUMNS, counts, lines, pairTitle),
     ...(files.length === 0
       ? []
-      : ['', `filled from files: ${files.length === lines.length ? 'all of them' : names.join(', ')}`]),
+      : [
+          '',
+          files.length === lines.length
+            ? 'all data sets come from files'
+            : `filled from files: ${names.join(', ')}`,
+        ]),
     ...(isMissing ? ['', `missing: sessions of the last ${MISSING_OF}; "eod gaps" lists them`] : []),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');

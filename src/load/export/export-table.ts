@@ -232,7 +232,7 @@ async function beforeEventLists(client: ClientBase, { from, exchanges }: RowChoi
 async function afterEventLists(client: ClientBase, { from, exchanges }: RowChoice): Promise<string[]> {
   const { rows } = await client.query<{ exchange: string; stretches: string[] }>(
     `select exchange, array_agg(
-              case when listed_from = 'infinity' then 'after ' || listed_to else format('between %s and %s', listed_to, listed_from) end
+              case when listed_from = 'infinity' then 'end on ' || listed_to else format('have a hole from %s to %s', listed_to, listed_from) end
               order by listed_to desc) as stretches
        from etl.unlisted_days
       where ($1::text[] is null or exchange = any ($1)) and listed_from > coalesce($2, '-infinity'::date)
@@ -240,8 +240,8 @@ async function afterEventLists(client: ClientBase, { from, exchanges }: RowChoic
     [exchanges ?? null, from ?? null],
   );
   return rows.map(({ exchange, stretches: [latest, ...others] }) => {
-    const older = others.length === 0 ? '' : ` (and in ${plural(others.length, 'earlier stretch')} of days)`;
-    return `the loaded lists of corporate actions of ${exchange} have no ex-date ${latest}${older}: prices before that time lack its splits and bonuses, unless another exchange or a list of your own has them`;
+    const older = others.length === 0 ? '' : ` (with ${plural(others.length, 'earlier hole')})`;
+    return `the loaded lists of corporate actions of ${exchange} ${latest}${older}: prices are not adjusted for splits and bonuses in those periods, unless another exchange or a list of your own has them`;
   });
 }
 
