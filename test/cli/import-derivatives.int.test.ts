@@ -206,7 +206,7 @@ describe('files of derivatives', () => {
     expect(await runCli(['gaps'], optionsFor(url))).toMatchObject({
       code: 0,
       stdout:
-        'nothing is missing, 2024-11-12 to 2024-11-14\nnot checked for gaps, because these have no daily schedule: Deliveries, deliveries\n',
+        'nothing is missing, 2024-11-12 to 2024-11-14\nnot checked for gaps, because these have no daily schedule: Deliveries,\n  deliveries\n',
     });
     expect((await runCli(['gaps', 'corporate_actions'], optionsFor(url))).stdout).toBe(
       'no session of it is loaded yet, so none is missing\n',

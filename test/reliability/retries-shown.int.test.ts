@@ -92,7 +92,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
     });
   }
 
-  const LINE = /GetCircuitBreakers NSE: HTTP 500, 2nd try at \d\d:\d\d/;
+  const LINE = /GetCircuitBreakers NSE: HTTP 500, 2nd try at \d\d:\d\d:\d\d/;
   const [inProgress] = (await readTonight(pipeline)).openRuns;
   expect(inProgress?.retries).toHaveLength(FAILING.length);
   // When they will be covered is not known.
