@@ -193,3 +193,17 @@ test('after a change of the code that reads responses it lists what a replay cha
   expect(await verify(context)).toMatchObject({ isEqual: true });
   expect(await all(context, 'select from market_history.bhavcopy_cm')).toHaveLength(2);
 });
+
+test('counts all rows of a day about which no response is kept, and lists the first hundred', async () => {
+  const context = await openStore();
+  await fetched(1, records(0, 1))(context);
+  await context.db.pool.query("select etl.ensure_year_partition('bhavcopy_cm', 2024)");
+  await context.db.pool.query(
+    `insert into market.bhavcopy_cm
+     select (jsonb_populate_record(t, jsonb_build_object('trade_date', '2024-08-29', 'symbol', 'X' || n))).*
+       from market.bhavcopy_cm t, generate_series(1, 150) n`,
+  );
+  const verified = await verify(context);
+  expect(verified).toMatchObject({ isEqual: false, differing: 150 });
+  expect(verified.differences).toHaveLength(100);
+});

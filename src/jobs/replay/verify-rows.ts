@@ -56,15 +56,16 @@ export async function verifyRows(
   const parts = (await divideRows(context, filter)).sort((a, b) => (a.range.from < b.range.from ? -1 : 1));
   const differences: Difference[] = [];
   let differing = 0;
-  const note = (exchange: string, some: readonly TableDifference[]) => {
-    differing += some.length;
+  const list = (exchange: string, some: readonly TableDifference[]) => {
     for (const one of some.slice(0, MOST_DIFFERENCES - differences.length))
       differences.push({ ...one, exchange, day: dayOf(one) });
   };
   let done = 0;
   for (const part of parts) {
     if (signal.aborted) break;
-    note(part.exchange, await verifyPart(db, part, judging));
+    const differencesOfPart = await verifyPart(db, part, judging);
+    differing += differencesOfPart.length;
+    list(part.exchange, differencesOfPart);
     done += 1;
     onPart({ parts: done, of: parts.length });
   }
@@ -72,9 +73,11 @@ export async function verifyRows(
   const verified = tables.filter(
     (table) => named === undefined || dataSetsFilling([table]).some(({ name }) => named.includes(name)),
   );
-  for (const table of signal.aborted ? [] : verified)
-    for (const one of await findRowsOfNoResponse(db, table, filter, MOST_DIFFERENCES))
-      note(one.exchange, [one]);
+  for (const table of signal.aborted ? [] : verified) {
+    const { rows, total } = await findRowsOfNoResponse(db, table, filter, MOST_DIFFERENCES);
+    differing += total;
+    for (const { exchange, ...row } of rows) list(exchange, [row]);
+  }
   return {
     isEqual: differing > 0 ? false : signal.aborted ? null : true,
     parts: done,

@@ -61,18 +61,27 @@ interface VerifiedRows {
  * whose responses have no body, is left out.
  *
  * @param limit at most so many are returned.
+ * @returns them, and how many there are.
  */
 export async function findRowsOfNoResponse(
   { drizzle }: Database,
   table: TableDefinition,
   { exchanges, from, to }: VerifiedRows,
   limit: number,
-): Promise<(TableDifference & { readonly exchange: string })[]> {
+): Promise<{
+  readonly rows: readonly (TableDifference & { readonly exchange: string })[];
+  readonly total: number;
+}> {
   const target = sql.raw(`market.${quote(table.name)}`);
   const isDated = listedInFull(table) === 'days' && table.dateColumn !== null;
   const day = isDated ? sql.raw(`t.${quote(table.dateColumn ?? '')}`) : sql`null::date`;
   const keys = sql.raw(table.key.map((column) => `'${column}', t.${quote(column)}::text`).join(', '));
-  const found = await drizzle.execute<{ exchange: string; key: RowDifference['key']; loadId: number }>(sql`
+  const { rows } = await drizzle.execute<{
+    exchange: string;
+    key: RowDifference['key'];
+    loadId: number;
+    total: number;
+  }>(sql`
     with about as materialized (
       select a.exchange, ${FIRST_DAY} as first, ${LAST_DAY} as last, a.hash
         from ${sql.raw(RESPONSES)} a where a.operation = any(${sql.param(namesFilling([table]))}::text[])
@@ -86,7 +95,17 @@ export async function findRowsOfNoResponse(
        where not exists (select from about a where a.exchange = d.exchange and (d.day is null or d.day between a.first and a.last))
          and not exists (select from about a where a.hash is null)
     )
-    select t.exchange, jsonb_build_object(${keys}) as key, t.load_id::float8 as "loadId"
+    select t.exchange, jsonb_build_object(${keys}) as key, t.load_id::float8 as "loadId",
+           count(*) over ()::float8 as total
       from unknown u join ${target} t on t.exchange = u.exchange and ${day} is not distinct from u.day limit ${limit}`);
-  return found.rows.map((one) => ({ ...one, problem: 'unexpected', table: table.name }));
+  return {
+    rows: rows.map(({ exchange, key, loadId }) => ({
+      exchange,
+      key,
+      loadId,
+      problem: 'unexpected',
+      table: table.name,
+    })),
+    total: rows[0]?.total ?? 0,
+  };
 }
