@@ -374,7 +374,6 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['wait --json', 'give the day of the night…'],
   ['sandbox --disable-exchanges XYZW', '--disable-exchanges: unknown value "XYZW"…'],
   ['sandbox --key-dies-after x', '--key-dies-after: "x" is not a whole number from 0'],
-  ['sandbox --seed x', '--seed: "x" is not a whole number from 0'],
   ['up --role worker', "unknown option '--role'; did you mean --roles?"],
   ['export bhavcopy_cm --exchange XYZW --json', '--exchange: unknown exchange "XYZW"…'],
 ];
