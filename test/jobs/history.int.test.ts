@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import { versionAt } from '../../src/load/state/loads/versions.ts';
+import { readStateNumber } from '../../src/load/state/loads/state-numbers.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore, type Response } from '../load/support.ts';
 
@@ -77,7 +77,7 @@ test('a day, its correction, a late stale response, one with three rows less and
 
   const changesBetween = async (from: number, to: number) => {
     const [before, after] = await Promise.all(
-      [from, to].map(async (at) => (await versionAt(store.drizzle, moments[at] as string)).version),
+      [from, to].map(async (at) => (await readStateNumber(store.drizzle, moments[at] as string)).stateNumber),
     );
     const { rows } = await store.pool.query<{
       change: string;

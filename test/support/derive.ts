@@ -7,12 +7,12 @@ import {
   updatePriceFactors,
 } from '../../src/load/market/price-tables.ts';
 import { readChangedDays, readDerivedProgress, writeDerivedProgress } from '../../src/load/state/derived.ts';
-import { versionAt } from '../../src/load/state/loads/versions.ts';
+import { readStateNumber } from '../../src/load/state/loads/state-numbers.ts';
 import { dataSetNamed } from '../../src/operations/registry.ts';
 
 /** What is derived from rows, without the events, for tests that insert events of their own. */
 export async function deriveButEvents(db: Database): Promise<void> {
-  const { version: state } = await versionAt(db.drizzle, null);
+  const { stateNumber: state } = await readStateNumber(db.drizzle, null);
   const progress = await readDerivedProgress(db.drizzle);
   const changedDays = await readChangedDays(db.drizzle, progress?.state ?? null, state);
   await updateObservedAliases(db, changedDays);

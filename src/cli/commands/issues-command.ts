@@ -3,7 +3,7 @@ import type { Context } from '../../jobs/context.ts';
 import { readCurrent } from '../../jobs/runs/read-status.ts';
 import { issueCountsText } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
-import { versionAt } from '../../load/state/loads/versions.ts';
+import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
 import { titleOf } from '../../operations/registry.ts';
 import { factorNotes, issueCommand } from '../../web/commands.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
@@ -85,7 +85,7 @@ async function noneText({ db }: Pick<Context, 'db'>, isFiltered: boolean): Promi
     const others = (await countIssues(db.drizzle)).reduce((sum, one) => sum + one.issues, 0);
     return `no issue matches${others === 0 ? '' : `; there ${others === 1 ? 'is' : 'are'} ${plural(others, 'other')}`}`;
   }
-  if ((await versionAt(db.drizzle, null)).version === 0)
+  if ((await readStateNumber(db.drizzle, null)).stateNumber === 0)
     return 'nothing is loaded yet, so nothing needs a person';
   return `nothing needs a person${await readUnchecked({ db })}`;
 }

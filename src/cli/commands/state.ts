@@ -1,5 +1,5 @@
 import { contentDigest } from '../../load/market/content-digest.ts';
-import { versionAt } from '../../load/state/loads/versions.ts';
+import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openReadable } from '../open-context.ts';
 import { parseMoment } from '../options.ts';
@@ -14,16 +14,16 @@ export async function showState(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const at = flags.at === undefined ? null : parseMoment('--at', flags.at, { config });
   const { db } = await openReadable(cli, 'tables');
-  const { version, committedAt } = await versionAt(db.drizzle, at);
-  const content = flags.content === true ? await contentDigest(db, version) : undefined;
+  const { stateNumber, committedAt } = await readStateNumber(db.drizzle, at);
+  const content = flags.content === true ? await contentDigest(db, stateNumber) : undefined;
   if (flags.json === true) {
-    return printJson(cli, { state: version, committedAt, ...(content !== undefined && { content }) });
+    return printJson(cli, { state: stateNumber, committedAt, ...(content !== undefined && { content }) });
   }
   if (committedAt === null) return print(cli, 'database state 0: nothing has been loaded yet');
   const when = momentText(committedAt, config.EOD_TIMEZONE);
   const digest = content === undefined ? '' : `\ncontent ${content}`;
   print(
     cli,
-    `database state ${version}, since ${when} (${config.EOD_TIMEZONE})\nmarket_history.<table>_at(${version}) shows it${digest}`,
+    `database state ${stateNumber}, since ${when} (${config.EOD_TIMEZONE})\nmarket_history.<table>_at(${stateNumber}) shows it${digest}`,
   );
 }

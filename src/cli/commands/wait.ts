@@ -5,7 +5,7 @@ import { usageError } from '../../core/errors.ts';
 import { stateOfDay } from '../../jobs/alerts/complete-night.ts';
 import type { Context } from '../../jobs/context.ts';
 import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
-import { versionAt } from '../../load/state/loads/versions.ts';
+import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
 import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
@@ -43,7 +43,7 @@ export async function wait(cli: Cli, { night, timeout = DEFAULT_TIMEOUT_MS, json
 
 /** Whether the night is complete, what became due and is missing, and the newest state of the tables. */
 async function readState(context: Context, night: Day) {
-  const { version: state } = await versionAt(context.db.drizzle, null);
+  const { stateNumber: state } = await readStateNumber(context.db.drizzle, null);
   const { isComplete, due, missing } = await stateOfDay(context, night);
   return {
     isThere: isComplete,

@@ -3,7 +3,7 @@ import type { ErrorKind } from '../../core/errors.ts';
 import { diagnose } from '../../extract/diagnostics.ts';
 import { readCompleteness, type SessionState } from '../../load/state/coverage/completeness.ts';
 import { changesOfNight, reportedDay } from '../../load/state/loads/loads.ts';
-import { versionAt } from '../../load/state/loads/versions.ts';
+import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
 import { failuresOfRun, readNight } from '../../load/state/runs/outcomes.ts';
 import { tablesOfResponses } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
@@ -42,7 +42,7 @@ export async function alertsOfNight(context: Context): Promise<Alert[]> {
 
 /** The state of the tables, which has all of the night, and the tables and days that its runs have changed. */
 async function changesOf({ db }: Pick<Context, 'db'>, day: Day) {
-  const { version: state } = await versionAt(db.drizzle, null);
+  const { stateNumber: state } = await readStateNumber(db.drizzle, null);
   const changed = (await changesOfNight(db.drizzle, day)).flatMap(({ operation, exchange, from, to }) =>
     tablesOfResponses(dataSetNamed(operation)).map(({ name }) => ({
       table: `market.${name}`,

@@ -9,7 +9,7 @@ import {
   readDerivedProgress,
   writeDerivedProgress,
 } from '../../load/state/derived.ts';
-import { versionAt } from '../../load/state/loads/versions.ts';
+import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { readEventsDigest, updateCorporateEvents } from './update-events.ts';
@@ -45,9 +45,9 @@ export async function updateDerived(
 }
 
 async function isUpToDate({ db }: Context): Promise<boolean> {
-  const [progress, { version: state }] = [
+  const [progress, { stateNumber: state }] = [
     await readDerivedProgress(db.drizzle),
-    await versionAt(db.drizzle, null),
+    await readStateNumber(db.drizzle, null),
   ];
   return (
     progress !== null && progress.state === state && progress.eventsDigest === (await readEventsDigest(db))
@@ -61,7 +61,7 @@ const BANDS = dataSetNamed('GetCircuitBreakers').shapes[0].table;
 async function deriveOnce(context: Context): Promise<{ readonly hasStoredEvents: boolean }> {
   const { db } = context;
   // Read before the rows, so that what is loaded meanwhile is derived from by the next pass.
-  const { version: state } = await versionAt(db.drizzle, null);
+  const { stateNumber: state } = await readStateNumber(db.drizzle, null);
   const progress = await readDerivedProgress(db.drizzle);
   const changedDays = await readChangedDays(db.drizzle, progress?.state ?? null, state);
   await updateObservedAliases(db, changedDays);

@@ -8,7 +8,7 @@ import { MOST_BYTES, newUnpackLimit, type UnknownFile } from '../../extract/file
 import { keepSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { readTickers, type Tickers } from '../../load/market/stored-values.ts';
-import { versionAt } from '../../load/state/loads/versions.ts';
+import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
 import { importedFiles } from '../../load/state/runs/outcomes.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/runs/reports.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs/runs.ts';
@@ -91,7 +91,7 @@ export async function importFiles(context: Context, options: ImportOptions): Pro
   return {
     ...report,
     // With the loads of what follows from the rows: corporate events.
-    states: { ...report.states, after: (await versionAt(context.db.drizzle, null)).version },
+    states: { ...report.states, after: (await readStateNumber(context.db.drizzle, null)).stateNumber },
     failures: [...report.failures, ...unread.map(failureOfFile)],
     files: tally.files(),
     left: tally.left(),

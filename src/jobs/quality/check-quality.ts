@@ -9,7 +9,7 @@ import {
   runCheck,
   type Severity,
 } from '../../load/state/findings.ts';
-import { readMoment } from '../../load/state/loads/versions.ts';
+import { readMoment } from '../../load/state/loads/state-numbers.ts';
 import type { Context } from '../context.ts';
 
 /** What one check found in the range. */

@@ -3,7 +3,7 @@ import { tables } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
-import { versionAt } from '../state/loads/versions.ts';
+import { readStateNumber } from '../state/loads/state-numbers.ts';
 import { quote } from './merge/merge-sql.ts';
 
 /** Between the values of a row; twice where a value has it, so that no value can pass for two. */
@@ -54,22 +54,22 @@ export const contentSql = (table: TableDefinition, rows: string): string =>
 const NO_ROWS = sha256('');
 
 /**
- * The digest of the values of all tables in a version, whichever loads wrote them and when: a database that is
+ * The digest of the values of all tables in a state, whichever loads wrote them and when: a database that is
  * filled from the same responses has the same.
  */
-export async function contentDigest(db: Database, version: number | null): Promise<string> {
+export async function contentDigest(db: Database, stateNumber: number | null): Promise<string> {
   return transaction(db, async (tx) => {
     // Of one moment, and with texts of dates and times that do not depend on the settings of role and database.
     await tx.client.query(
       "set transaction isolation level repeatable read; set local timezone = 'UTC'; set local datestyle = 'ISO, YMD'; set local statement_timeout = 0",
     );
-    const { version: now } = await versionAt(tx, null);
+    const { stateNumber: now } = await readStateNumber(tx, null);
     const parts: string[] = [];
     for (const table of [...tables].sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const rows =
-        version === null || version === now
+        stateNumber === null || stateNumber === now
           ? `market.${quote(table.name)}`
-          : `market_history.${quote(`${table.name}_at`)}(${version})`;
+          : `market_history.${quote(`${table.name}_at`)}(${stateNumber})`;
       const { rows: found } = await tx.client.query<{ digest: string }>(contentSql(table, rows));
       // An empty table is left out, because a table that is added later has no rows at first.
       if (found[0]?.digest !== NO_ROWS) parts.push(`${table.name} ${found[0]?.digest}`);

@@ -72,7 +72,7 @@ interface StoredLoad {
  *
  * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
  * advisory locks of its tables' days or entries (sorted), the one of kept bodies,
- * those of rejects, rejects by fingerprint, coverage rows (sorted), and the advisory lock of versions.
+ * those of rejects, rejects by fingerprint, coverage rows (sorted), and the advisory lock of states.
  *
  * @returns null if the window had ended already (another worker finished it, or it was cancelled); then nothing was
  *   written.
@@ -173,7 +173,7 @@ async function storeLoad(
   if (load.outcome.state === 'failed' || (laterOrOwn && (await isRepetition(tx, load, merged)))) {
     await ending;
   } else {
-    // The last statement before the commit: the numbers of versions have to follow the order of commits.
+    // The last statement before the commit: state numbers have to follow the order of commits.
     await insertLoad(tx, { ...load, loadId, written: merged.written }, ending);
   }
   return { loadId, counts: merged.counts };
@@ -205,7 +205,7 @@ async function writeDecided(
   return withheld;
 }
 
-/** True if the response was loaded before and changes nothing now. Then there is no new version and no new load. */
+/** True if the response was loaded before and changes nothing now. Then there is no new state and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
   return merged.written.length === 0 && (await wasLoaded(tx, load.position));
 }

@@ -26,7 +26,7 @@ interface RepeatedResponse extends ReceivedResponse {
  * same response to the same requests, none of its records was rejected, all sessions that were requested are loaded,
  * and as many rows are stored as it listed. This is no longer so after any other load that may be about these days,
  * whatever operation, import or replay it is of, nor after a change of the code that reads responses. The window ends
- * as if the response had been read and compared row by row: with the same counts, coverage, kept response and version.
+ * as if the response had been read and compared row by row: with the same counts, coverage, kept response and state.
  *
  * @returns the counts; null if the response has to be read, and then nothing was written.
  * @throws PipelineError of kind `database` or `database_unreachable`.

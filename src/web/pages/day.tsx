@@ -150,7 +150,7 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
             rows={loads}
             columns={[
               { head: 'Load', cell: (one) => one.loadId },
-              { head: 'State after it', number: true, cell: (one) => one.version },
+              { head: 'State after it', number: true, cell: (one) => one.stateNumber },
               DAYS,
               { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') || 'all' },
               { head: 'Fetched', number: true, cell: (one) => one.fetched },

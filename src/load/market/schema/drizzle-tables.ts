@@ -90,7 +90,7 @@ export function drizzleTables({
       const day = dateColumn === null ? ['exchange'] : ['exchange', dateColumn];
       return [
         primaryKey({ name: `${name}_history_pkey`, columns: columns(...key, 'revision') }),
-        // For a day in a past version.
+        // For a day in a past state.
         index(`${name}_history_day_idx`).on(...(columns(...day) as [never])),
         // Every load checks whether any row of its days was withdrawn, and nearly always none was.
         index(`${name}_history_withdrawn_idx`)

@@ -57,10 +57,10 @@ async function storedColumns(client: ClientBase): Promise<Map<string, StoredColu
 }
 
 /**
- * `market_history.<table>_at(state)`: the table exactly as a query of that version saw it: rows whose current revision was loaded
- * by then, and the replaced revisions that were the rows then; an error if there is no such version.
- * `market_history.<table>_as_of(ts)`: the same in the last version that was committed by then.
- * `market_history.<table>_changes(from_state, to_state)`: each row in which two versions differ.
+ * `market_history.<table>_at(state)`: the table exactly as a query of that state saw it: rows whose current revision was loaded
+ * by then, and the replaced revisions that were the rows then; an error if there is no such state.
+ * `market_history.<table>_as_of(ts)`: the same in the last state that was committed by then.
+ * `market_history.<table>_changes(from_state, to_state)`: each row in which two states differ.
  */
 function pastFunctions(table: TableDefinition, stored: readonly StoredColumn[]): PastFunction[] {
   const { name } = table;
@@ -100,11 +100,11 @@ function pastFunctions(table: TableDefinition, stored: readonly StoredColumn[]):
 function pastBody(
   { name }: TableDefinition,
   columns: readonly string[],
-  version: string,
+  stateNumber: string,
   condition: string,
 ): string {
   // A subquery, so that it is evaluated once and not for each row.
-  const then = `(select ${version})`;
+  const then = `(select ${stateNumber})`;
   return `
   select ${list(columns, 't.')} from market.${quote(name)} t
     join ${LOADS} written on written.id = t.load_id where ${condition} and written.state <= ${then}
@@ -117,7 +117,7 @@ function pastBody(
 /**
  * Only rows of the days that the loads between the two versions have changed are read, by the keys of the tables.
  *
- * `after`: rows of the second version that were written since the first. `before`: rows of the first one that were
+ * `after`: rows of the second state that were written since the first. `before`: rows of the first one that were
  * replaced since. A row of `before` alone was withdrawn; one of `after` alone is new, or listed again.
  */
 function changesBody(table: TableDefinition, columns: readonly string[]): string {

@@ -105,7 +105,7 @@ export function readDayLoads(db: NodePgDatabase, { operation, exchange, day }: D
       to: loads.to_date,
       variant: loads.variant,
       instruments: loads.instruments,
-      version: loads.state,
+      stateNumber: loads.state,
       fetchedAt: isoText(sql`${loads.fetched_at}`),
       committedAt: isoText(sql`${loads.committed_at}`),
       ...forEachCount((name) => loads[name]),

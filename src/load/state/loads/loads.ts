@@ -12,8 +12,8 @@ import { canBegin, WINDOW_TRANSITIONS } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
 import { type LoadGroup, type Lock, takeLocksSql } from './locks.ts';
 
-// Every committed load has a row in etl.loads with a number: its version. Versions are in the order of the commits, so a
-// snapshot that has a version has all versions before it, and none after its last one.
+// Every committed load has a row in etl.loads with a state number. State numbers are in the order of the commits, so a
+// snapshot that has one has all before it, and none after its last one.
 
 /** The table's name, for SQL that is built as text: rows of `market` refer to their loads. */
 export const LOADS = 'etl.loads';
@@ -112,8 +112,8 @@ function changedDaysOf(written: readonly Written[]) {
 }
 
 /**
- * Inserts the row of a load, with the next version, and reports it on the channel `eod` when it is committed. Must be
- * the last statement before the commit: other loads wait here until then, so that no version is taken before the one
+ * Inserts the row of a load, with the next state number, and reports it on the channel `eod` when it is committed. Must be
+ * the last statement before the commit: other loads wait here until then, so that no number is taken before the one
  * below it is committed.
  */
 export async function insertLoad(
@@ -160,7 +160,7 @@ export async function insertLoad(
 }
 
 /**
- * Inserts the rows of loads of responses that a replay has loaded in their order: their versions follow it. Like
+ * Inserts the rows of loads of responses that a replay has loaded in their order: their state numbers follow it. Like
  * `insertLoad`, call it at the end of the transaction.
  */
 export async function insertLoads(

@@ -19,7 +19,7 @@ import { unknownRunError } from '../../../core/errors.ts';
 import { groupBy } from '../../../core/iterables.ts';
 import type { Retry } from '../../../core/wording.ts';
 import type { CompletenessContext } from '../coverage/completeness.ts';
-import { versionsOfRuns } from '../loads/versions.ts';
+import { stateNumbersOfRuns } from '../loads/state-numbers.ts';
 import type { WindowState } from '../request.ts';
 import { isoText } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
@@ -260,7 +260,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
   const retries = byRun(await retriesOfRuns(db, runIds));
   const empty = byRun(await emptySessionsOfRuns(context, runIds));
   const withdrawals = byRun(await withdrawalsOfRuns(db, runIds));
-  const versions = byRun(await versionsOfRuns(db, runIds));
+  const versions = byRun(await stateNumbersOfRuns(db, runIds));
   return found.map(({ requestedBy: _, ...run }) => ({
     ...run,
     /** Versions of `market` before the run's first load and after its last. */

@@ -4,22 +4,22 @@ import { isoText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
 import { runs } from '../schema/work.ts';
 
-/** A version of the tables of `market`, for users a state: all loads up to it were committed, and none after it. */
-interface StoredVersion {
+/** A state of the tables of `market`: all loads up to it were committed, and none after it. */
+interface StoredState {
   /** 0 before the first load. */
-  readonly version: number;
+  readonly stateNumber: number;
   /** When it was committed, ISO 8601 with all digits; null before the first load. */
   readonly committedAt: string | null;
 }
 
-const BEFORE_ALL: StoredVersion = { version: 0, committedAt: null };
+const BEFORE_ALL: StoredState = { stateNumber: 0, committedAt: null };
 
-const storedVersion = { version: loads.state, committedAt: isoText(sql`${loads.committed_at}`) };
+const storedState = { stateNumber: loads.state, committedAt: isoText(sql`${loads.committed_at}`) };
 
-/** The last version that was committed by a moment; the current one if that is null. */
-export async function versionAt(db: NodePgDatabase, moment: string | null): Promise<StoredVersion> {
+/** The number of the last state that was committed by a moment; of the current one if that is null. */
+export async function readStateNumber(db: NodePgDatabase, moment: string | null): Promise<StoredState> {
   const [found] = await db
-    .select(storedVersion)
+    .select(storedState)
     .from(loads)
     .where(
       sql`${loads.state} = ${moment === null ? sql`market.state()` : sql`market.state(${moment}::timestamptz)`}`,
@@ -27,12 +27,12 @@ export async function versionAt(db: NodePgDatabase, moment: string | null): Prom
   return found ?? BEFORE_ALL;
 }
 
-/** The versions before the first load and after the last load of each of these runs. */
-export async function versionsOfRuns(
+/** The states before the first load and after the last load of each of these runs. */
+export async function stateNumbersOfRuns(
   db: NodePgDatabase,
   runIds: readonly number[],
 ): Promise<{ runId: number; before: number; after: number }[]> {
-  // For a run that loaded nothing, both are the version at its end.
+  // For a run that loaded nothing, both are the state at its end.
   const atEnd = sql`market.state(coalesce(${runs.finished_at}, clock_timestamp()))`;
   return db
     .select({
