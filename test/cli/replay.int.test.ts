@@ -201,17 +201,22 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
   const expected = { runs: 1, findings: 1, hours: 1, bodies: 1, bytes: 1 };
   const dry = await runJson<{ isDryRun: boolean }>(['prune', '--dry-run'], options());
   expect(dry.json).toMatchObject({ ...expected, isDryRun: true });
+  const counts = await runCli(['prune', '--dry-run'], options());
+  expect(counts.stdout.replaceAll(/\s+/g, ' ')).toMatch(
+    /^would delete 1 run, .*1 unreadable response \(0 MB\); nothing else was older than 400 days $/,
+  );
+  expect(counts.stdout).not.toContain(' 0 alerts');
   const refused = await runCli(['prune'], { ...options(), response: 'n' });
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toMatch(
-    /^This deletes for good of more than 400 days ago 1 run, .*, and 1 bodies that could not be read \(0 MB\)\.\nGo on\? \[y\/N\] n\n/,
+    /^This deletes for good 1 run, .*1 resolved finding, the counts of calls of 1 hour, 1 unreadable response \(0 MB\)\.\nGo on\? \[y\/N\] n\n/,
   );
   const real = await runJson<{ isDryRun: boolean }>(['prune', '--yes'], { ...options(), response: 'n' });
   expect(real.json).toMatchObject({ ...expected, isDryRun: false });
   expect(await query(url, hours), 'the calls of this hour still count').toEqual(counted);
   expect(counted).not.toEqual([]);
   const again = await runCli(['prune'], options());
-  expect(again.stdout).toMatch(/^deleted of more than 400 days ago 0 runs, 0 windows, /);
+  expect(again.stdout).toBe('nothing is older than 400 days\n');
   // Kept responses stay, and what was loaded from them.
   expect(await query(url, 'select id, hash from etl.responses order by id')).toEqual(responses);
   expect(await query(url, ROWS)).toEqual(rows);
