@@ -6,6 +6,7 @@ import { eventChecks } from './event-checks.ts';
 import { priceChecks } from './prices.ts';
 import type { Check } from './quality-check.ts';
 import { ratioBounds } from './ratio-bounds.ts';
+import { symbolChecks } from './symbol-checks.ts';
 
 /** All checks. */
 export const checks: readonly Check[] = [
@@ -14,6 +15,7 @@ export const checks: readonly Check[] = [
   ...missingBesideChecks(),
   ratioBounds,
   ...eventChecks,
+  ...symbolChecks,
 ];
 
 /** The name of a check as it was typed. @throws PipelineError `usage` with the nearest known one. */

@@ -19,7 +19,7 @@ export function hasDaysOfRows({ names, dateColumn }: TableDefinition): boolean {
  * these days first or last, is not any more, and was seen on other days as well: then it stays as it is, because only
  * more days tell. $1: exchange, $2 and $3: first and last day.
  *
- * Measured with 20 million rows: a day takes 15 ms, all days 10 s.
+ * Measured with 1.4 million rows on two busy cores: two days take 0.2 s, a year 0.9 s, all days 5 s.
  */
 export function observeStatement(table: TableDefinition): string {
   const key = (row: string) => KEY.map((column) => `${row}.${column}`).join(', ');
