@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { eventChecks } from '../../src/load/market/checks/event-checks.ts';
 import { checks } from '../../src/load/market/checks/index.ts';
+import { symbolChecks } from '../../src/load/market/checks/symbol-checks.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 
@@ -112,8 +113,8 @@ test('prices of 0 and below are errors, except for a price that the line does no
 });
 
 describe('every check notices what breaks its rule', () => {
-  test('and there is a case for each; those of events are in event-checks.int.test.ts', () => {
-    const others = checks.filter((check) => !eventChecks.includes(check));
+  test('and there is a case for each; others are in event-checks and symbol-checks.int.test.ts', () => {
+    const others = checks.filter((check) => ![...eventChecks, ...symbolChecks].includes(check));
     expect(SPOILS.map(([check]) => check)).toEqual(others.map(({ name }) => name));
   });
 

@@ -83,7 +83,11 @@ test.runIf(there)(
     const look = async () => {
       await checkQuality(context, { from: '2024-10-01', to: '2024-11-30' });
       const { findings } = await listFindings(context.db.drizzle, { limit: 1_000 });
-      return findings.map(({ check, date, instrument, found }) => ({ check, date, instrument, found }));
+      // These files have no ISIN, and no list of changed symbols is imported here.
+      expect(findings.filter(({ check }) => check === 'symbol_changes_missing')).toHaveLength(1);
+      return findings
+        .filter(({ check }) => check !== 'symbol_changes_missing')
+        .map(({ check, date, instrument, found }) => ({ check, date, instrument, found }));
     };
     // Splits and bonuses of those weeks, of which no list is imported here, each with the ratio that its prices fit; and two moves on news.
     const gaps = await look();
