@@ -41,12 +41,13 @@ const symbolChangesMissing: Check = {
   rule: 'Where symbols without ISIN are stored, a list of changed symbols is as well: without it, a company has another id after each change of its symbol.',
   dated: false,
   sql: `
-    select o.exchange, min(o.first_seen) as date, '' as instrument, 'a list of changed symbols: else a company has another id after each change' as expected,
-           format('none, and %s symbols without ISIN until %s', count(distinct o.symbol), max(o.last_seen)) as found
-      from etl.observed_aliases o
-     where o.source = 'bhavcopy_cm' and o.isin = '' and o.exchange <> 'BSE'
-       and not exists (select from market.symbol_changes c where c.exchange = o.exchange)
-     group by o.exchange`,
+    select i.exchange, min(i.first_seen) as date, '' as instrument,
+           'a list of changed symbols: else a company has another id after each change' as expected,
+           format('none, and %s symbols without ISIN until %s', count(distinct i.symbol), max(i.last_seen)) as found
+      from market.instruments i
+     where i.isin is null and i.symbol is not null and i.exchange <> 'BSE'
+       and not exists (select from market.symbol_changes c where c.exchange = i.exchange)
+     group by i.exchange`,
 };
 
 /** Checks of symbols that no ISIN proves; BSE's securities are known by their scrip codes. */
