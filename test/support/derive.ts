@@ -1,5 +1,7 @@
 import { EXCHANGES } from '../../src/core/exchanges.ts';
+import { DERIVED_LOCK } from '../../src/jobs/events/update-derived.ts';
 import type { Database } from '../../src/load/database/database.ts';
+import { takeSessionLock } from '../../src/load/database/session-lock.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import {
   updateEventSessions,
@@ -12,6 +14,15 @@ import { dataSetNamed } from '../../src/operations/registry.ts';
 
 /** What is derived from rows, without the events, for tests that insert events of their own. */
 export async function deriveButEvents(db: Database): Promise<void> {
+  const lock = await takeSessionLock(db, DERIVED_LOCK);
+  try {
+    await derive(db);
+  } finally {
+    await lock.release();
+  }
+}
+
+async function derive(db: Database): Promise<void> {
   const { stateNumber: state } = await readStateNumber(db.drizzle, null);
   const progress = await readDerivedProgress(db.drizzle);
   const changedDays = await readChangedDays(db.drizzle, progress?.state ?? null, state);
