@@ -1,7 +1,7 @@
 import { exampleDays } from '../core/clock.ts';
 import { suggestedFactor } from '../jobs/events/suggested-factor.ts';
 import type { AdvisedState } from '../jobs/runs/pipeline-state.ts';
-import type { Issue } from '../load/state/issues.ts';
+import { type Issue, SMALL_EFFECT } from '../load/state/issues.ts';
 
 const week = exampleDays();
 
@@ -72,7 +72,7 @@ const factorOf = ({ subject, text }: Issue) => suggestedFactor(subject?.split(' 
 
 /** What has to be known of the factors in the commands of some issues. */
 export function factorNotes(issues: readonly Issue[]): string[] {
-  const actions = issues.filter(({ kind }) => kind === 'corporate_action');
+  const actions = issues.filter(({ kind, id }) => kind === 'corporate_action' && id !== null);
   const factors = actions.filter(({ priority }) => priority === 1).map(factorOf);
   return [
     ...(actions.length > 0
@@ -103,9 +103,10 @@ export function issueCommand(issue: Issue): string {
     case 'withdrawal':
       return `eod withdrawals accept ${id}`;
     case 'corporate_action':
+      if (id === null) return `eod events ignore --below ${SMALL_EFFECT}`;
       return priority === 1
-        ? eventCommand(id ?? '', factorOf(issue) ?? undefined)
-        : `eod events set ${quoted(id ?? '')} --ignore`;
+        ? eventCommand(id, factorOf(issue) ?? undefined)
+        : `eod events set ${quoted(id)} --ignore`;
     case 'finding':
       return `eod findings accept ${id ?? `--check ${subject} --exchange ${exchange} ${days}`}`;
     case 'suspicious': {

@@ -183,7 +183,7 @@ describe('files of derivatives', () => {
       { operation: 'SymbolChanges', exchange: 'NSE' },
     ]);
     const { stdout } = await runCli(['status'], optionsFor(url));
-    expect(stdout).toMatch(/^deliveries +NSE +a list +2024-11-14/m);
+    expect(stdout).toMatch(/^deliveries +NSE +daily +2024-11-14/m);
     expect(stdout).toMatch(/^industry_classification +NSE +a list +no day/m);
     const { json: gaps, code } = await runJson<Gaps>(['gaps', 'block_deals'], optionsFor(url));
     expect({ code, total: gaps.total }).toEqual({ code: 0, total: 0 });

@@ -9,9 +9,11 @@ import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../src/load/state/coverage/freshness.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
 import { clockFrom } from '../reliability/support.ts';
+import { runCli } from '../support/cli.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { openPipeline, type Pipeline } from '../support/pipeline.ts';
 import { serve } from '../support/serve.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const clock = clockFrom('2025-09-12T23:30:00+05:30');
 /** One that is scheduled for the exchange, and one that is only ever loaded by hand. */
@@ -133,6 +135,34 @@ test('the page of the status, the coverage and the status say the same of data t
   const page = await textOf('/');
   expect(page).not.toContain('Nothing is loaded yet');
   expect(page).toContain('Session 2025-09-12 is not complete');
-  expect(page).toMatch(/Prices, bhavcopy_cm NSE 2025-09-12: not requested yet 2025-02-14/);
+  expect(page).toMatch(/Prices, bhavcopy_cm NSE 2025-09-12: not requested yet 2025-02-14 100 on 2025-02-14 /);
   expect(await textOf('/coverage')).toMatch(/Prices, bhavcopy_cm NSE [^A-Z]*; complete to 2025-02-14/);
+});
+
+test('what is usual is the median of the last 30 sessions, and stands beside the records of the last with its day', async () => {
+  const pipeline = await openPipeline({ clock, settings: { EOD_EXCHANGES: 'NSE' } });
+  await syncSessions(pipeline, '2025-06-01');
+  const pair = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
+  const [last = '', ...before] = pipeline.calendar.lastSessions('NSE', '2025-09-12', 45).reverse();
+  const recordsOf = (at: number) => (at < 15 ? 100 : at < 30 ? 300 : 900);
+  await writeCoverage(pipeline.db.drizzle, {
+    ...pair,
+    runId: 1,
+    windowId: null,
+    position: await takePosition(pipeline.db.drizzle),
+    coverage: [
+      { day: last, records: 450 },
+      ...before.map((day, at) => ({ day, records: recordsOf(at) })),
+    ].map((one) => ({ ...one, instrument: '', variant: '', state: 'loaded' as const })),
+  });
+  const set = (await readFreshness(pipeline)).find(({ operation }) => operation === pair.operation);
+  expect(set).toMatchObject({ lastComplete: last, lastRecords: 450, medianRecords: 200 });
+  const server = await serve(pipeline, ['web']);
+  const page = await (await fetch(server.url)).text();
+  expect(page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')).toContain(' 450 usually 200 ');
+  const { stdout } = await runCli(['status'], {
+    cwd: temporaryFolder(),
+    env: { DATABASE_URL: pipeline.db.url, EOD_EXCHANGES: 'NSE' },
+  });
+  expect(stdout).toContain(`${last} has 450 rows, usually 200`);
 });

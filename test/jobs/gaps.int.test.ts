@@ -1,12 +1,13 @@
 import { between } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { sessionDaysOf, syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
-import { type Gap, gapRequest, groupGaps } from '../../src/jobs/runs/read-gaps.ts';
+import { type Gap, gapRequest, groupGaps, readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { SessionState } from '../../src/load/state/coverage/completeness.ts';
+import { gapText } from '../../src/load/state/coverage/gap-reasons.ts';
 import { sessions } from '../../src/load/state/schema/knowledge.ts';
 import { writeSessions } from '../../src/load/state/sessions.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { bhavcopy, bhavRow } from '../load/support.ts';
+import { bhavcopy, bhavRow, newRun, newWindow } from '../load/support.ts';
 import { testDatabase } from '../support/database.ts';
 import { openPipeline } from '../support/pipeline.ts';
 
@@ -131,4 +132,25 @@ describe('the days a response proves to be sessions', () => {
     expect(sessionDaysOf(bhav.name, monday, response())).toEqual([]);
     expect(sessionDaysOf('GetCircuitBreakers', monday, response('2025-09-08'))).toEqual([]);
   });
+});
+
+test('a day that was requested with a filter alone is missing, and said to be so', async () => {
+  const pipeline = await openPipeline({ clock: { now: () => Date.parse('2025-09-12T23:30:00+05:30') } });
+  const scope = { operations: [operationNamed('GetCircuitBreakers')], exchanges: ['NSE'] };
+  const days = { from: '2025-09-09', to: '2025-09-12' };
+  const texts = async () =>
+    (await readGaps(pipeline, { ...scope, ...days })).gaps.map((gap) => [gap.from, gap.to, gapText(gap)]);
+  expect(await texts()).toEqual([['2025-09-09', '2025-09-12', 'not requested yet']]);
+  const runId = await newRun(pipeline.db);
+  const request = { operation: 'GetCircuitBreakers', exchange: 'NSE', filtered: true };
+  await newWindow(pipeline.db, runId, 'loaded', { ...request, from: '2025-09-10', to: '2025-09-11' });
+  // What has no response, and what is about another exchange, says nothing.
+  await newWindow(pipeline.db, runId, 'failed', { ...request, from: '2025-09-12', to: '2025-09-12' });
+  const ofOther = { ...request, exchange: 'BSE', from: '2025-09-09', to: '2025-09-09' };
+  await newWindow(pipeline.db, runId, 'loaded', ofOther);
+  expect(await texts()).toEqual([
+    ['2025-09-09', '2025-09-09', 'not requested yet'],
+    ['2025-09-10', '2025-09-11', 'requested with a filter'],
+    ['2025-09-12', '2025-09-12', 'not requested yet'],
+  ]);
 });

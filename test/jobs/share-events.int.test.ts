@@ -7,7 +7,8 @@ import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { exportTable } from '../../src/load/export/export-table.ts';
 import { listEvents } from '../../src/load/market/corporate-events.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
-import { readIssues } from '../../src/load/state/issues.ts';
+import { readIssues, SMALL_EFFECT } from '../../src/load/state/issues.ts';
+import { issueCommand } from '../../src/web/commands.ts';
 import { sample } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
@@ -383,6 +384,22 @@ test('the effect of an event is never less than its terms say, nor than the pric
     expect(unknown).toBe(expected.filter(([, , effect]) => effect === null).length);
     expect(small.length + large + unknown).toBe(events.length);
   }
+  // Those that one command settles are one issue of the list, the others one each.
+  const { small } = await smallEvents(context, SMALL_EFFECT);
+  const { issues } = await readIssues(context.db.drizzle, { kinds: ['corporate_action'] }, 10_000);
+  const isSmall = ({ effect }: { effect: number | null }) => effect !== null && effect < SMALL_EFFECT;
+  expect(small.length).toBeGreaterThan(1);
+  expect(issues.filter(isSmall)).toMatchObject([
+    { items: small.length, id: null, subject: null, priority: 3, from: '2024-06-03', to: '2024-06-03' },
+  ]);
+  expect(issues.filter(isSmall).map(issueCommand)).toEqual(['eod events ignore --below 5']);
+  const others = issues.filter((issue) => !isSmall(issue));
+  expect(others).toHaveLength(events.length - small.length);
+  expect(others.filter(({ items, id }) => items !== 1 || id === null)).toEqual([]);
+  // The limit of a list counts lines.
+  expect((await readIssues(context.db.drizzle, { kinds: ['corporate_action'] }, 3)).issues).toEqual(
+    issues.slice(0, 3),
+  );
 });
 
 test('what moved the price by less than a percentage is ignored at once; what is larger, not known or changes the shares stays, largest first', async () => {

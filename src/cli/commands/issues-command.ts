@@ -2,7 +2,7 @@ import { priceEffectText } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
 import { readCurrent } from '../../jobs/runs/read-status.ts';
 import { issueCountsText } from '../../load/state/issue-kinds.ts';
-import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
+import { countIssues, type Issue, issuesIn, readIssues, SMALL_EFFECT } from '../../load/state/issues.ts';
 import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
 import { titleOf } from '../../operations/registry.ts';
 import { factorNotes, issueCommand } from '../../web/commands.ts';
@@ -34,9 +34,10 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
   const total = counts.reduce((sum, one) => sum + one.issues, 0);
   const isFiltered = kinds !== undefined || exchanges !== undefined;
   if (total === 0) return print(cli, [...first, await noneText({ db }, isFiltered)].join('\n'));
-  const more = total > issues.length ? `; the first ${count(issues.length)} listed, --limit shows more` : '';
-  const actions = issues.filter((one) => one.kind === 'corporate_action');
-  const lists = [...new Set(issues.filter((one) => one.items > 1).map((one) => `"eod ${one.kind}s"`))];
+  const listed = issues.reduce((sum, one) => sum + issuesIn(one), 0);
+  const more = total > listed ? `; the first ${count(listed)} listed, --limit shows more` : '';
+  const several = issues.filter(({ items }) => items > 1);
+  const lists = [...new Set(several.map(({ kind }) => LISTS_OF_SEVERAL[kind]))];
   print(
     cli,
     [
@@ -46,12 +47,18 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
       wrap(`${issueCountsText(counts)}${more}`),
       ...(lists.length > 0 ? [`each of several is listed by ${lists.join(' and ')}`] : []),
       ...factorNotes(issues),
-      ...(actions.some(({ effect }) => effect !== null && effect < 5)
-        ? ['"eod events ignore --below 5" ignores what moves prices by less than 5 %']
-        : []),
     ].join('\n'),
   );
 }
+
+/** What lists the single ones of an issue that stands for several. */
+const LISTS_OF_SEVERAL: Readonly<Record<Issue['kind'], string>> = {
+  reject: '"eod rejects"',
+  withdrawal: '"eod withdrawals"',
+  suspicious: '"eod runs"',
+  corporate_action: '"eod events --status needs_review"',
+  finding: '"eod findings"',
+};
 
 /** An issue for people: what it is about, what is wrong, and the command that settles it. */
 function issueText(issue: Issue): string {
@@ -73,6 +80,8 @@ function headline({ kind, operation, exchange, exchanges, from, to, subject, ite
     case 'suspicious':
       return `suspicious response: ${[titleOf(operation), where, subject].filter(Boolean).join(' ')}`;
     case 'corporate_action':
+      if (items > 1)
+        return `${plural(items, 'corporate action')} without a decision, each of which moves the price by less than ${SMALL_EFFECT} %: ${exchanges.join(' and ')}${days}`;
       return `corporate action without a decision: ${subject}, ${exchanges.join(' and ')}${days}${effect === null ? '' : `, ${priceEffectText(subject?.split(' ').at(-1) ?? '', effect)}`}`;
     case 'finding':
       return `${plural(items, 'finding')} of ${subject}: ${where}`;

@@ -36,10 +36,10 @@ type Line = Pair &
     >
   >;
 
-const listLine = ({ operation, exchange, day, records }: Status['lists'][number]): Line => ({
+const listLine = ({ operation, exchange, day, records, isDaily }: Status['lists'][number]): Line => ({
   operation,
   exchange,
-  completeTo: 'a list',
+  completeTo: isDaily ? 'daily' : 'a list',
   lastComplete: day ?? 'no day',
   lastRecords: records,
   isRequested: false,
@@ -201,9 +201,9 @@ function recentText({ recent }: OperationStatus): string {
 /** States of a session that need no look. One that was not requested yet is listed as missing, if it is. */
 const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'not_requested'];
 
-function unusualText({ lastRecords, medianRecords }: OperationStatus): string {
+function unusualText({ lastComplete, lastRecords, medianRecords }: OperationStatus): string {
   if (lastRecords === null || medianRecords === null || !isUnusual(lastRecords, medianRecords)) return '';
-  return `${count(lastRecords)} rows, usually ${count(Math.round(medianRecords))}`;
+  return `${lastComplete} has ${count(lastRecords)} rows, usually ${count(Math.round(medianRecords))}`;
 }
 
 const { from, to } = exampleDays();

@@ -1,5 +1,5 @@
 import type { Day, DayRange } from '../../core/days.ts';
-import type { Pair } from '../../core/exchanges.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import {
   type CompletenessScope,
@@ -11,6 +11,7 @@ import {
 } from '../../load/state/coverage/completeness.ts';
 import type { RunRequest, Target } from '../../load/state/request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
+import { filteredRequests } from '../../load/state/windows/windows.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -57,9 +58,8 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
   const names = scope.operations?.map((operation) => operation.name);
   const isNamed = ({ operation, exchange }: Pair) =>
     (names?.includes(operation) ?? true) && (scope.exchanges?.includes(exchange) ?? true);
-  const sessions = (await readCompleteness(context, await completenessScope(context, scope, isNamed))).filter(
-    isNamed,
-  );
+  const expected = await readCompleteness(context, await completenessScope(context, scope, isNamed));
+  const sessions = await nameFilters(context, expected.filter(isNamed));
   const due = sessions.filter(({ state }) => state !== 'pending');
   const ordered = due.map(({ day }) => day).sort();
   const from = scope.from ?? ordered[0] ?? null;
@@ -95,6 +95,19 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
     unknownYears:
       from === null || to === null ? [] : yearRanges(unknownYears(context, exchanges, { from, to })),
   };
+}
+
+/** Says of sessions without coverage that they were requested with a filter, if they were. */
+async function nameFilters({ db }: Context, sessions: readonly SessionState[]): Promise<SessionState[]> {
+  if (sessions.every(({ reason }) => reason !== 'not_requested')) return [...sessions];
+  const filtered = groupBy(await filteredRequests(db.drizzle), pairName);
+  return sessions.map((session) => {
+    const { reason, day } = session;
+    const isFiltered = filtered.get(pairName(session))?.some(({ from, to }) => from <= day && day <= to);
+    return reason === 'not_requested' && isFiltered === true
+      ? { ...session, detail: 'requested with a filter' }
+      : session;
+  });
 }
 
 async function completenessScope(
@@ -138,7 +151,8 @@ export function groupGaps(
       last !== undefined &&
       last.operation === operation &&
       last.exchange === exchange &&
-      last.reason === reason;
+      last.reason === reason &&
+      (reason !== 'not_requested' || last.detail === detail);
     if (continues) {
       gaps[gaps.length - 1] = {
         ...last,

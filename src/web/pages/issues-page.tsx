@@ -2,7 +2,7 @@ import { count, plural, priceEffectText, sentenceCase } from '../../core/wording
 import type { QueueContext } from '../../jobs/context.ts';
 import { type CheckedDays, listFindings, readCheckedDays } from '../../load/state/findings.ts';
 import { ISSUE_KINDS, ISSUE_NOUNS, issueCountsText } from '../../load/state/issue-kinds.ts';
-import { countIssues, type Issue, listIssues } from '../../load/state/issues.ts';
+import { countIssues, type Issue, issuesIn, listIssues, SMALL_EFFECT } from '../../load/state/issues.ts';
 import { openRejects } from '../../load/state/rejects.ts';
 import { COMMANDS, factorNotes, issueCommand, reconcileCommand } from '../commands.ts';
 import { Command, Moment, Section } from '../components/basics.tsx';
@@ -32,7 +32,9 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
     ...(checked.unchecked > 0 ? [plural(checked.unchecked, 'unchecked day')] : []),
   ];
   const areItems = kind === 'reject' || kind === 'finding';
-  const listed = areItems ? rejects.length + findings.length : issues.length;
+  const listed = areItems
+    ? rejects.length + findings.length
+    : issues.reduce((sum, one) => sum + issuesIn(one), 0);
   const all = counts
     .filter((one) => kind === undefined || one.kind === kind)
     .reduce((sum, one) => sum + (areItems ? one.items : one.issues), 0);
@@ -136,7 +138,7 @@ function issuesTable(issues: readonly Issue[]) {
 
 /** What an issue is about, with a link to its details. */
 function aboutOf({ kind, operation, exchange, exchanges, from, to, subject }: Issue) {
-  if (kind === 'corporate_action') return `${subject}, ${exchanges.join(' and ')}`;
+  if (kind === 'corporate_action') return [subject, exchanges.join(' and ')].filter(Boolean).join(', ');
   if (kind === 'finding') {
     return (
       <>
@@ -155,8 +157,9 @@ function aboutOf({ kind, operation, exchange, exchanges, from, to, subject }: Is
 }
 
 /** How large an issue is, where the row does not say so already. */
-function effectText({ kind, subject, effect }: Issue): string | null {
+function effectText({ kind, subject, effect, items }: Issue): string | null {
   if (effect === null) return null;
+  if (kind === 'corporate_action' && items > 1) return `less than ${SMALL_EFFECT} % of the price each`;
   if (kind === 'corporate_action') return priceEffectText(subject?.split(' ').at(-1) ?? '', effect);
   return kind === 'withdrawal' ? plural(effect, 'row') : null;
 }

@@ -321,21 +321,22 @@ const COLUMNS: readonly Column<Line>[] = [
             {completeTo === lastComplete ? null : <span class="muted">, latest {lastComplete}</span>}
           </>
         ),
-      () => <span class="muted">a list</span>,
+      ({ isDaily }) => <span class="muted">{isDaily ? 'daily' : 'a list'}</span>,
     ),
   },
   {
     head: 'Records',
     number: true,
     cell: ofSession(
-      ({ lastRecords, medianRecords }) =>
-        isUnusual(lastRecords ?? 0, lastRecords === null ? null : medianRecords) ? (
+      ({ lastRecords, medianRecords, lastComplete, lastDue }) =>
+        lastRecords === null || lastRecords === 0 ? null : (
           <>
-            {count(lastRecords ?? 0)}{' '}
-            <span class="muted">usually {count(Math.round(medianRecords ?? 0))}</span>
+            {count(lastRecords)}
+            {lastComplete === lastDue ? null : <span class="muted"> on {lastComplete}</span>}
+            {isUnusual(lastRecords, medianRecords) ? (
+              <span class="muted"> usually {count(Math.round(medianRecords ?? 0))}</span>
+            ) : null}
           </>
-        ) : (
-          lastRecords
         ),
       ({ records }) => records,
     ),

@@ -42,7 +42,7 @@ export interface Freshness extends Pair {
   readonly missing: Readonly<Partial<Record<GapReason, number>>>;
   /** Records of the last complete session. */
   readonly lastRecords: number | null;
-  /** Median over the twenty complete sessions before it; null if there are none. */
+  /** Median over the thirty complete sessions before it; null if there are none. */
   readonly medianRecords: number | null;
 }
 
@@ -50,7 +50,7 @@ export interface Freshness extends Pair {
 export const MISSING_OF = 30;
 
 /** The usual number of records is the median over this many complete sessions. */
-const USUAL_OVER = 20;
+const USUAL_OVER = 30;
 
 /**
  * The freshness of each operation and exchange that is scheduled, was ever requested or was imported, by their names.
@@ -119,6 +119,8 @@ export interface ImportedList extends Pair {
   /** The last day that it is about; null if it is about none. */
   readonly day: Day | null;
   readonly records: number;
+  /** True if files of other data sets bring it for each session, so that no session of its own is expected. */
+  readonly isDaily: boolean;
 }
 
 /** The newest imported lists of the data sets that are not among these. */
@@ -137,7 +139,7 @@ export async function readLists(
           from unnest(${sql.param(EXCHANGES)}::text[]) e(exchange)
          cross join lateral (select max(r.${day}) as day from ${rows} where r.exchange = e.exchange) n`;
   });
-  const found = await db.drizzle.execute<ImportedList & Record<string, unknown>>(sql`
+  const found = await db.drizzle.execute<Omit<ImportedList, 'isDaily'> & Record<string, unknown>>(sql`
     select distinct on (operation, exchange) operation, exchange,
            nullif(to_char(day, 'YYYY-MM-DD'), ${UNKNOWN_DAY}) as day, records::float8 as records
       from (
@@ -146,7 +148,8 @@ export async function readLists(
          where r.kind = 'import' and l.fetched > 0 and l.operation = any(${sql.param(left.map(({ name }) => name))})
         ${sql.join(newest, sql` `)}) l
      where day is not null order by operation, exchange, l.day desc, records desc`);
-  return found.rows;
+  const daily = dataSets.filter(({ shapes: [{ table }] }) => besides.includes(table)).map(({ name }) => name);
+  return found.rows.map((list) => ({ ...list, isDaily: daily.includes(list.operation) }));
 }
 
 /** True if nothing was ever requested or imported. */

@@ -24,5 +24,7 @@ export function gapText({
   readonly reason: GapReason;
   readonly detail: string | null;
 }): string {
+  // What is known of a day without coverage says more than that it is not covered.
+  if (reason === 'not_requested' && detail !== null) return detail;
   return detail === null ? GAP_REASONS[reason] : `${GAP_REASONS[reason]}: ${detail}`;
 }

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray, isNotNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
-import type { Day } from '../../../core/days.ts';
+import type { Day, DayRange } from '../../../core/days.ts';
 import { type Pair, pairName } from '../../../core/exchanges.ts';
 import { forEachCount, type RecordCounts } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
@@ -412,6 +412,15 @@ export async function openWindows(
     )
     .orderBy(asc(windows.id))
     .limit(limit);
+}
+
+/** The ranges of requests that an option narrowed, and that have a response: their days are not covered. */
+export async function filteredRequests(db: NodePgDatabase): Promise<readonly (Pair & DayRange)[]> {
+  const { operation, exchange, from_date, to_date } = windows;
+  return db
+    .selectDistinct({ operation, exchange, from: from_date, to: to_date })
+    .from(windows)
+    .where(and(eq(windows.is_filtered, true), inArray(windows.state, ['loaded', 'empty'])));
 }
 
 /** The names of the operations and exchanges of which a running run that calls the source has windows left. */
