@@ -83,7 +83,7 @@ export function factorNotes(issues: readonly Issue[]): string[] {
       : []),
     ...(factors.includes(null)
       ? [
-          'for A:B, look up the shares before and after it in the notice of the exchange; of a demerger, the price after and before it',
+          "A:B is shares before : shares after, from the exchange's notice; for a demerger, price after : price before",
         ]
       : []),
   ];

@@ -9,6 +9,7 @@ import { listEvents } from '../../src/load/market/corporate-events.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
 import { readIssues, SMALL_EFFECT } from '../../src/load/state/issues.ts';
 import { issueCommand } from '../../src/web/commands.ts';
+import { runCli } from '../support/cli.ts';
 import { sample } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
@@ -393,6 +394,16 @@ test('the effect of an event is never less than its terms say, nor than the pric
     { items: small.length, id: null, subject: null, priority: 3, from: '2024-06-03', to: '2024-06-03' },
   ]);
   expect(issues.filter(isSmall).map(issueCommand)).toEqual(['eod events ignore --below 5']);
+  const { stdout } = await runCli(['issues', '--limit', '1000'], {
+    cwd: temporaryFolder(),
+    env: { DATABASE_URL: context.db.url },
+  });
+  expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
+    `${small.length} undecided corporate actions, each of which moves the price by less than 5 %: NSE 2024-06-03 for example: `,
+  );
+  expect(stdout).toContain('\n    eod events ignore --below 5\n');
+  expect(stdout).toContain('each of several is listed by "eod events --status needs_review"');
+  expect(stdout).toContain(`${events.length} issues: ${events.length} corporate actions\n`);
   const others = issues.filter((issue) => !isSmall(issue));
   expect(others).toHaveLength(events.length - small.length);
   expect(others.filter(({ items, id }) => items !== 1 || id === null)).toEqual([]);
@@ -456,6 +467,20 @@ test('what moved the price by less than a percentage is ignored at once; what is
     ['BOUGHT', null],
     ['LATE', null],
   ]);
+  const printed = async () =>
+    (
+      await runCli(['issues', '--kind', 'corporate_action'], {
+        cwd: temporaryFolder(),
+        env: { DATABASE_URL: context.db.url },
+      })
+    ).stdout;
+  expect(await printed()).toContain(
+    [
+      'undecided: LARGE, rights, ex-date 2024-06-03 (NSE); at most 30 % of the price',
+      '    Rights 1:99 @ Premium Rs 1',
+    ].join('\n'),
+  );
+  expect(await printed()).toContain('undecided: BOUGHT, rights, ex-date 2024-06-03 (NSE)\n');
   const found = await smallEvents(context, 5);
   expect(found).toEqual({ small: [['NSE:SMALL:2024-06-03:rights']], large: 2, unknown: 5 });
   await ignoreEvents(context, found.small.flat());

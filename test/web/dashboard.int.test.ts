@@ -146,7 +146,7 @@ test('Issues lists what needs a person, each with the command that settles it; o
       `eod backfill GetCircuitBreakers --exchange NSE --from ${DAY} --to ${DAY} --force`,
     ]),
   );
-  expect(text).toContain('For A:B, look up the shares before and after it in the notice of the exchange');
+  expect(text).toContain('A:B is shares before : shares after, from the exchange');
   expect(html).toContain(`href="/coverage/GetBhavCopyCM/NSE/${DAY}"`);
   expect(await textOf('/issues?kind=finding')).toMatch(/Expected Found/);
   expect(await textOf('/issues?kind=reject')).toMatch(/Seen last/);

@@ -81,11 +81,22 @@ function headline({ kind, operation, exchange, exchanges, from, to, subject, ite
       return `suspicious response: ${[titleOf(operation), where, subject].filter(Boolean).join(' ')}`;
     case 'corporate_action':
       if (items > 1)
-        return `${plural(items, 'corporate action')} without a decision, each of which moves the price by less than ${SMALL_EFFECT} %: ${exchanges.join(' and ')}${days}`;
-      return `corporate action without a decision: ${subject}, ${exchanges.join(' and ')}${days}${effect === null ? '' : `, ${priceEffectText(subject?.split(' ').at(-1) ?? '', effect)}`}`;
+        return `${plural(items, 'undecided corporate action')}, each of which moves the price by less than ${SMALL_EFFECT} %: ${exchanges.join(', ')}${days}`;
+      return undecidedText(subject ?? '', { exchanges, day: from, effect });
     case 'finding':
       return `${plural(items, 'finding')} of ${subject}: ${where}`;
   }
+}
+
+/** `undecided: ABC, rights, ex-date 2026-10-31 (BSE, NSE); at most 20 % of the price`. */
+function undecidedText(
+  subject: string,
+  { exchanges, day, effect }: Pick<Issue, 'exchanges' | 'effect'> & { readonly day: string | null },
+): string {
+  const kind = subject.split(' ').at(-1) ?? '';
+  const symbol = subject.slice(0, -kind.length - 1);
+  const moves = effect === null ? '' : `; ${priceEffectText(kind, effect)}`;
+  return `undecided: ${symbol}, ${kind}, ex-date ${day} (${exchanges.join(', ')})${moves}`;
 }
 
 /** What is true where no issue is listed. */

@@ -115,8 +115,8 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
       {older === 0 ? null : (
         <>
           {' '}
-          {plural(older, 'earlier session')} {older === 1 ? 'is' : 'are'} missing, of the last {MISSING_OF} of
-          each data set: <a href="/coverage">see the coverage</a>.
+          {plural(older, 'earlier session')} {older === 1 ? 'is' : 'are'} missing (last {MISSING_OF} trading
+          days of each data set): <a href="/coverage">see the coverage</a>.
         </>
       )}
     </>
@@ -267,7 +267,7 @@ function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): s
     case 'key_refused':
       return 'waits for an access key that the source accepts';
     case 'lists':
-      return 'plans the rest once what it has requested is loaded, because that lists what else to request';
+      return 'plans what depends on the prices once they are loaded';
   }
 }
 
