@@ -1,7 +1,8 @@
 import { exampleDays } from '../core/clock.ts';
 import { suggestedFactor } from '../jobs/events/suggested-factor.ts';
 import type { AdvisedState } from '../jobs/runs/pipeline-state.ts';
-import { type Issue, SMALL_EFFECT } from '../load/state/issues.ts';
+import { SMALL_EFFECT } from '../load/state/issue-kinds.ts';
+import type { Issue } from '../load/state/issues.ts';
 
 const week = exampleDays();
 

@@ -1,8 +1,8 @@
 import { priceEffectText } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
 import { readCurrent } from '../../jobs/runs/read-status.ts';
-import { issueCountsText } from '../../load/state/issue-kinds.ts';
-import { countIssues, type Issue, issuesIn, readIssues, SMALL_EFFECT } from '../../load/state/issues.ts';
+import { issueCountsText, SMALL_EFFECT } from '../../load/state/issue-kinds.ts';
+import { countIssues, type Issue, issuesIn, readIssues } from '../../load/state/issues.ts';
 import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
 import { titleOf } from '../../operations/registry.ts';
 import { factorNotes, issueCommand } from '../../web/commands.ts';

@@ -15,6 +15,9 @@ export type IssueKind = keyof typeof ISSUE_NOUNS;
 
 export const ISSUE_KINDS = Object.keys(ISSUE_NOUNS) as [IssueKind, ...IssueKind[]];
 
+/** Corporate actions that move a price by less than this many percent are one issue of a list. */
+export const SMALL_EFFECT = 5;
+
 /** How many issues there are, and of each kind: `472 issues: 468 corporate actions, 4 with 10 findings`. */
 export function issueCountsText(
   counts: readonly { readonly kind: IssueKind; readonly issues: number; readonly items: number }[],

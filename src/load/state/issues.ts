@@ -1,7 +1,7 @@
 import { and, arrayOverlaps, count, inArray, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../core/days.ts';
-import type { IssueKind } from './issue-kinds.ts';
+import { type IssueKind, SMALL_EFFECT } from './issue-kinds.ts';
 import { issues } from './schema/waiting.ts';
 
 /** Which issues; nothing given means all. */
@@ -43,9 +43,6 @@ export async function readIssues(db: NodePgDatabase, filter: IssueFilter, limit:
   const listed = await listIssues(db, filter, limit);
   return { counts: await countIssues(db, filter), issues: listed };
 }
-
-/** Corporate actions that move a price by less than this many percent are one issue of a list. */
-export const SMALL_EFFECT = 5;
 
 /**
  * What needs a person. Where rows are missing or suspicious, or prices may be wrong by a fifth or more, comes first; then the
