@@ -98,10 +98,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     const stored = await rowsOf(revisions);
     const report = await runToEnd(pipeline, backfill({ ...WEEK, force: true, operations: RANGED }));
     expect(report).toMatchObject({ state: 'completed', inserted: 0, updated: 0, rejected: 0 });
-    // What days of the past select of the classification was saved before what its sectors list today.
-    const stale = report.operations.filter((one) => one.stale > 0).map(({ operation }) => operation);
-    expect(new Set(stale)).toEqual(new Set(['GetSectoralClassification']));
-    expect(report.unchanged + report.stale).toBe(report.fetched);
+    expect(report.unchanged).toBe(report.fetched);
     expect(report.fetched).toBeGreaterThan(0);
     expect(sandbox.stats().requests).toBe(before.requests + report.windows.total);
     expect(await marketContents(pipeline)).toEqual(before.market);

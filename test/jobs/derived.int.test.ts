@@ -41,8 +41,7 @@ async function contents({ db }: Context): Promise<Record<string, string[]>> {
 async function contentsFromNothing(context: Context) {
   await context.db.pool.query(`
     truncate etl.observed_aliases, etl.alias_owners, etl.price_factors, etl.event_sessions, etl.hit_bands, etl.derived,
-             market.corporate_events, market_history.corporate_events;
-    delete from etl.day_rows where table_name = 'corporate_events'`);
+             market.corporate_events, market_history.corporate_events`);
   await updateDerived(context);
   return contents(context);
 }
