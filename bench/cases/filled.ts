@@ -253,7 +253,7 @@ async function valuesFor(client: Client, name: QueryName, days: readonly string[
   const day = days[(nth * 7919) % days.length];
   const found = await client.query<Record<string, string>>(
     `select exchange, symbol, isin, trade_date::text as day, exchange || ':' || exchange_instrument_id as instrument,
-            market.state()::text as state
+            (select max(state)::text from etl.loads where operation = 'GetBhavCopyCM' and inserted > 0) as state
        from market.bhavcopy_cm where exchange = $1 and trade_date = $2 order by symbol, series offset $3 limit 1`,
     [EXCHANGE, day, (nth * 37) % 100],
   );

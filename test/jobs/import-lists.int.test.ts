@@ -270,7 +270,7 @@ test.for(Object.keys(LISTS) as (keyof typeof LISTS)[])(
     const { name, lines, select } = LISTS[table];
     await forAllAsync(
       [LISTS_IN_ANY_ORDER],
-      { seed: 3, numRuns: 4 },
+      { seed: 3, numRuns: 2 },
       async ({ lists, days, written, imports, isOneImport }) => {
         const context = await openStore();
         const sorted = days.toSorted((one, other) => one - other);
@@ -378,7 +378,7 @@ test.for(Object.keys(PAIRS) as (keyof typeof PAIRS)[])(
   async (table, { context }) => {
     const { better, poorer, names, onlyBetter } = PAIRS[table];
     let runs = 0;
-    await forAllAsync([DAY, SAID, SAID], { seed: 7, numRuns: 4 }, async (date, first, second) => {
+    await forAllAsync([DAY, SAID, SAID], { seed: 7, numRuns: 2 }, async (date, first, second) => {
       runs += 1;
       const [one, other] = ['01', '02'].map(
         (month) => `20${10 + runs}-${month}-${String(date).padStart(2, '0')}`,
