@@ -395,7 +395,7 @@ test('the effect of an event is never less than its terms say, nor than the pric
     { items: small.length, id: null, subject: null, priority: 3, from: '2024-06-03', to: '2024-06-03' },
   ]);
   expect(issues.filter(isSmall).map(issueCommand)).toEqual(['eod events ignore --below 5']);
-  const { stdout } = await runCli(['issues', '--limit', '1000'], {
+  const { stdout } = await runCli(['issues', '--limit', '10000'], {
     cwd: temporaryFolder(),
     env: { DATABASE_URL: context.db.url },
   });
@@ -404,7 +404,8 @@ test('the effect of an event is never less than its terms say, nor than the pric
   );
   expect(stdout).toContain('\n    eod events ignore --below 5\n');
   expect(stdout).toContain('each of several is listed by "eod events --status needs_review"');
-  expect(stdout).toContain(`${events.length} issues: ${events.length} corporate actions\n`);
+  const number = events.length.toLocaleString('en');
+  expect(stdout).toContain(`${number} issues: ${number} corporate actions\n`);
   const others = issues.filter((issue) => !isSmall(issue));
   expect(others).toHaveLength(events.length - small.length);
   expect(others.filter(({ items, id }) => items !== 1 || id === null)).toEqual([]);

@@ -100,10 +100,10 @@ function responseOf(kind: Kind, drawn: Drawn): Response {
   }
   // Of an undated table, the records of several days are about one row: none that was saved at the same time as another
   // and contradicts it, because the model does not know what becomes of these.
-  const contradicts = (row: Sent, at: number) =>
+  const contradicts = (row: Sent, at: number, all: readonly Sent[]) =>
     row.what === 'row' &&
     tables[row.table]?.dated !== true &&
-    rows
+    all
       .slice(0, at)
       .some(
         (one) =>
@@ -113,7 +113,7 @@ function responseOf(kind: Kind, drawn: Drawn): Response {
           one.saved === row.saved &&
           one.value !== row.value,
       );
-  const stored = rows.filter((row, at) => !contradicts(row, at));
+  const stored = rows.filter((row, at) => !contradicts(row, at, rows));
   // Saved at another time, as the model does not know what becomes of records that contradict each other: see
   // test/jobs/conflicting-records.test.ts and test/load/commute.int.test.ts.
   const again = stored
@@ -123,6 +123,8 @@ function responseOf(kind: Kind, drawn: Drawn): Response {
         ? { ...row, value: (row.value + 1) % 2, saved: (row.saved + 1) % SAVED.length }
         : row,
     );
+  const twice = [...stored, ...again];
+  const listed = twice.filter((row, at) => !contradicts(row, at, twice));
   const bad = content === 'rejected' || content === 'partly' ? drawn.bad : [];
   const rejected = bad.map(({ what, symbol, day }): Sent => {
     const hasDay = tables[0].dated;
@@ -130,7 +132,7 @@ function responseOf(kind: Kind, drawn: Drawn): Response {
     if (what === 'broken' && hasDay) return { what, symbol, day: Math.min(to, Math.max(from, day)) };
     return { what: 'unknown', symbol };
   });
-  return { kind, call, minute, from, to, part, nature, symbols, sent: [...stored, ...again, ...rejected] };
+  return { kind, call, minute, from, to, part, nature, symbols, sent: [...listed, ...rejected] };
 }
 
 const drawnStep = fc.oneof(

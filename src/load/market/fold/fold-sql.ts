@@ -167,8 +167,10 @@ function settleStatement(table: TableDefinition, market: Parts, copy: Parts): st
   return `
     with ${comparing(table, market, copy)}, inserted as (
       insert into ${target} (${all})
-      select ${list(columns)}, statement_timestamp(), statement_timestamp(), 1, $1, $2
-        from compared where _action = 'insert' order by ${list(table.key)}
+      -- A row that was deleted by hand may have past revisions.
+      select ${list(columns, 's.')}, statement_timestamp(), statement_timestamp(),
+        1 + coalesce((select max(h.revision) from ${history} h where ${sameKey('h', 's')}), 0), $1, $2
+        from compared s where s._action = 'insert' order by ${list(table.key, 's.')}
     ), relisted as (
       insert into ${target} (${all})
       select ${list(columns, 's.')}, w.first_loaded_at,
