@@ -1,7 +1,6 @@
+import type { Pool } from 'pg';
 import { EXCHANGES } from '../../src/core/exchanges.ts';
-import { DERIVED_LOCK } from '../../src/jobs/events/update-derived.ts';
 import type { Database } from '../../src/load/database/database.ts';
-import { takeSessionLock } from '../../src/load/database/session-lock.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import {
   updateEventSessions,
@@ -12,17 +11,18 @@ import { readChangedDays, readDerivedProgress, writeDerivedProgress } from '../.
 import { readStateNumber } from '../../src/load/state/loads/state-numbers.ts';
 import { dataSetNamed } from '../../src/operations/registry.ts';
 
+/** The last call on each pool: as in `updateDerived`, which has a lock, only one derives at a time. */
+const lastCalls = new WeakMap<Pool, Promise<void>>();
+
 /** What is derived from rows, without the events, for tests that insert events of their own. */
-export async function deriveButEvents(db: Database): Promise<void> {
-  const lock = await takeSessionLock(db, DERIVED_LOCK);
-  try {
-    await derive(db);
-  } finally {
-    await lock.release();
-  }
+export function deriveButEvents(db: Database): Promise<void> {
+  const before = lastCalls.get(db.pool) ?? Promise.resolve();
+  const call = before.catch(() => undefined).then(() => deriveAlone(db));
+  lastCalls.set(db.pool, call);
+  return call;
 }
 
-async function derive(db: Database): Promise<void> {
+async function deriveAlone(db: Database): Promise<void> {
   const { stateNumber: state } = await readStateNumber(db.drizzle, null);
   const progress = await readDerivedProgress(db.drizzle);
   const changedDays = await readChangedDays(db.drizzle, progress?.state ?? null, state);

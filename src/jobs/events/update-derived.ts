@@ -15,7 +15,7 @@ import type { Context } from '../context.ts';
 import { readEventsDigest, updateCorporateEvents } from './update-events.ts';
 
 /** Whoever derives holds this lock, so that no step reads what another process is about to write. */
-export const DERIVED_LOCK = 'eod:derived';
+const LOCK = 'eod:derived';
 
 /**
  * Brings what is derived from the rows up to date with all loads and decisions so far: names of instruments → corporate
@@ -33,7 +33,7 @@ export async function updateDerived(
   const { db, log } = context;
   // Checked before the lock is taken, because this is called at the end of every run.
   if (await isUpToDate(context)) return;
-  const lock = isAwaited ? await takeSessionLock(db, DERIVED_LOCK) : await trySessionLock(db, DERIVED_LOCK);
+  const lock = isAwaited ? await takeSessionLock(db, LOCK) : await trySessionLock(db, LOCK);
   if (lock === null) return;
   try {
     // Events are loaded like a response, and the factors follow from that load.
