@@ -153,7 +153,7 @@ async function outageWait(context: WorkerContext, job: RequestingJob): Promise<n
   if (next.act === 'wait') return next.delayMs;
   if (next.act === 'give_up') {
     throw new PipelineError(
-      `gave up after ${Math.round(outage.downMs / 1000)} s without a usable response: ${context.breaker.outage()?.error}`,
+      `gave up after ${Math.round(outage.downMs / 1000)} s without a usable response: ${outage.error}`,
       { kind: 'network' },
     );
   }
@@ -189,7 +189,7 @@ type RequestingJob = Pick<WindowJob, 'runId' | 'windowId'>;
 export async function outageFor(
   { breaker, db }: WorkerContext,
   { runId, windowId }: RequestingJob,
-): Promise<Outage | null> {
+): Promise<(Outage & { readonly error: string }) | null> {
   if (breaker.outage() === null) return null;
   const window = await readWindow(db.drizzle, windowId);
   const runAgeMs = await readRunAge(db.drizzle, runId);

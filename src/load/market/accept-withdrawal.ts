@@ -4,9 +4,9 @@ import { transaction } from '../database/transaction.ts';
 import { sumCoverage } from '../state/coverage/sum-of-facts.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
-import { checkNoneLost, loadedResponsesOf } from '../state/responses/to-fold.ts';
+import { loadedResponsesOf } from '../state/responses/to-fold.ts';
 import { markAccepted, NO_DAY, readWithheld, writeWithdrawals } from '../state/withdrawals.ts';
-import { foldPart, keptReader, partAbout, type ReadAgain } from './fold/fold.ts';
+import { foldPart, keptReader, type ReadAgain, tableReader } from './fold/fold.ts';
 import { scopeOfPart } from './fold/refold-part.ts';
 import { ensureStage } from './merge/merge.ts';
 import { mergeSql } from './merge/merge-sql.ts';
@@ -55,8 +55,6 @@ export async function acceptWithdrawal(
     const load = { loadId: await nextLoadId(tx), runId };
     const days = day === null ? null : { from: day, to: day };
     const scope = scopeOfPart({ tables: [table], exchange, days, instruments: null });
-    await checkNoneLost(tx, scope);
-    const read = keptReader(tx, readAgain);
     const folding = {
       table,
       exchange,
@@ -64,8 +62,7 @@ export async function acceptWithdrawal(
       instruments: null,
       maxWithdrawShare,
       responses: await loadedResponsesOf(tx, scope),
-      read: async (response: { readonly responseId: number }) =>
-        partAbout(await read(response.responseId), table),
+      read: tableReader(keptReader(tx, readAgain), table),
     };
     const { decided, withdrawals, withdrawn } = await foldPart(tx, folding, load);
     if (decided !== null)

@@ -64,7 +64,7 @@ export function keptReader(db: NodePgDatabase, readAgain: ReadAgain): ReadKept {
 }
 
 /** The part of a response that is about one table. */
-export const partAbout = (
+const partAbout = (
   { batches, fullSets, preserved }: Omit<ResponseReading, keyof ResponseSaid>,
   table: TableDefinition,
 ): TableResponse => ({
@@ -72,6 +72,12 @@ export const partAbout = (
   fullSet: fullSets.find((set) => set.table === table),
   preserved,
 });
+
+/** A function that reads of each response the part that is about a table. */
+export const tableReader =
+  (read: ReadKept, table: TableDefinition) =>
+  async ({ responseId }: Pick<ResponseToFold, 'responseId'>): Promise<TableResponse> =>
+    partAbout(await read(responseId), table);
 
 /** Some rows of a table: those of days, of instruments, or all of an exchange. */
 interface PartOfTable {

@@ -4,7 +4,7 @@ import { listedInFull, namesFilling } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
 import { hasLaterOrOwnLoad, type LoadScope } from '../../state/loads/other-loads.ts';
-import { checkNoneLost, loadedResponsesOf, type ResponseToFold } from '../../state/responses/to-fold.ts';
+import { loadedResponsesOf, type ResponseToFold } from '../../state/responses/to-fold.ts';
 import type { DecidedDays } from '../../state/withdrawals.ts';
 import {
   applyStaged,
@@ -18,7 +18,7 @@ import {
   type TableResponse,
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
-import { type Folding, foldLate, keptReader, partAbout, type ReadAgain } from './fold.ts';
+import { type Folding, foldLate, keptReader, type ReadAgain, tableReader } from './fold.ts';
 import { foldSql, hasRequestedSymbol } from './fold-sql.ts';
 
 // A response is merged if it was loaded after all others about its rows, and folded with them if not.
@@ -107,10 +107,9 @@ async function foldingOf(tx: Transaction, load: LoadOfTable, scope: LoadScope): 
     // Where the day of a row comes from the request, only requests for the same days can list it.
     near: isOfRecords && day !== undefined && day.from !== 'response' ? load : null,
   };
-  await checkNoneLost(tx, about, position);
-  const others = (await loadedResponsesOf(tx, about)).filter((one) => one.position !== position);
+  const others = (await loadedResponsesOf(tx, about, position)).filter((one) => one.position !== position);
   const own = { responseId: 0, position, fetchedAt: fetchedAt.toISOString(), load: { runId, loadId } };
-  const read = keptReader(tx, readAgain);
+  const readKept = tableReader(keptReader(tx, readAgain), table);
   return {
     table,
     exchange,
@@ -118,7 +117,6 @@ async function foldingOf(tx: Transaction, load: LoadOfTable, scope: LoadScope): 
     instruments: null,
     maxWithdrawShare,
     responses: [...others, own].sort((one, other) => (one.position < other.position ? -1 : 1)),
-    read: async (one: ResponseToFold) =>
-      one.position === position ? load : partAbout(await read(one.responseId), table),
+    read: async (one: ResponseToFold) => (one.position === position ? load : readKept(one)),
   };
 }

@@ -26,10 +26,10 @@ import {
   foldPart,
   isEmpty,
   keptReader,
-  partAbout,
   type ReadAgain,
   type ReadKept,
   type Settled,
+  tableReader,
 } from './fold.ts';
 
 // A replay reads kept responses again with the code of today, part by part: days or instruments of tables. First it
@@ -129,14 +129,14 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
   const scope = scopeOfPart(part);
   await checkNoneLost(tx, scope);
   const locked = await responsesOf(tx, scope, { isLocked: true });
-  let fillsEmpty = false;
-  for (const table of tables) fillsEmpty ||= await isEmpty(tx, partOfTable(part, table, locked));
+  const emptyTables = new Set<TableDefinition>();
+  for (const table of tables) if (await isEmpty(tx, partOfTable(part, table, locked))) emptyTables.add(table);
   const responses: ReadResponse[] = [];
   for (const one of locked) {
     const { outcome, coverage, rejects, suspicions, suspicionsWithoutReject } = await judging.read(
       one.responseId,
     );
-    const ownLoadId = fillsEmpty || one.load === null ? await nextLoadId(tx) : null;
+    const ownLoadId = emptyTables.size > 0 || one.load === null ? await nextLoadId(tx) : null;
     const said = { outcome, coverage, rejects, suspicions, suspicionsWithoutReject };
     responses.push({ ...one, ownLoadId, said });
   }
@@ -146,7 +146,8 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
   const load = { loadId: begun.loadId, runId: part.runId };
   const folding = { ...part, ...judging, load, responses };
   const folded: FoldedTable[] = [];
-  for (const table of tables) folded.push(await refoldTable(tx, { ...folding, table }));
+  for (const table of tables)
+    folded.push(await refoldTable(tx, { ...folding, table, fills: emptyTables.has(table) }));
   for (const { table, decided, withdrawals } of folded) {
     const by = { ...load, windowId, operation: namesFilling([table])[0] ?? '', exchange };
     if (decided !== null) await writeWithdrawals(tx, by, decided, withdrawals);
@@ -337,17 +338,21 @@ async function refoldTable(
   tx: Transaction,
   {
     table,
+    fills,
     load,
     responses: all,
     read,
     maxWithdrawShare,
     ...part
-  }: FoldedPart & { readonly table: TableDefinition },
+  }: FoldedPart & {
+    readonly table: TableDefinition;
+    /** True if nothing of it is stored or ever was. */
+    readonly fills: boolean;
+  },
 ): Promise<FoldedTable> {
   const filling = namesFilling([table]);
   const responses = all.filter(({ operation }) => filling.includes(operation));
   const about = partOfTable(part, table, all);
-  const fills = await isEmpty(tx, about);
   const folding = {
     ...about,
     maxWithdrawShare,
@@ -356,7 +361,7 @@ async function refoldTable(
       const own = ownLoadId === null ? load : { loadId: ownLoadId, runId: part.runId };
       return { ...one, load: fills ? own : (first ?? own) };
     }),
-    read: async ({ responseId }: { readonly responseId: number }) => partAbout(await read(responseId), table),
+    read: tableReader(read, table),
   };
   return { table, ...(fills ? await fillPart(tx, folding) : await foldPart(tx, folding, load)) };
 }

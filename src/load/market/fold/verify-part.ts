@@ -3,11 +3,11 @@ import { listedInFull, namesFilling } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { transaction } from '../../database/transaction.ts';
-import { checkNoneLost, loadedResponsesOf } from '../../state/responses/to-fold.ts';
+import { loadedResponsesOf } from '../../state/responses/to-fold.ts';
 import { FIRST_DAY, LAST_DAY, RESPONSES } from '../../state/responses/to-replay.ts';
 import { ensureStage } from '../merge/merge.ts';
 import { quote } from '../merge/merge-sql.ts';
-import { findDifferences, keptReader, partAbout, type ReadAgain, type RowDifference } from './fold.ts';
+import { findDifferences, keptReader, type ReadAgain, type RowDifference, tableReader } from './fold.ts';
 import { type Part, partOfTable, scopeOfPart } from './refold-part.ts';
 
 /** A row of a table that is not what the kept responses say. */
@@ -30,7 +30,6 @@ export async function verifyPart(
     await tx.client.query('set transaction isolation level repeatable read; set local statement_timeout = 0');
     for (const table of part.tables) await ensureStage(tx.client, table);
     const scope = scopeOfPart(part);
-    await checkNoneLost(tx, scope);
     const loaded = await loadedResponsesOf(tx, scope);
     const read = keptReader(tx, readAgain);
     const found: TableDifference[] = [];
@@ -40,8 +39,7 @@ export async function verifyPart(
         ...partOfTable(part, table, loaded),
         maxWithdrawShare,
         responses: loaded.filter(({ operation }) => filling.includes(operation)),
-        read: async ({ responseId }: { readonly responseId: number }) =>
-          partAbout(await read(responseId), table),
+        read: tableReader(read, table),
       };
       for (const one of await findDifferences(tx, folding)) found.push({ ...one, table: table.name });
     }

@@ -93,8 +93,18 @@ export async function responsesOf(
   return found.rows;
 }
 
-/** Those that were loaded: what rows follow from. */
-export async function loadedResponsesOf(db: NodePgDatabase, scope: FoldScope) {
+/**
+ * Those that were loaded: what rows follow from.
+ *
+ * @param butFor the position of a response that need not be kept yet.
+ * @throws PipelineError as `checkNoneLost` does.
+ */
+export async function loadedResponsesOf(
+  db: NodePgDatabase,
+  scope: FoldScope,
+  butFor: Position | null = null,
+) {
+  await checkNoneLost(db, scope, butFor);
   return (await responsesOf(db, scope)).flatMap(({ load, ...one }) =>
     load === null ? [] : [{ ...one, load }],
   );
