@@ -277,14 +277,6 @@ CREATE TABLE "etl"."clock" (
 	"last" timestamp with time zone NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "etl"."range_limits" (
-	"key_hash" text NOT NULL,
-	"operation" text NOT NULL,
-	"days" integer NOT NULL,
-	"learned_at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "range_limits_pkey" PRIMARY KEY("key_hash","operation")
-);
---> statement-breakpoint
 CREATE TABLE "etl"."response_bodies" (
 	"hash" text PRIMARY KEY NOT NULL,
 	"encoding" text NOT NULL,

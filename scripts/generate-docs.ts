@@ -134,7 +134,7 @@ function wording(action: FailureAction): string {
     case 'rate_limit':
       return 'look again each minute until the next hour';
     case 'split':
-      return `split into ${action.days} days${action.named ? ', and the others of the run' : ''}`;
+      return `split into ${action.days} days`;
     case 'keep_response':
       return `store the response again${action.stopsCalls ? '; no call until then' : ''}`;
     case 'put_back':

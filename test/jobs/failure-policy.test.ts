@@ -80,7 +80,7 @@ const keep = (delayMs: number, stopsCalls = false): FailureAction => ({
   delayMs,
   stopsCalls,
 });
-const half = (days: number): FailureAction => ({ act: 'split', days, named: false });
+const half = (days: number): FailureAction => ({ act: 'split', days });
 
 const WAIT_FOR_HOUR: FailureAction = { act: 'rate_limit', delayMs: 777, closeHour: true };
 const PUT_BACK: FailureAction = { act: 'put_back' };
@@ -160,8 +160,8 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       facts: { limitDays: 5 },
       first: block('older'),
       others: {
-        'seven days': { act: 'split', days: 5, named: true },
-        'source down, seven days': { act: 'split', days: 5, named: true },
+        'seven days': { act: 'split', days: 5 },
+        'source down, seven days': { act: 'split', days: 5 },
       },
     },
   ],
@@ -596,7 +596,7 @@ describe('a range that is too much', () => {
 
   test('is requested in parts down to a day, whatever length is named: it may go too far back', () => {
     const thirty = (days: number) => decide('range_refused', { days }, { limitDays: 30 });
-    expect(thirty(90)).toEqual({ act: 'split', days: 30, named: true });
+    expect(thirty(90)).toEqual({ act: 'split', days: 30 });
     expect(thirty(30)).toEqual(half(15));
     expect(thirty(15)).toEqual(half(8));
     expect(thirty(1)).toEqual(block('older'));
@@ -605,7 +605,7 @@ describe('a range that is too much', () => {
   test('of days to come ends without a response, unless a shorter length is named', () => {
     const ahead = (days: number, limitDays: number) =>
       decide('range_refused', { days, isAhead: true }, { limitDays });
-    expect(ahead(30, 5)).toEqual({ act: 'split', days: 5, named: true });
+    expect(ahead(30, 5)).toEqual({ act: 'split', days: 5 });
     const skipped = { act: 'skip', reason: 'the source does not serve days to come' };
     for (const days of [30, 5, 1]) expect(ahead(days, 30)).toEqual(skipped);
     expect(decide('range_refused', { days: 30, isAhead: true })).toEqual(skipped);

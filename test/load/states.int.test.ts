@@ -29,7 +29,6 @@ import {
   cancelWindows,
   endingWindow,
   endWindows,
-  lockWiderWindows,
   releaseWindow,
   reopenWindows,
   skipWindow,
@@ -540,8 +539,6 @@ describe('windows are locked in the order of their ids, whatever their order on 
     reopenRun: (tx, runId) => reopenRun(tx, runId),
     'endWindows of a run': (tx, runId) => endWindows(tx, { runId }, 'blocked', FAILURE),
     'endWindows of an exchange': (tx) => endWindows(tx, { exchange: 'NSE' }, 'blocked', FAILURE),
-    lockWiderWindows: (tx, runId, last) =>
-      lockWiderWindows(tx, { id: last, runId, operation: 'GetBhavCopyCM', days: 0 }),
   };
 
   test.each(Object.keys(statements))('by %s', async (name) => {

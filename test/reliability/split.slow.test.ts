@@ -33,9 +33,6 @@ async function rowsOf({ db }: Setup): Promise<string> {
   return found.rows[0]?.rows ?? '';
 }
 
-const limitsOf = async ({ db }: Setup) =>
-  (await db.pool.query('select operation, days from etl.range_limits')).rows;
-
 /**
  * A sandbox behind a server that serves some ranges only, and refuses the others with this line, whatever length it
  * names. `refused` are the first days of those.
@@ -98,7 +95,6 @@ describe.each(LINES)('days too far back, refused with "%s"', (line) => {
       // Each worker may request a window before the first day is refused.
       const most = Number(calls) * Math.ceil(Math.log2(span(requested)));
       expect(source.refused.length).toBeLessThanOrEqual(most);
-      expect(await limitsOf(setup)).toEqual([]);
 
       const again = { ...requested, operations: [name], to: '2025-07-29' };
       const next = await ended(setup, await start(setup, again));
@@ -135,27 +131,16 @@ test('a source that has one past day only, as that of a trial key: the day is fo
   expect(loaded.map(({ day }) => day)).toEqual([only]);
 });
 
-test('a limit that is not named is found, stored once it is proven, and raised by a longer response', async () => {
+test('a limit that is not named is found by halves, each time', async () => {
   const setup = await openSetup({
-    settings: { EOD_CONCURRENCY: '1' },
-    behaviour: {
-      faults: [{ kind: 'diagnostic', value: 'Date is out of allowed range.', minDays: 8, first: 3 }],
-    },
+    behaviour: { faults: [{ kind: 'diagnostic', value: 'Date is out of allowed range.', minDays: 8 }] },
   });
-  await setup.run(HIGHLIGHTS);
-  // Halves of 26 days: 13 were refused, 7 covered.
-  expect(await limitsOf(setup)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 7 }]);
-  const plan = async () =>
-    Math.max(...(await windowsOf(setup, await start(setup, { ...HIGHLIGHTS, force: true }))).map(span));
-  // Monday to Friday.
-  expect(await plan()).toBe(5);
-  // After a week the whole length is tried again.
-  await setup.db.pool.query("update etl.range_limits set learned_at = learned_at - interval '8 days'");
-  expect(await plan()).toBe(26);
-  // Meanwhile the source has no limit: what is covered raises ours.
-  const { rows } = await setup.db.pool.query('select max(id)::int as id from etl.runs');
-  await ended(setup, rows[0].id);
-  expect(await limitsOf(setup)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 26 }]);
+  for (const force of [false, true]) {
+    const runId = await start(setup, { ...HIGHLIGHTS, force });
+    // 26 days and both halves of 13 are refused; the pieces are covered.
+    expect(await ended(setup, runId)).toMatchObject({ state: 'completed', requests: 3 + 4 });
+    expect(Math.max(...(await windowsOf(setup, runId)).map(span))).toBe(26);
+  }
 });
 
 test('a limit of one day costs a call for each session, beside the one that was refused', async () => {

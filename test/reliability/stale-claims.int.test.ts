@@ -26,7 +26,7 @@ const ACTIONS: readonly FailureAction[] = [
   { act: 'end', state: 'failed', scope: 'window' },
   { act: 'retry', delayMs: 1 },
   { act: 'postpone', delayMs: 1 },
-  { act: 'split', days: 1, named: false },
+  { act: 'split', days: 1 },
 ];
 
 test('a worker that seemed lost and comes back with a failure leaves its window to the one that has it now', async () => {

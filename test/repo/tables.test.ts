@@ -31,7 +31,6 @@ const OWNERS: Readonly<Record<string, string>> = {
   loads: 'state/loads/',
   migrations: 'migrate.ts',
   observed_aliases: 'market/observed-aliases/',
-  range_limits: 'state/source/',
   rejected_records: 'state/rejects.ts',
   repeatable_migrations: 'migrate.ts',
   responses: 'state/responses/',

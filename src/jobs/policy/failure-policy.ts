@@ -31,11 +31,8 @@ export type FailureAction =
    * says that the hour's quota is used up, whatever was counted here.
    */
   | { readonly act: 'rate_limit'; readonly delayMs: number; readonly closeHour: boolean }
-  /**
-   * Replace the window by windows of at most `days` days. `named`: the source named this limit, so the run's other
-   * windows of the operation are split too.
-   */
-  | { readonly act: 'split'; readonly days: number; readonly named: boolean }
+  /** Replace the window by windows of at most `days` days. */
+  | { readonly act: 'split'; readonly days: number }
   /**
    * Keep the response in this worker and store it again after `delayMs`. `stopsCalls`: until it is stored, no worker of
    * this process makes another call, because those responses could not be stored either.
@@ -311,7 +308,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
       // Of days to come the source may know none; shorter ranges of them would be refused one by one.
       if (isAhead && !named) return { act: 'skip', reason: 'the source does not serve days to come' };
       if (days <= 1) return block('older');
-      return { act: 'split', days: named ? limitDays : half(days), named };
+      return { act: 'split', days: named ? limitDays : half(days) };
     },
     source: 'success',
     key: 'accepted',
@@ -349,8 +346,7 @@ function shorterRangeMayHelp({ kind, cutShort }: PipelineError): boolean {
 /** Decides what is done about anything that was thrown during the work on a window. */
 export function decideFailure(error: unknown, situation: Situation, config: PolicyConfig): FailureAction {
   const failure = failureOf(error);
-  if (situation.days > 1 && shorterRangeMayHelp(failure))
-    return { act: 'split', days: half(situation.days), named: false };
+  if (situation.days > 1 && shorterRangeMayHelp(failure)) return { act: 'split', days: half(situation.days) };
   return RULES[failure.kind].decide(failure, situation, config);
 }
 

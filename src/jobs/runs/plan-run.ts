@@ -12,7 +12,6 @@ import {
   type ResponseCount,
 } from '../../load/state/coverage/coverage.ts';
 import type { RunRequest, Target } from '../../load/state/request.ts';
-import { readRangeLimits } from '../../load/state/source/range-limits.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { variantsOfRun } from '../../load/state/windows/windows.ts';
 import {
@@ -25,7 +24,6 @@ import {
 } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { keyHash } from '../policy/quota.ts';
 import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
 import {
   areCovered,
@@ -151,7 +149,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     refetchFrom: target.refetchFrom,
     today: today(clock, config.EOD_TIMEZONE),
     live: request.live,
-    windowDays: await windowDays(context, operation),
+    windowDays: windowDays(context, operation),
     seenParts: await storedParts(context, operation, target.exchange),
   };
   return { ...input, covered: await readCovered(context, input) };
@@ -243,13 +241,11 @@ export async function planSeenParts(
   return found;
 }
 
-/** The longest range of a window in days: from EOD_WINDOW_DAYS or the operation, limited to what the source allows. */
-async function windowDays({ config, db }: Context, operation: Operation): Promise<number | undefined> {
-  if (operation.windows.per !== 'range') return undefined;
-  const wanted = settingFor(config.EOD_WINDOW_DAYS, operation) ?? operation.windows.days;
-  const limits = await readRangeLimits(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
-  return Math.min(wanted, limits.get(operation.name) ?? wanted);
-}
+/** The longest range of a window in days: from EOD_WINDOW_DAYS or the operation. */
+const windowDays = ({ config }: Context, operation: Operation): number | undefined =>
+  operation.windows.per === 'range'
+    ? (settingFor(config.EOD_WINDOW_DAYS, operation) ?? operation.windows.days)
+    : undefined;
 
 /** Reads which requests are covered; only of the planned days and instruments, because coverage grows every night. */
 async function readCovered({ db }: Context, input: Omit<PlanInput, 'covered'>) {

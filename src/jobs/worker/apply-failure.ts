@@ -19,7 +19,6 @@ import {
   type EndedWindow,
   endWindows,
   type FailureInfo,
-  lockWiderWindows,
   noteNotStored,
   readWindow,
   releaseWindow,
@@ -244,26 +243,16 @@ function selectionOf(
   return { ...only, operation, exchange, older: { day: to, variant, isExpected: to < oldestKept } };
 }
 
-/**
- * Splits a window that the source does not serve as a whole. If the source named a limit, the run's other windows of
- * the operation are split too. The limit is stored only when the pieces are covered (`learnRangeLimit`).
- */
+/** Splits a window that the source does not serve as a whole. */
 async function splitAndEnqueue(
   context: QueueContext,
   window: ClaimedWindow,
-  { days, named }: SplitAction,
+  { days }: SplitAction,
   diagnostic: string | null,
 ): Promise<void> {
   const { id, runId, operation, attempts } = window;
-  await transaction(context.db, async (tx) => {
-    // Before this one is changed, so that they are locked in the order of their ids.
-    const wider = named ? await lockWiderWindows(tx, { id, runId, operation, days }) : [];
-    if (!(await splitWindow(tx, id, piecesOf(context, window, days), { diagnostic, claim: attempts })))
-      return;
-    for (const wide of wider) {
-      await splitWindow(tx, wide.id, piecesOf(context, wide, days));
-    }
-  });
+  const pieces = piecesOf(context, window, days);
+  await transaction(context.db, (tx) => splitWindow(tx, id, pieces, { diagnostic, claim: attempts }));
   const span = daysBetween(window.from, window.to) + 1;
   context.log.info({ windowId: id, operation, span, days }, 'window split');
   await enqueueOpenWindows(context, [runId]);

@@ -8,12 +8,10 @@ import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { RawResponse } from '../../extract/types.ts';
 import { isSharedSession } from '../../load/database/database-errors.ts';
-import { afterCommit } from '../../load/database/transaction.ts';
 import { keepFailedResponse, packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
 import { newestResponses } from '../../load/state/responses/to-replay.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/source/access-keys.ts';
 import { type CallLimit, openHour } from '../../load/state/source/call-budget.ts';
-import { learnRangeLimit } from '../../load/state/source/range-limits.ts';
 import { noteWithdrawn, readWithdrawn } from '../../load/state/source/withdrawn-operations.ts';
 import { type ClaimedWindow, uncountCall } from '../../load/state/windows/claim.ts';
 import type { Requested } from '../../operations/fields.ts';
@@ -264,11 +262,6 @@ async function storeFetched(
     state = stored?.outcome.state ?? state;
     hasUnknownFields = extracted.unknownFields.length > 0;
     for (const warning of extracted.warnings) context.log.warn(windowFacts(window), warning);
-  }
-  if (operation.windows.per === 'range') {
-    await afterCommit(db, 'note how long a range the source has served', () =>
-      learnRangeLimit(db.drizzle, { keyHash: callLimit.keyHash, windowId: window.id }),
-    );
   }
   const { bytes } = response;
   const line = { ...windowFacts(window), attempt: window.failedAttempts + 1, bytes, ms: times };

@@ -53,25 +53,6 @@ describe(accessKeys, 'What is known about each access key, by its hash.', {
   refused_at: 'When the source refused it.',
 });
 
-export const rangeLimits = etl.table(
-  'range_limits',
-  {
-    key_hash: text('key_hash').notNull(),
-    operation: text('operation').notNull(),
-    days: integer('days').notNull(),
-    learned_at: moment('learned_at').notNull().defaultNow(),
-  },
-  (table) => [primaryKey({ name: 'range_limits_pkey', columns: [table.key_hash, table.operation] })],
-);
-describe(
-  rangeLimits,
-  'The longest range that the source allows, as far as refusals and responses have shown; tried again after a week.',
-  {
-    days: 'Days a request may span. Unit: days.',
-    learned_at: 'When that was last shown.',
-  },
-);
-
 export const withdrawnOperations = etl.table(
   'withdrawn_operations',
   {

@@ -338,32 +338,6 @@ export async function splitWindow(
   return true;
 }
 
-/**
- * Locks a window and the pending windows of the same run and operation that span more than this many days, in the order of
- * their ids.
- *
- * @returns those that are pending.
- */
-export async function lockWiderWindows(
-  tx: NodePgDatabase,
-  requested: Pick<EndedWindow, 'id' | 'runId' | 'operation'> & { readonly days: number },
-) {
-  const { id, run_id, operation, state, from_date, to_date } = windows;
-  const isWide = and(
-    eq(run_id, requested.runId),
-    eq(operation, requested.operation),
-    eq(state, 'pending'),
-    sql`${to_date} - ${from_date} >= ${requested.days}`,
-  );
-  const locked = await tx
-    .select(asWindow)
-    .from(windows)
-    .where(or(eq(id, requested.id), isWide))
-    .orderBy(asc(windows.id))
-    .for('update');
-  return locked.filter((one) => one.id !== requested.id);
-}
-
 /** What a window requests; null if there is none with this id. */
 export async function readWindow(db: NodePgDatabase, windowId: number) {
   const { id, run_id, operation, exchange, from_date, to_date } = windows;
