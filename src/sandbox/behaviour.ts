@@ -1,10 +1,8 @@
 import type { Calendar } from '../calendar/calendar.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
-import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
-import { operationNamed } from '../operations/registry.ts';
 import type { Fault } from './faults.ts';
-import { clockFrom, names, parseFault, rangeDays } from './notations.ts';
+import { clockFrom, parseFault } from './notations.ts';
 import type { DataSet } from './response/dataset.ts';
 import { CASINGS } from './response/format.ts';
 
@@ -80,31 +78,7 @@ const BEHAVIOUR = {
     0,
   ),
   callsPerHour: number('--calls-per-hour <n>', 'calls served in a clock hour (IST); 0 for no limit', 0),
-  maxRangeDays: define<number | Readonly<Record<string, number>> | undefined>(
-    '--max-range-days <n>',
-    'longest range that is served, for all operations or by operation: GetBhavCopyCM=1,GetSeriesChange=5',
-    undefined,
-    rangeDays,
-  ),
   historyDays: number('--history-days <n>', 'how many days of history are served', undefined),
-  disabledOperations: define<readonly string[]>(
-    '--disable-operations <list>',
-    'operations the key has no right to',
-    [],
-    (text) => names(text).map((name) => operationNamed(name).name),
-  ),
-  disabledExchanges: define<readonly string[]>(
-    '--disable-exchanges <list>',
-    'exchanges the key has no right to',
-    [],
-    (text) => names(text).map((name) => parseChoice('--disable-exchanges', name, EXCHANGE_CODES)),
-  ),
-  demoInstruments: define<readonly string[] | undefined>(
-    '--demo-instruments <list>',
-    'for a trial key: only these instruments may be requested by name',
-    undefined,
-    names,
-  ),
   keyDiesAfter: number('--key-dies-after <n>', 'the key expires after n calls', undefined),
   faults: define<readonly Fault[]>(
     '--fault <rule>',

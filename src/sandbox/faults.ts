@@ -16,12 +16,6 @@ export const FAULT_KINDS = [
   'empty-body',
   /** Status 200 and the first half of the JSON. */
   'half-json',
-  /** The first half of the records, with the count of all of them. */
-  'half-list',
-  /** All records, and a link to more of them. */
-  'next-link',
-  /** The body without its last line end. */
-  'no-line-end',
   /** A diagnostic line (`value`) with status 200. */
   'diagnostic',
   /** Status 429 with `Retry-After: value` seconds (default 1). */
@@ -35,6 +29,8 @@ export interface Fault {
   readonly value?: string;
   /** Only requests of this operation. */
   readonly operation?: string;
+  /** Only requests with these values of parameters. */
+  readonly params?: Readonly<Record<string, string>>;
   /** Every n-th matching request. */
   readonly every?: number;
   /** The first n matching requests. */
@@ -61,12 +57,13 @@ export class FaultPlan {
    * @param days of the requested range; null before the parameters are read. With null only rules without `minDays` are
    * considered, otherwise only the others.
    */
-  next(operation: string, days: number | null): Fault | null {
+  next(operation: string, search: URLSearchParams, days: number | null): Fault | null {
     let chosen: Fault | null = null;
     for (const [at, fault] of this.#faults.entries()) {
       if ((fault.minDays === undefined) !== (days === null)) continue;
       if (fault.minDays !== undefined && days !== null && days < fault.minDays) continue;
       if (fault.operation !== undefined && fault.operation !== operation) continue;
+      if (Object.entries(fault.params ?? {}).some(([name, value]) => search.get(name) !== value)) continue;
       const count = (this.#matched[at] as number) + 1;
       this.#matched[at] = count;
       const hits =

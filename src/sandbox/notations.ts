@@ -6,23 +6,6 @@ import { FAULT_KINDS, type Fault } from './faults.ts';
 
 // The notations of values of `eod sandbox`.
 
-export const names = (value: string) =>
-  value
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-
-/** `10`, or `GetBhavCopyCM=1,GetSeriesChange=5`. */
-export function rangeDays(value: string): number | Readonly<Record<string, number>> {
-  if (!value.includes('=')) return parseInteger('--max-range-days', value, { least: 1 });
-  return Object.fromEntries(
-    names(value).map((pair) => {
-      const [name = '', days = ''] = pair.split('=');
-      return [operationNamed(name).name, parseInteger('--max-range-days', days, { least: 1 })];
-    }),
-  );
-}
-
 /** A clock that starts at this time. */
 export function clockFrom(value: string): Clock {
   const start = Date.parse(value);

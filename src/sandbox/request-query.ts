@@ -5,9 +5,6 @@ import type { Operation } from '../operations/operation.ts';
 /** A request that passed every check. */
 export interface Query {
   readonly operation: Operation;
-  /** The code that was requested. */
-  readonly segment: string;
-  /** The exchange that runs it. */
   readonly exchange: Exchange;
   /** The requested range of days; null if the request has none. */
   readonly range: DayRange | null;

@@ -9,7 +9,7 @@ import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { startServer } from '../support/http-server.ts';
 import { query } from '../support/query.ts';
-import { openSandbox } from '../support/sandbox.ts';
+import { notEnabled, openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { test } from './support.ts';
 
@@ -160,7 +160,7 @@ test('a folder that cannot be written is a mistake, before any call', async ({ u
 
 describe('says what is refused, and what to do', () => {
   test('an operation without rights: the others are requested', async ({ url }) => {
-    const source = await sourceWith({ disabledOperations: ['GetSeriesChange'] });
+    const source = await sourceWith({ faults: notEnabled('GetSeriesChange') });
     const { code, json } = await examine(url, source.url);
     expect({ code, isOk: json.isOk }).toEqual({ code: 1, isOk: false });
     expect(json.operations.filter(({ state }) => state !== 'ok')).toMatchObject([

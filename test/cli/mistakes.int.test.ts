@@ -337,7 +337,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   ['sandbox --port many', '--port: "many" is not a whole number from 0 to 65535'],
   [
-    'sandbox --access-key k --demo-instruments TCS --calls-per-hour x',
+    'sandbox --access-key k --instruments 5 --calls-per-hour x',
     '--calls-per-hour: "x" is not a whole number from 0',
   ],
   [
@@ -353,9 +353,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['sandbox --instruments none', '--instruments: "none" is not a whole number from 1 to 20000'],
   ['sandbox --delay soon', '--delay: "soon" is not a whole number from 0 to 3600000'],
   ['sandbox --not-ready x', '--not-ready: "x" is not a whole number from 0'],
-  ['sandbox --max-range-days x', '--max-range-days: "x" is not a whole number from 1'],
   ['sandbox --history-days x', '--history-days: "x" is not a whole number from 0'],
-  ['sandbox --disable-operations GetNothing', 'unknown operation "GetNothing" ("eod operations" lists them)'],
   ['backfill GetCorporateActions --action-type', "option '--action-type <value>' argument missing…"],
   ['backfill GetCorporateActions --purpose-code', "option '--purpose-code <value>' argument missing…"],
   ['operations GetBhavCopyCM --available', '…'],
@@ -372,7 +370,6 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['wait --night 2025-13-01', '--night…'],
   ['wait --night today --timeout soon', '--timeout: "soon" is not a time such as 90s, 30m or 2h'],
   ['wait --json', 'give the day of the night…'],
-  ['sandbox --disable-exchanges XYZW', '--disable-exchanges: unknown value "XYZW"…'],
   ['sandbox --key-dies-after x', '--key-dies-after: "x" is not a whole number from 0'],
   ['up --role worker', "unknown option '--role'; did you mean --roles?"],
   ['export bhavcopy_cm --exchange XYZW --json', '--exchange: unknown exchange "XYZW"…'],

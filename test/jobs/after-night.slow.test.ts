@@ -6,6 +6,7 @@ import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { spawnEod } from '../support/eod.ts';
 import { backfill, openPipeline, runToEnd, start } from '../support/pipeline.ts';
+import { notEnabled } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebhook } from '../support/webhook.ts';
@@ -66,7 +67,7 @@ test('the data sets are compared after a night has ended; an error in that does 
 
 test('the alerts of a run are raised although the process that ended it was killed before', async () => {
   const webhook = await startWebhook();
-  const behaviour = { disabledOperations: ['GetCircuitBreakers'] };
+  const behaviour = { faults: notEnabled('GetCircuitBreakers') };
   const pipeline = await openPipeline({
     sandbox: { clock, instrumentsPerExchange: 5, behaviour },
     settings: { EOD_ALERT_WEBHOOK: webhook.url },

@@ -6,6 +6,7 @@ import { testDatabase } from '../support/database.ts';
 import { startServer } from '../support/http-server.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { type BackfillOptions, backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { notEnabled } from '../support/sandbox.ts';
 import { type Heard, startWebhook, type Webhook } from '../support/webhook.ts';
 
 const at = (time: string) => ({ now: () => Date.parse(`${time}+05:30`) });
@@ -41,7 +42,7 @@ describe('alerts of a run', () => {
   test('a failed run raises one alert, with the reason', async () => {
     const webhook = await startWebhook();
     const { pipeline } = await openSetup(webhook, {
-      behaviour: { disabledOperations: ['GetCircuitBreakers'] },
+      behaviour: { faults: notEnabled('GetCircuitBreakers') },
     });
     const requested = backfill({ from: DAY, to: DAY, operations: ['GetCircuitBreakers', 'GetBhavCopyCM'] });
     const report = await runToEnd(pipeline, requested);
@@ -80,7 +81,7 @@ describe('alerts of a run', () => {
   test('a night that a refused key stops raises the alert of the key only, besides that of what failed before', async () => {
     const webhook = await startWebhook();
     const { pipeline } = await openSetup(webhook, {
-      behaviour: { keyDiesAfter: 3, disabledOperations: ['GetBhavCopyCM'] },
+      behaviour: { keyDiesAfter: 3, faults: notEnabled('GetBhavCopyCM') },
     });
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
     expect(report.state).toBe('failed');

@@ -7,7 +7,7 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import { corporateActions } from '../../src/sandbox/datasets/corporate-action-responses.ts';
 import type { Sandbox, SandboxOptions, SeenRequest } from '../../src/sandbox/index.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
-import { openSandbox } from '../support/sandbox.ts';
+import { openSandbox, rangeLimit } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { importInto } from './import-support.ts';
 
@@ -242,7 +242,7 @@ describe('corporate actions of the source service', () => {
   });
 
   test('are requested in shorter ranges where the source allows no longer ones, which is learned', async () => {
-    const limited = await sourceWith({ behaviour: { maxRangeDays: { GetCorporateActions: 10 } } });
+    const limited = await sourceWith({ behaviour: { faults: [rangeLimit('GetCorporateActions', 10)] } });
     const pipeline = await openPipeline({ sourceUrl: limited.url, clock, settings });
     expect(await night(pipeline)).toMatchObject({
       state: 'completed',

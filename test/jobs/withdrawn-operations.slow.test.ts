@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { operations } from '../../src/operations/registry.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
-import { openSandbox } from '../support/sandbox.ts';
+import { notEnabled, openSandbox } from '../support/sandbox.ts';
 
 const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
 const RATIOS = ['GetFinRatioEOD', 'GetFinRatioSnapshot'];
@@ -30,7 +30,7 @@ const ratiosOf = async ({ db }: Pipeline) =>
   ).rows;
 
 test.each([
-  ['the line that they are not enabled', { disabledOperations: RATIOS }, 'Function not enabled.'],
+  ['the line that they are not enabled', { faults: notEnabled(...RATIOS) }, 'Function not enabled.'],
   [
     'status 404',
     { faults: RATIOS.map((operation) => ({ kind: 'status' as const, value: '404', operation })) },
@@ -67,7 +67,7 @@ test.each([
 });
 
 test('if that operation is refused too, its windows are blocked as those of any other', async () => {
-  const { pipeline } = await open({ disabledOperations: [...RATIOS, 'GetFinancialRatios'] });
+  const { pipeline } = await open({ faults: notEnabled(...RATIOS, 'GetFinancialRatios') });
   const report = await runToEnd(pipeline, backfill(REQUESTED));
   expect(report).toMatchObject({ state: 'failed', inserted: 0 });
   expect(report.windows).toMatchObject({ blocked: report.windows.total, open: 0 });

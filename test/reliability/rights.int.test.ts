@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { notEnabled } from '../support/sandbox.ts';
 import { accountsOf, coverageRows, openSetup, tally, windowsOf } from './support.ts';
 
 const WEEK = { from: '2025-09-08', to: '2025-09-11' };
@@ -6,7 +7,7 @@ const WEEK = { from: '2025-09-08', to: '2025-09-11' };
 test('an operation the key has no right to is requested once; the others finish', async () => {
   const setup = await openSetup({
     settings: { EOD_CONCURRENCY: '1' },
-    behaviour: { disabledOperations: ['GetBhavCopyCM'] },
+    behaviour: { faults: notEnabled('GetBhavCopyCM') },
   });
   const report = await setup.run({
     ...WEEK,
@@ -31,7 +32,9 @@ test('an operation the key has no right to is requested once; the others finish'
 });
 
 test('an instrument a trial key may not request is blocked alone', async () => {
-  const setup = await openSetup({ behaviour: { demoInstruments: ['TCS', 'M&M'] } });
+  const value = 'Instrument is not allowed for Demo key.';
+  const fault = { kind: 'diagnostic', value, params: { instrumentIdentifier: 'INFY' } } as const;
+  const setup = await openSetup({ behaviour: { faults: [fault] } });
   const report = await setup.run({
     from: '2025-09-11',
     to: '2025-09-11',
@@ -49,7 +52,7 @@ test('an instrument a trial key may not request is blocked alone', async () => {
     ),
   );
   const infy = (await coverageRows(setup)).find(({ instrument }) => instrument === 'INFY');
-  expect(infy).toMatchObject({ state: 'blocked', diagnostic: 'Instrument is not allowed for Demo key.' });
+  expect(infy).toMatchObject({ state: 'blocked', diagnostic: value });
   await accountsOf(setup, report);
 });
 

@@ -4,14 +4,15 @@ import { accountsOf, coverageRows, openSetup, tally } from './support.ts';
 const WEEK = { from: '2025-09-08', to: '2025-09-11' };
 
 test('an exchange the key has no right to is requested once; the other finishes', async () => {
+  const value = 'Data for requested exchange is disabled.';
   const setup = await openSetup({
     backend: 'redis',
     settings: { EOD_CONCURRENCY: '1' },
-    behaviour: { disabledExchanges: ['BSE'] },
+    behaviour: { faults: [{ kind: 'diagnostic', value, params: { exchange: 'BSE' } }] },
   });
   const report = await setup.run({ ...WEEK, operations: ['GetBhavCopyCM', 'GetTotalTradeHighlights'] });
   expect(report).toMatchObject({ state: 'failed', windows: { loaded: 4, blocked: 5 } });
-  expect(setup.sandbox.stats().byDiagnostic).toEqual({ 'Data for requested exchange is disabled.': 1 });
+  expect(setup.sandbox.stats().byDiagnostic).toEqual({ [value]: 1 });
   const states = (await coverageRows(setup)).map(({ exchange, state }) => `${exchange} ${state}`);
   expect(tally(states)).toEqual({ 'BSE blocked': 8, 'NSE loaded': 4 });
   await accountsOf(setup, report);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { mostly } from '../support/pipeline.ts';
+import { rangeLimit } from '../support/sandbox.ts';
 import { calendar, expectWhole, HIGHLIGHTS, MONTH, span } from './split-support.ts';
 import { accountsOf, coverageRows, openSetup, windowsOf } from './support.ts';
 
@@ -8,7 +9,7 @@ describe.each(mostly('postgres'))('a range that is refused with its limit (queue
     const setup = await openSetup({
       backend,
       settings: { EOD_CONCURRENCY: '1' },
-      behaviour: { maxRangeDays: { GetTotalTradeHighlights: 5 } },
+      behaviour: { faults: [rangeLimit('GetTotalTradeHighlights', 5)] },
     });
     const report = await setup.run({ ...HIGHLIGHTS, from: '2025-07-14' });
     const windows = await windowsOf(setup, report.runId);

@@ -3,7 +3,7 @@ import { dayAt } from '../../src/core/days.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
 import { startServer } from '../support/http-server.ts';
 import { ended } from '../support/pipeline.ts';
-import { openSandbox } from '../support/sandbox.ts';
+import { openSandbox, rangeLimit } from '../support/sandbox.ts';
 import { calendar, expectWhole, HIGHLIGHTS, MONTH, span } from './split-support.ts';
 import {
   accountsOf,
@@ -144,7 +144,7 @@ test('a limit that is not named is found by halves, each time', async () => {
 });
 
 test('a limit of one day costs a call for each session, beside the one that was refused', async () => {
-  const daily = await openSetup({ behaviour: { maxRangeDays: { GetTotalTradeHighlights: 1 } } });
+  const daily = await openSetup({ behaviour: { faults: [rangeLimit('GetTotalTradeHighlights', 1)] } });
   const report = await daily.run(HIGHLIGHTS);
   expect(report).toMatchObject({ state: 'completed', requests: 1 + 18 });
   expect(daily.sandbox.stats().byDiagnostic).toEqual({ 'Date is out of allowed range of 1 day.': 1 });
@@ -172,7 +172,6 @@ test('a refusal that names no limit is halved; days beyond the reach end as bloc
 const FAULTS: [string, Behaviour['faults'][number], Record<string, string>, number][] = [
   ['no response in time', { kind: 'hang', minDays: 8 }, { EOD_TIMEOUT_MS: '400' }, 7],
   ['half a JSON', { kind: 'half-json', minDays: 4 }, {}, 3],
-  ['half of its records', { kind: 'half-list', minDays: 4 }, {}, 3],
   ['a connection that breaks in the body', { kind: 'truncate', minDays: 2 }, {}, 1],
 ];
 

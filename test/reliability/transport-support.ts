@@ -34,7 +34,6 @@ export const FAULTS: StrikingFault[] = [
   ['an HTML page', { kind: 'html' }, /HTML page/, {}],
   ['half a JSON', { kind: 'half-json' }, /broken JSON/, {}],
   ['200 with nothing', { kind: 'empty-body' }, /it is empty/, {}],
-  ['a link to more', { kind: 'next-link' }, /incomplete: .*@odata\.nextLink/, {}],
 ];
 
 /** A fault that strikes once does no harm; one that strikes every time fails its window. */

@@ -2,6 +2,7 @@ import { parse } from 'csv-parse/sync';
 import { describe, expect, test } from 'vitest';
 import { operations } from '../../src/operations/registry.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
+import { notEnabled, rangeLimit } from '../support/sandbox.ts';
 import { ask, manualClock, midnight, NOW, plainRequest, range, records, sandbox, textOf } from './support.ts';
 
 const DAY = '2025-09-12';
@@ -116,13 +117,10 @@ describe('limits and rights', () => {
 
   test('ranges', async () => {
     const source = await sandbox({
-      behaviour: { maxRangeDays: { GetSeriesChange: 1, GetTotalTradeHighlights: 5 }, historyDays: 30 },
+      behaviour: { faults: [rangeLimit('GetTotalTradeHighlights', 5)], historyDays: 30 },
     });
     const requested = (operation: string, from: string, to: string) =>
       textOf(source, operation, range(from, to));
-    expect(await requested('GetSeriesChange', '2025-09-11', DAY)).toBe(
-      'Date is out of allowed range of 1 day.',
-    );
     expect(await requested('GetTotalTradeHighlights', '2025-09-07', DAY)).toBe(
       'Date is out of allowed range of 5 days.',
     );
@@ -133,22 +131,20 @@ describe('limits and rights', () => {
     );
   });
 
-  test('rights that the key does not have', async () => {
+  test('rights that the key does not have, as faults', async () => {
+    const disabled = 'Data for requested exchange is disabled.';
     const source = await sandbox({
       behaviour: {
-        disabledOperations: ['GetSeriesChange'],
-        disabledExchanges: ['NSE'],
-        demoInstruments: ['TCS'],
+        faults: [
+          ...notEnabled('GetSeriesChange'),
+          { kind: 'diagnostic', value: disabled, params: { exchange: 'NSE' } },
+        ],
       },
     });
     expect(await textOf(source, 'GetSeriesChange', range(DAY))).toBe('Function not enabled.');
-    expect(await textOf(source, 'GetBhavCopyCM', { exchange: 'NSE', ...range(DAY) })).toBe(
-      'Data for requested exchange is disabled.',
-    );
-    expect(await textOf(source, 'GetFinRatioSnapshot', { instrumentIdentifier: 'INFY' })).toBe(
-      'Instrument is not allowed for Demo key.',
-    );
-    expect(await textOf(source, 'GetFinRatioSnapshot', { instrumentIdentifier: 'TCS' })).toMatch(/^\{"Year"/);
+    const prices = (exchange: string) => textOf(source, 'GetBhavCopyCM', { exchange, ...range(DAY) });
+    expect(await prices('NSE')).toBe(disabled);
+    expect(await prices('BSE')).toMatch(/^\{"Value":\[\{/);
   });
 
   test('a key that dies', async () => {

@@ -111,9 +111,7 @@ describe('flags', () => {
         port: '4532',
         accessKey: 'k',
         callsPerHour: '900',
-        maxRangeDays: 'getbhavcopycm=1,GetSeriesChange=5',
         casing: 'camel',
-        disableOperations: 'getserieschange',
         fault: ['status=503,every=7', 'reset,every=5'],
         unrelated: 'x',
         delay: undefined,
@@ -123,9 +121,7 @@ describe('flags', () => {
       accessKey: 'k',
       behaviour: {
         callsPerHour: 900,
-        maxRangeDays: { GetBhavCopyCM: 1, GetSeriesChange: 5 },
         casing: 'camel',
-        disabledOperations: ['GetSeriesChange'],
         faults: [
           { kind: 'status', value: '503', every: 7 },
           { kind: 'reset', every: 5 },
@@ -160,9 +156,7 @@ describe('flags', () => {
     ['port', '-1', /whole number/],
     ['callsPerHour', '1.5', /whole number/],
     ['now', 'yesterday', /not a time/],
-    ['disableExchanges', 'LONDON', /unknown value "LONDON" \(known: BSE, NSE, BFO, /],
-    ['disableOperations', 'GetSeriesChanges', /did you mean GetSeriesChange/],
-    ['maxRangeDays', 'GetSeriesChange=0', /whole number from 1/],
+    ['fault', 'reset,operation=GetSeriesChanges', /did you mean GetSeriesChange/],
   ])('refuse %s %s', (name, value, message) => {
     expect(() => sandboxOptionsFromFlags({ [name]: value })).toThrow(message);
   });

@@ -140,7 +140,7 @@ describe('what the pipeline builds, the sandbox reads', () => {
       const settings = { ...SETTINGS, ...one };
       const url = new URL(buildUrl(settings, operation, { ...requested, instruments: named }));
       const query = readQuery(operation, url.searchParams, DEFAULT_BEHAVIOUR, market);
-      expect(query).toMatchObject({ operation, segment: exchange, format: one.format });
+      expect(query).toMatchObject({ operation, exchange, format: one.format });
       expect(query.instruments).toEqual(named);
       const isDated = [...url.searchParams.keys()].some((name) =>
         dateParams(operation, one.dateDialect).includes(name),

@@ -33,7 +33,7 @@ function clockHour(clock: Clock): string {
   return `${dayAt(seconds, ZONE)}T${timeAt(seconds, ZONE).slice(0, 2)}`;
 }
 
-/** Checks keys, their hourly quota and rights, and whether a request is ready. */
+/** Checks keys and their hourly quota, and whether a request is ready. */
 export class AccessControl {
   readonly #behaviour: Behaviour;
   readonly #clock: Clock;
@@ -69,21 +69,6 @@ export class AccessControl {
     if (callsPerHour > 0 && this.#callsThisHour >= callsPerHour)
       throw new Diagnostic('Calls per hour are limited.');
     this.#callsThisHour++;
-  }
-
-  /**
-   * Checks the rights of the key.
-   *
-   * @throws Diagnostic with the line to send.
-   */
-  checkRights(operation: string, exchange: string, instruments: readonly string[]): void {
-    const { disabledOperations, disabledExchanges, demoInstruments } = this.#behaviour;
-    if (disabledOperations.includes(operation)) throw new Diagnostic('Function not enabled.');
-    if (disabledExchanges.includes(exchange))
-      throw new Diagnostic('Data for requested exchange is disabled.');
-    if (demoInstruments !== undefined && instruments.some((name) => !demoInstruments.includes(name))) {
-      throw new Diagnostic('Instrument is not allowed for Demo key.');
-    }
   }
 
   /**

@@ -101,16 +101,9 @@ function checkSelection({ operation, options, day, range, instruments }: Query):
   if (datedWhen?.({ params: options, instruments }) ?? true) throw missing('date');
 }
 
-function checkRangeLimits(query: Query, behaviour: Behaviour, today: Day): void {
-  const from = query.range?.from ?? query.day;
-  const to = query.range?.to ?? query.day;
-  if (from === null || to === null) return;
-  const days = daysBetween(from, to) + 1;
-  const { maxRangeDays, historyDays } = behaviour;
-  const most = typeof maxRangeDays === 'object' ? maxRangeDays[query.operation.name] : maxRangeDays;
-  if (most !== undefined && days > most)
-    throw new Diagnostic(`Date is out of allowed range of ${most === 1 ? '1 day' : `${most} days`}.`);
-  if (historyDays !== undefined && daysBetween(from, today) > historyDays)
+function checkHistory({ range, day }: Query, { historyDays }: Behaviour, today: Day): void {
+  const from = range?.from ?? day;
+  if (historyDays !== undefined && from !== null && daysBetween(from, today) > historyDays)
     throw new Diagnostic('Date is out of allowed range.');
 }
 
@@ -132,7 +125,6 @@ export function readQuery(
   if (segment === undefined) throw new Diagnostic('Data for requested exchange is disabled.');
   const query: Query = {
     operation,
-    segment,
     exchange: exchangeOfSegment(segment),
     range: readRange(given, market),
     day: readDay(given),
@@ -142,6 +134,6 @@ export function readQuery(
     dates: oneOf(given, 'dTFormat', ['String', 'Epoch']),
   };
   checkSelection(query);
-  checkRangeLimits(query, behaviour, market.today());
+  checkHistory(query, behaviour, market.today());
   return query;
 }

@@ -26,8 +26,7 @@ interface ServerParts {
 const LISTED_BY_DEFAULT = 100;
 
 /**
- * Responds to requests. It checks in this order: key, quota, faults, parameters, faults with `minDays`, rights,
- * readiness.
+ * Responds to requests. It checks in this order: key, quota, faults, parameters, faults with `minDays`, readiness.
  */
 export class Responder {
   readonly requests: RequestLog;
@@ -66,12 +65,11 @@ export class Responder {
     const { behaviour, market, dataSets } = this.#parts;
     if (behaviour.delayMs > 0) await pause(response, behaviour.delayMs);
     this.#access.checkKey(search.get('accessKey'));
-    const early = this.#faults.next(operation.name, null);
+    const early = this.#faults.next(operation.name, search, null);
     if (this.#applyFault(response, early)) return;
     const query = readQuery(operation, search, behaviour, market);
-    const fault = early ?? this.#faults.next(operation.name, daysOf(query));
+    const fault = early ?? this.#faults.next(operation.name, search, daysOf(query));
     if (early === null && this.#applyFault(response, fault)) return;
-    this.#access.checkRights(operation.name, query.segment, query.instruments);
     this.#access.checkReady(requestKey(operation, search));
     const reply = createResponse(market, query, behaviour, dataSets[operation.name]);
     if (fault === null) send(response, reply);

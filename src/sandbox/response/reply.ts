@@ -56,9 +56,8 @@ export function sendFault(response: ServerResponse, fault: Fault): boolean {
 
 /** Sends good data that a fault changes, cuts off or slows down. */
 export async function sendDamaged(response: ServerResponse, reply: Reply, fault: Fault): Promise<void> {
-  const body = damagedBody(reply.body, fault.kind);
-  if (body !== null) {
-    send(response, { ...reply, body });
+  if (fault.kind === 'half-json') {
+    send(response, { ...reply, body: reply.body.slice(0, Math.ceil(reply.body.length / 2)) });
     return;
   }
   const buffer = begin(response, reply);
@@ -68,31 +67,6 @@ export async function sendDamaged(response: ServerResponse, reply: Reply, fault:
     return;
   }
   await trickle(response, buffer, Number(fault.value ?? 2_000));
-}
-
-/** The changed body, or null if the fault is not in the body itself. */
-function damagedBody(body: string, kind: Fault['kind']): string | null {
-  switch (kind) {
-    case 'half-json':
-      return body.slice(0, Math.ceil(body.length / 2));
-    case 'half-list': {
-      const list = listOf(body);
-      return JSON.stringify({ Count: list.length, Value: list.slice(0, Math.floor(list.length / 2)) });
-    }
-    case 'next-link':
-      return JSON.stringify({ Value: listOf(body), '@odata.nextLink': 'http://elsewhere.invalid/next' });
-    case 'no-line-end':
-      return body.trimEnd();
-    default:
-      return null;
-  }
-}
-
-/** The records of a JSON body, whatever its envelope. */
-function listOf(body: string): unknown[] {
-  const json = JSON.parse(body) as unknown[] | Readonly<Record<string, unknown>>;
-  if (Array.isArray(json)) return json;
-  return (Object.values(json).find((value) => Array.isArray(value)) as unknown[]) ?? [json];
 }
 
 async function trickle(response: ServerResponse, buffer: Buffer, milliseconds: number): Promise<void> {
