@@ -27,7 +27,7 @@ export interface Specification {
   readonly verbs?: readonly Specification[];
   /** Rewrites what is typed after the name before options are looked for in it. */
   readonly rewrite?: (args: string[]) => string[];
-  readonly run?: Load;
+  readonly run: Load;
 }
 
 /** How one of what a command lists is named. */
@@ -53,9 +53,9 @@ export function numbered(noun: string, show: Load): ListGrammar {
 }
 
 /** The options of a command, of which the last is `--json`. */
-async function optionsOf({ options = [], json, run }: Specification): Promise<readonly Option[]> {
+async function optionsOf({ options = [], json }: Specification): Promise<readonly Option[]> {
   const own = typeof options === 'function' ? await options() : options;
-  return json === false || run === undefined ? own : [...own, jsonOption(json)];
+  return json === false ? own : [...own, jsonOption(json)];
 }
 
 /** Gives a command what its specification says. */
@@ -72,19 +72,17 @@ export async function specify(command: Command, specification: Specification, cl
   const call = async (load: Load, [first, second, third]: readonly unknown[]) => {
     await (await load())(cli, first as never, second as never, third as never);
   };
-  if (run !== undefined) {
-    own.action((...given) => {
-      const [words, flags, ...others] = given;
-      const word = list === undefined ? undefined : onlyWord(words);
-      if (list?.narrowedBy !== undefined && word !== undefined && narrows(command, list, word)) {
-        return call(run, [{ ...Object(flags), [list.narrowedBy]: word }, ...others]);
-      }
-      if (word !== undefined && list?.isId?.(word) === false) throw noSuchVerb(command, list.id, word);
-      if (list?.show === undefined) return call(run, given);
-      if (word === undefined) return call(run, [flags, ...others]);
-      return call(list.show, [list.parse?.(word) ?? word, flags, ...others]);
-    });
-  }
+  own.action((...given) => {
+    const [words, flags, ...others] = given;
+    const word = list === undefined ? undefined : onlyWord(words);
+    if (list?.narrowedBy !== undefined && word !== undefined && narrows(command, list, word)) {
+      return call(run, [{ ...Object(flags), [list.narrowedBy]: word }, ...others]);
+    }
+    if (word !== undefined && list?.isId?.(word) === false) throw noSuchVerb(command, list.id, word);
+    if (list?.show === undefined) return call(run, given);
+    if (word === undefined) return call(run, [flags, ...others]);
+    return call(list.show, [list.parse?.(word) ?? word, flags, ...others]);
+  });
   const show = list?.show;
   if (show !== undefined) {
     command
@@ -94,9 +92,6 @@ export async function specify(command: Command, specification: Specification, cl
       .addOption(jsonOption())
       .action((id: string, ...others) => call(show, [list?.parse?.(id) ?? id, ...others]));
   }
-  // A command that is nothing but its verbs: its help shows them as that of a list does.
-  if (run === undefined && verbs.length > 0)
-    command.usage(`${verbs[0]?.name} …`).commandsGroup('Verbs:').helpCommand(false);
   for (const verb of verbs) {
     await specify(command.command(verb.name).description(verb.summary), verb, cli);
   }

@@ -7,6 +7,7 @@ import { runCli } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { query } from '../support/query.ts';
+import { startWebhook } from '../support/webhook.ts';
 import { examine as examineIn, KEY, openPatient } from './doctor-support.ts';
 import { test } from './support.ts';
 
@@ -49,6 +50,44 @@ test('--offline makes no call', async () => {
   expect(code).toBe(0);
   expect(states).toMatchObject({ source: 'skipped', clock: 'ok' });
   expect(sandbox.stats().requests).toBe(requests);
+});
+
+test('--alert says whether a test alert arrives, and never the address', async () => {
+  const webhook = await startWebhook();
+  const posting = (address: string) =>
+    examine({ ...SETTINGS, EOD_ALERT_WEBHOOK: address }, '--offline', '--alert');
+  const good = await posting(webhook.url);
+  expect(good.code).toBe(0);
+  const { host } = new URL(webhook.url);
+  expect(good.check('alert')).toMatchObject({ state: 'ok', found: `${host} accepted the test alert` });
+  expect(webhook.heard).toMatchObject([
+    { kind: 'test', text: 'eod: this is a test alert; nothing is wrong' },
+  ]);
+
+  webhook.responses = 403;
+  const refused = await posting(webhook.url);
+  expect(refused.code).toBe(1);
+  expect(refused.check('alert')).toMatchObject({
+    state: 'failed',
+    found: `${host} did not accept the test alert: the webhook responded with 403`,
+    remedy: 'correct EOD_ALERT_WEBHOOK',
+  });
+  expect((await posting('http://127.0.0.1:1/kiwi')).check('alert').found).toMatch(
+    /^127\.0\.0\.1:1 did not accept the test alert: .*ECONNREFUSED/,
+  );
+
+  const secrets = {
+    EOD_ALERT_WEBHOOK: webhook.url,
+    EOD_HEARTBEAT_URL: 'http://127.0.0.1:9/ping/kiwi',
+    EOD_ALERT_SECRET: 'kiwi-kiwi-kiwi-kiwi',
+  };
+  const config = await runCli(['config'], { cwd, env: secrets });
+  expect(config.stdout).toMatch(/^EOD_HEARTBEAT_URL +environment +http:\/\/127\.0\.0\.1:9\/… \(redacted\)/m);
+  expect(config.stdout).toMatch(/^EOD_ALERT_SECRET +environment +set \(redacted\)/m);
+  expect(config.stdout).toMatch(
+    /^EOD_ALERT_WEBHOOK +environment +http:\/\/127\.0\.0\.1:\d+\/… \(redacted\)/m,
+  );
+  expect(`${good.stdout}${refused.stdout}${config.stdout}`).not.toContain('kiwi');
 });
 
 test('a page for people: what is not ok, each remedy, within 80 columns', async () => {

@@ -54,7 +54,6 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   'findings accept': ['--exchange', 'BSE'],
   prune: ['--dry-run'],
   verify: [],
-  'alert test': [],
 };
 
 /** Those that can print JSON; the demo has a Postgres of its own, in demo.slow.test.ts. */

@@ -52,7 +52,7 @@ test('the way to the help and to a mistake loads no client of a server', () => {
 
 /** Commands that do the work of windows, call the source or a webhook, or look at all there is. */
 const WORKING =
-  /^(accept|alert|backfill|doctor|fill-gaps|import|nightly|replay|retry|run-verbs|sandbox|set-event|up|verify)\b/;
+  /^(accept|backfill|doctor|fill-gaps|import|nightly|replay|retry|run-verbs|sandbox|set-event|up|verify)\b/;
 
 test('a command that only looks loads neither the queue, nor Redis, nor an HTTP client', () => {
   const looking = filesOf('cli/commands').filter((file) => !WORKING.test(basename(file)));

@@ -1,6 +1,7 @@
 import { usageError } from '../../core/errors.ts';
 import { versionText } from '../../core/version.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { alertAddress } from '../doctor/alert-check.ts';
 import type { Check } from '../doctor/check.ts';
 import { examine } from '../doctor/index.ts';
 import { examineOperations } from '../doctor/source-operations.ts';
@@ -16,13 +17,17 @@ interface Flags extends JsonFlag {
   readonly offline?: boolean;
   readonly source?: boolean;
   readonly save?: string;
+  readonly alert?: boolean;
 }
 
 export async function doctor(cli: Cli, flags: Flags): Promise<void> {
   if (flags.source === true) return examineOperations(cli, flags);
   if (flags.save !== undefined) throw usageError('--save keeps what --source requests: give both');
   const config = await loadSettings(cli);
-  const checks = await examine(cli, config, flags.offline === true);
+  const checks = await examine(cli, config, {
+    isOffline: flags.offline === true,
+    alertAddress: flags.alert === true ? alertAddress(config) : null,
+  });
   cli.life.signal.throwIfAborted();
   const inState = (state: Check['state']) => checks.filter((check) => check.state === state).length;
   const bad = inState('failed');

@@ -4,6 +4,7 @@ import { supportedNode } from '../../core/version.ts';
 import type { ObservedDate } from '../../extract/types.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
+import { alertCheck } from './alert-check.ts';
 import { bounded, type Check, failed, type Outcome, ok, skipped } from './check.ts';
 import {
   diskCheck,
@@ -29,9 +30,14 @@ const NO_SERVER =
  * check; the others are still made, but for those that need that server, and each has a time limit.
  *
  * @param isOffline makes no call to the source.
+ * @param alertAddress where to post a test alert; null to post none.
  * @returns the checks in the order in which to look at them; no text holds a secret.
  */
-export async function examine(cli: Cli, config: Config, isOffline: boolean): Promise<readonly Check[]> {
+export async function examine(
+  cli: Cli,
+  config: Config,
+  { isOffline, alertAddress }: { readonly isOffline: boolean; readonly alertAddress: string | null },
+): Promise<readonly Check[]> {
   const checks: Check[] = [];
   const check = async (name: string, remedy: string, work: Parameters<typeof bounded>[3]) => {
     for (const made of await bounded(name, CHECK_MS, remedy, work)) checks.push(made);
@@ -69,6 +75,8 @@ export async function examine(cli: Cli, config: Config, isOffline: boolean): Pro
     return made;
   });
   await check('clock', '', () => clockCheck(config, server, seen.date));
+  if (alertAddress !== null)
+    await check('alert', '', () => alertCheck(config, alertAddress, cli.life.signal));
   const redact = environmentRedactor(cli);
   // Remedies are our own words: a password such as `eod` must not be replaced in them.
   return checks.map((made) => ({ ...made, found: redact(made.found) }));

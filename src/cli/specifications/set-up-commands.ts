@@ -36,16 +36,22 @@ export const setUpCommands: readonly Specification[] = [
       'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
     options: [
       new Option('--offline', 'make no call to the source; without it, one call is made and counted'),
+      new Option('--alert', 'also post a test alert to EOD_ALERT_WEBHOOK'),
       new Option(
         '--source',
         'instead, request each operation once about its last due day, and show what is read; each call is counted',
-      ).conflicts('offline'),
+      ).conflicts(['offline', 'alert']),
       new Option(
         '--save <dir>',
         'with --source: keep the bodies of the responses, without the key, in this folder',
       ),
     ],
-    examples: ['eod doctor', 'eod doctor --json --offline', 'eod doctor --source --save responses/'],
+    examples: [
+      'eod doctor',
+      'eod doctor --json --offline',
+      'eod doctor --alert',
+      'eod doctor --source --save responses/',
+    ],
     run: async () => (await import('../commands/doctor.ts')).doctor,
   },
   {
@@ -53,19 +59,6 @@ export const setUpCommands: readonly Specification[] = [
     summary: 'Create the tables, or bring them up to this version. Safe to run again.',
     examples: ['eod migrate', 'eod migrate --json'],
     run: async () => (await import('../commands/migrate-command.ts')).migrate,
-  },
-  {
-    name: 'alert',
-    summary: 'Test whether alerts arrive.',
-    examples: ['eod alert test'],
-    verbs: [
-      {
-        name: 'test',
-        summary: 'Send a test alert to EOD_ALERT_WEBHOOK; exit code 1 when it does not arrive.',
-        examples: ['eod alert test'],
-        run: async () => (await import('../commands/alert-command.ts')).sendTestAlert,
-      },
-    ],
   },
   {
     name: 'sandbox',
