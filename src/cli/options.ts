@@ -1,6 +1,5 @@
 import { Argument, Option } from 'commander';
-import { type Clock, clockOf, exampleDays, today } from '../core/clock.ts';
-import type { Config } from '../core/config.ts';
+import { type Clock, type ClockSettings, clockOf, exampleDays, today, todayText } from '../core/clock.ts';
 import { addDays, type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
@@ -148,7 +147,7 @@ export function parseId(noun: string, text: string): number {
 
 /** What `parseDay` needs to know today's date. */
 export interface DayContext {
-  readonly config: Pick<Config, 'EOD_TIMEZONE' | 'EOD_TRIAL_DAY'>;
+  readonly config: ClockSettings;
   readonly clock: Clock;
 }
 
@@ -165,13 +164,15 @@ export function parseDay(flag: string, text: string, context?: DayContext): Day 
     return text;
   }
   const { config, clock } = context;
-  const now = today(clockOf(config, clock), config.EOD_TIMEZONE);
+  const marketClock = clockOf(config, clock);
+  const now = today(marketClock, config.EOD_TIMEZONE);
   if (text === 'today') return now;
   if (text === 'yesterday') return addDays(now, -1);
   if (!isDay(text)) throw usageError(`${notADay}, today or yesterday`);
   if (text > now) {
-    const why = config.EOD_TRIAL_DAY === undefined ? ` in ${config.EOD_TIMEZONE}` : ', by EOD_TRIAL_DAY';
-    throw usageError(`${flag}: ${text} is in the future (today is ${now}${why})`);
+    throw usageError(
+      `${flag}: ${text} is in the future (today is ${todayText(marketClock, config.EOD_TIMEZONE)})`,
+    );
   }
   return text;
 }

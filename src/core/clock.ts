@@ -1,12 +1,10 @@
-import { addDays, type Day, type DayRange, dayAt, isWeekend } from './days.ts';
+import { addDays, type Day, type DayRange, dayAt, dayEnd, isWeekend } from './days.ts';
 
 /** Where the pipeline reads the time; tests pass a clock of their own. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /**
-   * The day that is taken as today, if the source serves only one (EOD_TRIAL_DAY); the time is still that of the clock.
-   */
+  /** The only trading day that the source serves, which is taken as today; the time is still that of the clock. */
   readonly trialDay?: Day | undefined;
   /** Sets it to the time of the database. Without it, the clock keeps its own time. @returns whether it was set. */
   set?(now: number): boolean;
@@ -29,9 +27,15 @@ export const systemClock: Clock = { now: () => Date.now() };
 
 type SettableClock = Clock & Required<Pick<Clock, 'set' | 'databaseNow'>>;
 
+/** The settings that say which trading day it is. */
+export interface ClockSettings {
+  readonly EOD_TIMEZONE: string;
+  readonly EOD_TRIAL_DAY?: Day | undefined;
+}
+
 /** The same clock, for a source that serves only one day if the settings say so. */
 export function clockOf(
-  { EOD_TRIAL_DAY: trialDay }: { readonly EOD_TRIAL_DAY?: Day | undefined },
+  { EOD_TRIAL_DAY: trialDay }: Pick<ClockSettings, 'EOD_TRIAL_DAY'>,
   own = systemClock,
 ): Clock {
   return trialDay === undefined ? own : { ...own, trialDay };
@@ -61,10 +65,45 @@ export function createSettableClock(own: Clock): SettableClock {
   };
 }
 
-/** Today in `zone`, or the day that the source serves. */
-export function today(clock: Clock, zone: string): Day {
-  return clock.trialDay ?? dayAt(Math.floor(clock.now() / 1000), zone);
+/** The trading day that a day of the clock stands for: itself, or the only one that the source serves. */
+export const tradingDay = ({ trialDay }: Pick<Clock, 'trialDay'>, day: Day): Day => trialDay ?? day;
+
+/** The trading day of a time in epoch milliseconds, in `zone`. */
+export const tradingDayAt = (clock: Pick<Clock, 'trialDay'>, time: number, zone: string): Day =>
+  tradingDay(clock, dayAt(Math.floor(time / 1000), zone));
+
+/** The trading day of the present. */
+export const today = (clock: Clock, zone: string): Day => tradingDayAt(clock, clock.now(), zone);
+
+/** The same for people, with what decides it. */
+export const todayText = (clock: Clock, zone: string): string =>
+  `${today(clock, zone)}${clock.trialDay === undefined ? ` in ${zone}` : ', by EOD_TRIAL_DAY'}`;
+
+/** Days that can be requested, and why no others can. */
+export interface Reach extends DayRange {
+  readonly reason: string;
 }
+
+/** The only days that can be requested; undefined: any. */
+export const reachOf = ({ trialDay: day }: Clock): Reach | undefined =>
+  day === undefined
+    ? undefined
+    : { from: day, to: day, reason: `only ${day} can be requested (EOD_TRIAL_DAY)` };
+
+/** As of when sessions are due, and how many days before that can be requested. @param now null: the present. */
+export const reachOfSource = (
+  {
+    EOD_TRIAL_DAY: trialDay,
+    EOD_TIMEZONE: zone,
+    EOD_HISTORY_DAYS: historyDays,
+  }: ClockSettings & {
+    readonly EOD_HISTORY_DAYS: number;
+  },
+  now: number | null,
+) =>
+  trialDay === undefined
+    ? { asOf: now, historyDays }
+    : { asOf: 1_000 * dayEnd(trialDay, zone), historyDays: 0 };
 
 /** Days for examples: a week that ends on the last weekday before today, which every source still serves. */
 export function exampleDays(): DayRange {

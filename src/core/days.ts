@@ -51,6 +51,13 @@ export function daysBetween(from: Day, to: Day): number {
   return Math.round((utcMs(to) - utcMs(from)) / DAY_MS);
 }
 
+/** The days that two ranges have in common; null if there are none. */
+export function commonDays(some: DayRange, others: DayRange): DayRange | null {
+  const from = some.from > others.from ? some.from : others.from;
+  const to = some.to < others.to ? some.to : others.to;
+  return from <= to ? { from, to } : null;
+}
+
 /** Every day from `from` to `to`, both included; empty when reversed. */
 export function eachDay(from: Day, to: Day): Day[] {
   // Without dates, because every command lists the sessions of more than ten years.

@@ -48,7 +48,7 @@ export const settingGroups = {
     ),
     EOD_TRIAL_DAY: setting(
       z.string().refine(isDay, { error: 'must be a day such as 2025-02-27' }).optional(),
-      'For a trial address, which serves one day of the past for every request: that day. It is "today" for everything that is requested, and records keep the day that they have themselves. Unset: the address serves the days that are requested.',
+      'For a trial address, which serves one day of the past for every request: that day. It is "today" for trading days and the only day that can be requested; a response about another day is refused. Unset: the address serves the days that are requested.',
       '2025-02-27',
     ),
     EOD_CALLS_PER_HOUR: setting(

@@ -106,10 +106,12 @@ function collectRecords(operation: Operation, requested: Requested, timeZone: st
         .slice(0, MAX_UNKNOWN)
         .map((name) => printable(name.slice(0, 200)));
       const areStrays = rows === 0 && strays === rejects.length;
+      const [otherDay] = strayDays;
       return {
         batches,
         fetched: rows + rejects.length,
-        ...withTrialDay(rejects, areStrays && strayDays.size === 1 ? [...strayDays][0] : undefined),
+        rejects,
+        ...(areStrays && otherDay !== undefined && strayDays.size === 1 ? { otherDay } : {}),
         ...(strays > 0 ? { strays } : {}),
         ...(joined > 0 ? { joined } : {}),
         warnings: [
@@ -135,18 +137,8 @@ function unknownFieldsText(names: readonly string[]): string {
 }
 
 /** What to do about a response that has only records of one day, and none of those requested. */
-export const trialAddressText = (day: string): string =>
-  `this looks like a trial address, which always serves ${day}: if it is one, set EOD_TRIAL_DAY=${day}`;
-
-/** The rejects of a response; if all of its records are of one other day, each says so. */
-function withTrialDay(rejects: readonly Reject[], trialDay: string | undefined) {
-  if (trialDay === undefined) return { rejects };
-  const note = { path: '', message: trialAddressText(trialDay) };
-  return {
-    rejects: rejects.map((reject) => ({ ...reject, problems: [...reject.problems, note] })),
-    trialDay,
-  };
-}
+export const otherDayText = (day: string): string =>
+  `all are of ${day}: if the address serves no other day, set EOD_TRIAL_DAY=${day}`;
 
 interface Stray {
   readonly problem: Problem;

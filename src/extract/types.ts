@@ -71,8 +71,8 @@ export interface Extracted {
   readonly strays?: number;
   /** For CSV: how many of the rejects have the cells of several rows, so that rows are missing. */
   readonly joined?: number;
-  /** The one other day of which all records are: this looks like a trial address (see EOD_TRIAL_DAY). */
-  readonly trialDay?: string;
+  /** The day of which all records are, if that is one day and was not requested. */
+  readonly otherDay?: string;
   /** The response states more records than it has, with both numbers; only if that is accepted, see `CountRule`. */
   readonly miscount?: string;
   /** Problems of the response as a whole that are not fatal, e.g. a wrong count. */

@@ -8,7 +8,7 @@ import type { GROUPS, Kind, Row, SCHEDULED_WEEKDAYS } from './declaration-values
 export interface Requested extends DayRange {
   readonly exchange: string;
   readonly instruments: readonly string[];
-  /** The options of the request, and what planning notes for reading its response: `variant`, `trialDay`. */
+  /** The options of the request, and what planning notes for reading its response: `variant`. */
   readonly params: Readonly<Record<string, string>>;
   /** Day of the call in the source's time zone. */
   readonly calledOn: Day;

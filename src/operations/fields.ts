@@ -28,10 +28,8 @@ export function plainName(name: string): string {
     .replace(/[\s_-]+/g, '');
 }
 
-/** True for one of the days requested. A trial address serves its own, whatever was requested. */
-export function isRequestedDay({ from, to, params }: Requested, day: string): boolean {
-  return params.trialDay !== undefined || (from <= day && day <= to);
-}
+/** True for one of the days requested. */
+export const isRequestedDay = ({ from, to }: Requested, day: string): boolean => from <= day && day <= to;
 
 type FieldOptions = Omit<ResponseField, 'from' | 'source' | 'column' | 'kind' | 'meaning'>;
 

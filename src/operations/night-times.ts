@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts';
+import { type Clock, tradingDay } from '../core/clock.ts';
 import { addDays, type Day, dayAt, epochOf } from '../core/days.ts';
 import { type Operation, publicationTime, SCHEDULED_WEEKDAYS } from './operation.ts';
 
@@ -69,18 +69,15 @@ export function nightAt(epochSeconds: number, zone: string): Day {
 
 /**
  * The last day whose data is due: today from EOD_PUBLISHED_AT on, or from the first time of EOD_NIGHT_TIMES if that is
- * earlier, and until then yesterday. At a trial address it is the day that the address serves.
+ * earlier, and until then yesterday.
  */
-export function lastNight(
-  settings: NightSettings & { readonly EOD_TIMEZONE: string },
-  { now, trialDay }: Pick<Clock, 'now' | 'trialDay'>,
-): Day {
-  if (trialDay !== undefined) return trialDay;
+export function lastNight(settings: NightSettings & { readonly EOD_TIMEZONE: string }, clock: Clock): Day {
   const { EOD_TIMEZONE: zone, EOD_NIGHT_TIMES: times, EOD_PUBLISHED_AT: published } = settings;
   const begins = Math.min(minutesOf(published), nightMinutes(times ?? [])[0] ?? DAY_MINUTES);
-  const seconds = Math.floor(now() / 1000);
+  const seconds = Math.floor(clock.now() / 1000);
   const day = dayAt(seconds, zone);
-  return seconds >= epochOf(day, begins * 60, zone) ? day : addDays(day, -1);
+  const isDue = seconds >= epochOf(day, begins * 60, zone);
+  return tradingDay(clock, isDue ? day : addDays(day, -1));
 }
 
 /** Seconds after midnight of a time of day, `HH:mm`. */

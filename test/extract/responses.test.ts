@@ -459,27 +459,18 @@ describe('a response that has none of the days requested', () => {
       Date: `${day.slice(5)}-${day.slice(0, 4)}`,
     })),
   });
-  const read = (days: readonly string[], params: Readonly<Record<string, string>> = {}) =>
-    readAs('GetTotalTradeHighlights', response(days), { ...requested, params });
+  const read = (days: readonly string[]) => readAs('GetTotalTradeHighlights', response(days), requested);
   const day = fc.integer({ min: 0, max: 30 }).map((after) => addDays('2025-08-20', after));
 
-  test('looks like that of a trial address if all of its records are of one day', () =>
+  test('names the day if all of its records are of one', () =>
     forAll([fc.array(day, { maxLength: 4 })], (days) => {
       const isOther = (one: string | undefined) =>
         one !== undefined && (one < requested.from || one > requested.to);
       const one = new Set(days).size === 1 && isOther(days[0]) ? days[0] : undefined;
-      const { trialDay, rejects } = read(days);
-      expect(trialDay).toBe(one);
-      const hints = rejects.filter(({ problems }) =>
-        problems.some(({ message }) => message.includes('EOD_TRIAL_DAY')),
+      const { otherDay, rejects } = read(days);
+      expect(otherDay).toBe(one);
+      expect(rejects.map(({ problems: [problem] }) => problem?.message)).toEqual(
+        days.filter(isOther).map((other) => `is ${other}, a day that was not requested`),
       );
-      expect(hints).toHaveLength(one === undefined ? 0 : days.length);
-    }));
-
-  test('is read as it is at a trial address, whatever its days', () =>
-    forAll([fc.array(day, { maxLength: 4 })], (days) => {
-      const { rejects, strays, batches } = read(days, { trialDay: '2025-09-05' });
-      expect({ rejects, strays }).toEqual({ rejects: [], strays: undefined });
-      expect(batches.flatMap(({ rows }) => Array.from(rows, (row) => row.trade_date))).toEqual(days);
     }));
 });

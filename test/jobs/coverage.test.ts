@@ -10,9 +10,10 @@ const ZONE = 'Asia/Kolkata';
 const SESSIONS = ['2025-09-08', '2025-09-09', '2025-09-10'];
 const config = { EOD_TIMEZONE: ZONE, EOD_PUBLISHED_AT: '21:15', EOD_LOOKBACK_SESSIONS: 3 };
 const calendar = loadCalendar();
-/** The clock at a wall-clock time in India. */
+/** A call at a wall-clock time in India. */
 const at = (day: string, hour: number, minute = 0) => ({
-  clock: { now: () => epochOf(day, hour * 3600 + minute * 60, ZONE) * 1000 },
+  calledAt: epochOf(day, hour * 3600 + minute * 60, ZONE) * 1000,
+  calledOn: day,
   config,
   calendar,
 });

@@ -238,7 +238,7 @@ describe('days to come', () => {
 
   test('are not requested by other runs, of other operations, or of a trial address', () => {
     expect(requested({ live: false })).toEqual([past]);
-    expect(requested({ trialDay: '2025-09-12' })).toEqual([past]);
+    expect(requested({ reach: { from: '2025-09-12', to: '2025-09-12', reason: '' } })).toEqual([past]);
     const series = planWindows(input('GetSeriesChange', { live: true, today: '2025-09-12' }));
     expect(series.every(({ variant }) => variant === '')).toBe(true);
   });

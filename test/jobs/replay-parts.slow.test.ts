@@ -106,25 +106,6 @@ test('a part of a replay says nothing of days that it does not fold', async () =
   ]).toContainEqual([rows, open, await state(context, '2025-08-18')]);
 });
 
-test('rows of a trial address survive a replay, and a copy', async () => {
-  const context = await openStore();
-  const sent = Array.from({ length: 3 }, (_, n) => bhav('2025-02-27', n, 5));
-  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, params: { trialDay: '2025-02-27' }, sent });
-  await ask(context, {
-    ...BHAV_COPY,
-    from: '2025-02-27',
-    instruments: ['S0'],
-    at: `${DAY}T16:40:00Z`,
-    sent: sent.slice(0, 1),
-  });
-  const copy = await openStore();
-  await copyResponses(context.db, copy.db);
-  await replay(context, {});
-  await replay(copy, {});
-  for (const one of [context, copy])
-    expect.soft((await all(one, 'select from market.bhavcopy_cm')).length).toBe(3);
-});
-
 test('rejects of a copy are read again as what they were requested', async () => {
   const context = await openStore();
   await ask(context, { ...ratios('AAA'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 1 }] });

@@ -24,25 +24,28 @@ describe('with EOD_TRIAL_DAY', () => {
     pipeline = await openTrial(await trialAddress());
   });
 
-  test('a night loads every operation, each record under its own day', async () => {
+  test('a night loads every operation of that day, and a response about another day fails with its name', async () => {
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
-    expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0, suspicious: [] });
+    expect(report).toMatchObject({ state: 'failed', warnings: [] });
+    expect(new Set(report.failures.map(({ operation }) => operation))).toEqual(
+      new Set(['GetTop5GainersLosers']),
+    );
+    expect(report.failures[0]?.error).toContain(`is ${MOVERS_DAY}, a day that was not requested`);
+    const movers = await pipeline.db.pool.query(
+      `select distinct day::text, state, diagnostic from etl.coverage where operation = 'GetTop5GainersLosers' and state <> 'holiday'`,
+    );
+    expect(movers.rows).toEqual([
+      { day: TRIAL_DAY, state: 'failed', diagnostic: expect.stringContaining(`all are of ${MOVERS_DAY}`) },
+    ]);
     const days = await storedDays(pipeline);
-    const { top_gainers_losers: movers, sectoral_classification: _, ...others } = days;
-    expect(movers).toEqual([MOVERS_DAY]);
+    expect(days).not.toHaveProperty('top_gainers_losers');
+    const { sectoral_classification: _, ...others } = days;
     expect(Object.keys(others).length).toBeGreaterThan(4);
     // The quarter that ended before the trial day is requested by its name.
     expect(others.financial_ratios).toEqual(['2024-12-31', TRIAL_DAY]);
     for (const [table, found] of Object.entries(others)) {
       if (table !== 'financial_ratios') expect([table, found]).toEqual([table, [TRIAL_DAY]]);
     }
-    expect(report.warnings).toEqual([
-      {
-        operation: 'GetTop5GainersLosers',
-        warning: `this trial address serves GetTop5GainersLosers for ${MOVERS_DAY}, not for ${TRIAL_DAY}`,
-        windows: 1,
-      },
-    ]);
     const variants = await pipeline.db.pool.query(
       `select variant, array_agg(distinct as_of_date::text) as days from market.financial_ratios group by 1 order by 1`,
     );
@@ -52,5 +55,14 @@ describe('with EOD_TRIAL_DAY', () => {
       { variant: 'realtime', days: [TRIAL_DAY] },
       { variant: 'snapshot', days: [TRIAL_DAY] },
     ]);
+  });
+
+  test('calls are counted, and their times noted, by the real clock', async () => {
+    const { rows } = await pipeline.db.pool.query(
+      `select array(select distinct (hour at time zone 'Asia/Kolkata')::date::text from etl.call_budget) as budget,
+              array_agg(distinct (fetched_at at time zone 'Asia/Kolkata')::date::text) as calls,
+              array_agg(distinct called_on::text) as "tradingDays" from etl.responses where operation <> 'corporate_events'`,
+    );
+    expect(rows).toEqual([{ budget: ['2026-03-10'], calls: ['2026-03-10'], tradingDays: [TRIAL_DAY] }]);
   });
 });

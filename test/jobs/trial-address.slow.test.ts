@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
+import { tables } from '../../src/operations/registry.ts';
 import { runCli } from '../support/cli.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -15,16 +16,11 @@ describe('with EOD_TRIAL_DAY', () => {
     await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
   });
 
-  test('the day that was requested counts as loaded, although the rows are of the other day', async () => {
-    const known = await pipeline.db.pool.query(
-      `select day::text, state from etl.coverage where operation = 'GetTop5GainersLosers' and state = 'loaded'`,
-    );
-    expect(known.rows).toEqual([{ day: TRIAL_DAY, state: 'loaded' }]);
-  });
-
   test('status and gaps look at that day, whatever the day of the machine', async () => {
     const { gaps } = await readGaps(pipeline, {});
-    expect(gaps).toEqual([]);
+    expect(gaps.map(({ operation, from, to, reason }) => [operation, from, to, reason])).toEqual([
+      ['GetTop5GainersLosers', TRIAL_DAY, TRIAL_DAY, 'failed'],
+    ]);
     const { operations } = await readStatus(pipeline);
     const bhav = operations.filter(({ operation }) => operation === 'GetBhavCopyCM');
     expect(bhav.map(({ lastLoaded }) => lastLoaded)).toEqual([TRIAL_DAY, TRIAL_DAY]);
@@ -38,12 +34,12 @@ describe('with EOD_TRIAL_DAY', () => {
     const before = await runToEnd(pipeline, backfill({ ...requested, from: '2025-02-10', to: '2025-02-14' }));
     expect(before).toMatchObject({ state: 'completed', requests: 0 });
     expect(before.skips).toEqual([
-      { reason: `a trial address has no other day than ${TRIAL_DAY} (EOD_TRIAL_DAY)`, windows: 1 },
+      { reason: `only ${TRIAL_DAY} can be requested (EOD_TRIAL_DAY)`, windows: 1 },
     ]);
   });
 });
 
-test('a replay of the kept responses, on another day and without the setting, has the same rows and coverage', async () => {
+test('a replay, on another day and without the setting, also into emptied tables, has the same rows and coverage', async () => {
   const pipeline = await openTrial(await trialAddress());
   await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
   const known = async () => ({
@@ -60,14 +56,18 @@ test('a replay of the kept responses, on another day and without the setting, ha
     databaseUrl: pipeline.environment.DATABASE_URL as string,
     clock: { now: () => clock.now() + 30 * 86_400_000 },
   });
-  expect(await replay(later, {})).toMatchObject({ state: 'completed', rejected: 0 });
+  expect(await replay(later, {})).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0 });
+  expect(await known()).toEqual(before);
+  const emptied = tables.flatMap(({ name }) => [`market.${name}`, `market_history.${name}`]);
+  await pipeline.db.pool.query(`truncate ${emptied.join(', ')}`);
+  await replay(later, {});
   expect(await known()).toEqual(before);
 });
 
 describe('without it', () => {
-  const hint = `this looks like a trial address, which always serves ${TRIAL_DAY}: if it is one, set EOD_TRIAL_DAY=${TRIAL_DAY}`;
+  const hint = `all are of ${TRIAL_DAY}: if the address serves no other day, set EOD_TRIAL_DAY=${TRIAL_DAY}`;
 
-  test('the reject, the report and the coverage say what it looks like', async () => {
+  test('the reject and the report name the day, the coverage says what to set', async () => {
     const { url } = await trialAddress();
     const pipeline = await openPipeline({ sourceUrl: url, clock });
     const report = await runToEnd(
@@ -75,14 +75,11 @@ describe('without it', () => {
       backfill({ from: '2026-03-09', to: '2026-03-09', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
     );
     expect(report).toMatchObject({ state: 'failed', inserted: 0 });
-    expect(report.failures[0]?.error).toContain(hint);
+    expect(report.failures[0]?.error).toContain(`is ${TRIAL_DAY}, a day that was not requested`);
     const rejects = await pipeline.db.pool.query('select distinct problems from etl.rejects');
     expect(rejects.rows).toEqual([
       {
-        problems: [
-          { path: 'tradDt', message: expect.stringContaining(TRIAL_DAY) },
-          { path: '', message: hint },
-        ],
+        problems: [{ path: 'tradDt', message: expect.stringContaining(TRIAL_DAY) }],
       },
     ]);
     const { gaps } = await readGaps(pipeline, { from: '2026-03-09', to: '2026-03-09' });

@@ -1,7 +1,6 @@
 import type { Calendar } from '../../calendar/calendar.ts';
-import { type Clock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
-import { addDays, type Day, type DayRange, daysBetween, timeAt } from '../../core/days.ts';
+import { addDays, type Day, type DayRange, dayAt, daysBetween, timeAt } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { CoverageEntry, CoverageState } from '../../load/state/registers.ts';
 import { type DataSet, isPart, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
@@ -12,7 +11,6 @@ export interface CoveredWindow extends DayRange {
   readonly instruments: readonly string[];
   readonly variant: string;
   readonly filtered: boolean;
-  readonly params?: Readonly<Record<string, string>>;
 }
 
 /** The entries of coverage that a window is about: a day, an instrument and a variant each (pure). */
@@ -47,7 +45,10 @@ function daysOf(
 
 /** The time of a response, and what decides how long data may still be published. */
 interface ResponseTime {
-  readonly clock: Clock;
+  /** Time of the call in epoch milliseconds. */
+  readonly calledAt: number;
+  /** The trading day of the call. */
+  readonly calledOn: Day;
   readonly calendar: Pick<Calendar, 'lastSessions'>;
   readonly config: Pick<Config, 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT' | 'EOD_LOOKBACK_SESSIONS'>;
 }
@@ -63,10 +64,9 @@ export function coverageOf(
   extracted: Extracted,
   when: ResponseTime,
 ): CoverageEntry[] {
-  const calledOn = today(when.clock, when.config.EOD_TIMEZONE);
   const tally = tallyOf(dataSet, window, extracted);
-  const emptyState = emptyStateOf(dataSet, window, calledOn, when);
-  return entriesOf(dataSet, window, sessions, calledOn).map((entry) => {
+  const emptyState = emptyStateOf(dataSet, window, when);
+  return entriesOf(dataSet, window, sessions, when.calledOn).map((entry) => {
     const { day, instrument } = entry;
     const records = tally(day, instrument);
     if (records > 0) return { ...entry, state: 'loaded', records };
@@ -99,20 +99,20 @@ function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: st
  */
 function emptyStateOf(
   dataSet: DataSet,
-  { exchange, from, to, variant, params }: CoveredWindow & { readonly exchange: string },
-  calledOn: Day,
-  { clock, calendar, config }: ResponseTime,
+  { exchange, from, to, variant }: CoveredWindow & { readonly exchange: string },
+  { calledAt, calendar, config }: ResponseTime,
 ): (day: Day) => CoverageState {
-  // What it lists depends on no day, or is of a day of the past: nothing is still to come.
-  if (isPart(dataSet, variant) || params?.trialDay !== undefined) return () => 'empty';
+  // What it lists depends on no day: nothing is still to come.
+  if (isPart(dataSet, variant)) return () => 'empty';
+  const { EOD_TIMEZONE: zone, EOD_LOOKBACK_SESSIONS: lookback } = config;
+  const day = dayAt(Math.floor(calledAt / 1000), zone);
   if (dataSet.windows.per === 'instrument' && from !== to) {
-    const awaited = daysBetween(to, calledOn) <= QUARTER_AWAITED_DAYS;
+    const awaited = daysBetween(to, day) <= QUARTER_AWAITED_DAYS;
     return () => (awaited ? 'not_published' : 'empty');
   }
-  const { EOD_TIMEZONE, EOD_LOOKBACK_SESSIONS: lookback } = config;
-  const time = timeAt(Math.floor(clock.now() / 1000), EOD_TIMEZONE).slice(0, 5);
+  const time = timeAt(Math.floor(calledAt / 1000), zone).slice(0, 5);
   const isPublished = time >= publicationTime(dataSet, config.EOD_PUBLISHED_AT);
-  const lastPublished = isPublished ? calledOn : addDays(calledOn, -1);
+  const lastPublished = isPublished ? day : addDays(day, -1);
   const emptyBefore =
     lookback === 0
       ? addDays(lastPublished, 1)
@@ -126,11 +126,9 @@ const ANY_DAY = '';
 /** Counts the records of each day and, if a window requests instruments, of each of these ('' counts all of a day). */
 function tallyOf(
   dataSet: DataSet,
-  { instruments, params, to }: CoveredWindow,
+  { instruments }: CoveredWindow,
   extracted: Extracted,
 ): (day: Day, instrument: string) => number {
-  // A trial address serves the same day for each that is requested.
-  const dayOf = (value: unknown) => (params?.trialDay === undefined ? String(value) : to);
   const requested = new Set(instruments.map((instrument) => instrument.toUpperCase()));
   const days = new Map<Day, number>();
   const counts = new Map<string, number>();
@@ -146,12 +144,12 @@ function tallyOf(
       if (!bySymbol) undated += rows.length;
     } else {
       for (const [value, records] of countValues(rows, dayColumn)) {
-        days.set(dayOf(value), (days.get(dayOf(value)) ?? 0) + records);
+        days.set(String(value), (days.get(String(value)) ?? 0) + records);
       }
     }
     if (!bySymbol || shape.symbolColumn === undefined) continue;
     for (const row of rows) {
-      const day = dayColumn === null ? ANY_DAY : dayOf(row[dayColumn]);
+      const day = dayColumn === null ? ANY_DAY : String(row[dayColumn]);
       const symbol = String(row[shape.symbolColumn]).toUpperCase();
       if (!requested.has(symbol)) continue;
       const name = `${day}|${symbol}`;

@@ -1,8 +1,7 @@
-import { type Clock, today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
-import { trialAddressText } from '../../extract/read.ts';
+import { otherDayText } from '../../extract/read.ts';
 import { printable } from '../../extract/sanitize.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
@@ -33,8 +32,8 @@ export interface ReceivedWindow extends ReadResponse {
   readonly bytes: number;
   /** From `digestOf`, if the response has just come from the source. */
   readonly digest?: string;
-  /** The response as it is noted, and kept for replay; undefined if it is read again. */
-  readonly response?: ResponseToKeep | undefined;
+  /** The response as it is noted, and kept for replay. */
+  readonly response: ResponseToKeep;
   /** Reads kept responses to fold them; of a file, the function that has read those that it is compared with. */
   readonly readKept?: ReturnType<typeof createResponseReader>;
   /** True if it was computed from stored data. Then it may withdraw any number of rows. */
@@ -54,8 +53,8 @@ export async function storeResponse(
   context: Context,
   received: ReceivedWindow,
 ): Promise<StoredResponse | null> {
-  const { window, calledAt, readKept, trusted } = received;
-  const reading = await asStored(context, window, received, calledAt);
+  const { window, calledAt, response, readKept, trusted } = received;
+  const reading = await asStored(context, window, received, { calledAt, calledOn: response.calledOn });
   const stored = await loadWindow(context.db, {
     ...responseOf(received),
     ...reading,
@@ -95,6 +94,14 @@ function storablePart({ config }: Pick<Context, 'config'>, extracted: Extracted,
   };
 }
 
+/** When a response was requested. */
+interface CallTime {
+  /** In epoch milliseconds. */
+  readonly calledAt: number;
+  /** The trading day of the call. */
+  readonly calledOn: Day;
+}
+
 /** What a response means for the coverage of its days, and what it lists in full. */
 function daysOfResponse(
   { config, calendar }: Pick<Context, 'config' | 'calendar'>,
@@ -103,11 +110,10 @@ function daysOfResponse(
     extracted,
     partial,
     calledAt,
-  }: Pick<ReceivedWindow, 'extracted' | 'calledAt'> & { readonly partial: boolean | undefined },
+    calledOn,
+  }: Pick<ReceivedWindow, 'extracted'> & CallTime & { readonly partial: boolean | undefined },
 ) {
   const dataSet = dataSetNamed(window.operation);
-  const trialDay = window.params?.trialDay;
-  const clock: Clock = { now: () => calledAt, trialDay };
   // Only files have `partial`.
   const isFile = partial !== undefined;
   const suspicionsWithoutReject = miscountText(extracted);
@@ -116,10 +122,9 @@ function daysOfResponse(
     ...joinedRowsText(extracted, isFile),
     ...suspicionsWithoutReject,
   ];
-  const sessions =
-    trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
-  const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
-  const requested = coverageOf(dataSet, window, sessions, extracted, { clock, calendar, config });
+  const sessions = calendar.sessions(window.exchange, window.from, window.to);
+  const when = { calledAt, calledOn, calendar, config };
+  const requested = coverageOf(dataSet, window, sessions, extracted, when);
   const coverage = requested.map((entry) =>
     // Some records are not what was requested, so the others cannot be trusted to be complete.
     suspicions.length === 0
@@ -129,37 +134,13 @@ function daysOfResponse(
   return {
     coverage,
     fullSets:
-      partial === true ||
-      extracted.listsNothing === true ||
-      extracted.miscount !== undefined ||
-      otherDays.length > 0
+      partial === true || extracted.listsNothing === true || extracted.miscount !== undefined
         ? []
-        : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
+        : fullSetsOf(dataSet, window, extracted, coverage, calledOn),
     suspicions,
     suspicionsWithoutReject,
-    warnings: [
-      ...(otherDays.length === 0
-        ? []
-        : [
-            `this trial address serves ${window.operation} for ${otherDays.join(', ')}, not for ${window.to}`,
-          ]),
-      ...otherInstrumentsText(dataSet, window, extracted),
-    ],
+    warnings: otherInstrumentsText(dataSet, window, extracted),
   };
-}
-
-/** The days of the rows that were not requested, at most three. */
-function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }: Extracted): string[] {
-  const dated = batches.flatMap(({ table, rows }) => {
-    const shape = dataSet.shapes.find((one) => one.table === table);
-    return shape?.dated === true && table.dateColumn !== null
-      ? [...countValues(rows, table.dateColumn).keys()].map(String)
-      : [];
-  });
-  return [...new Set(dated)]
-    .filter((day) => day < from || day > to)
-    .sort()
-    .slice(0, 3);
 }
 
 /**
@@ -202,7 +183,8 @@ export async function readToFold(
   response: KeptResponse,
   read = createResponseReader(context),
 ): Promise<ResponseReading> {
-  return asStored(context, response, await read(response), response.fetchedAt.getTime());
+  const { calledOn, fetchedAt } = response;
+  return asStored(context, response, await read(response), { calledOn, calledAt: fetchedAt.getTime() });
 }
 
 /** What of a response is stored, and what it says of its days. */
@@ -210,12 +192,12 @@ async function asStored(
   context: Context,
   window: CoveredWindow & Pair,
   { extracted, partial, preserved }: ReadResponse,
-  calledAt: number,
+  call: CallTime,
 ) {
   const read = settleConflicts(extracted, dataSetNamed(window.operation).shapes);
-  const { outcome, extracted: storable, warnings } = storablePart(context, read, calledAt);
+  const { outcome, extracted: storable, warnings } = storablePart(context, read, call.calledAt);
   await noteSessions(context, window, storable);
-  const days = daysOfResponse(context, window, { extracted: storable, partial, calledAt });
+  const days = daysOfResponse(context, window, { extracted: storable, partial, ...call });
   const { batches, rejects } = storable;
   return {
     ...days,
@@ -244,11 +226,11 @@ function miscountText({ miscount }: Pick<Extracted, 'miscount'>): string[] {
   return [`${COUNT_MISMATCH}: ${miscount}; if this count means something else, set EOD_COUNT=ignore`];
 }
 
-function strayRecordsText({ strays = 0, trialDay }: Extracted): string[] {
+function strayRecordsText({ strays = 0, otherDay }: Extracted): string[] {
   if (strays === 0) return [];
   return [
     `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not requested`,
-    ...(trialDay === undefined ? [] : [trialAddressText(trialDay)]),
+    ...(otherDay === undefined ? [] : [otherDayText(otherDay)]),
   ];
 }
 
@@ -306,10 +288,7 @@ export interface Outcome {
  * Decides the state of a covered window. If more records than the allowed share were rejected, the window fails and
  * no row is stored, so that half a day cannot look like a whole one.
  */
-export function outcomeOf(
-  { fetched, rejects, trialDay, miscount }: Extracted,
-  allowedShare: number,
-): Outcome {
+export function outcomeOf({ fetched, rejects, miscount }: Extracted, allowedShare: number): Outcome {
   if (fetched === 0) {
     return miscount === undefined ? { state: 'empty', error: null } : { state: 'failed', error: miscount };
   }
@@ -318,7 +297,7 @@ export function outcomeOf(
   const percent = Math.round(allowedShare * 100);
   return {
     state: 'failed',
-    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, and each is kept as a reject${trialDay === undefined ? firstProblem(rejects) : `. ${trialAddressText(trialDay)}`}`,
+    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, and each is kept as a reject${firstProblem(rejects)}`,
   };
 }
 

@@ -18,13 +18,13 @@ import { startRun } from './run-control.ts';
  * passed while no scheduler ran. However many processes start, there is one such run an hour.
  *
  * Nothing is requested of a data set of which nothing was ever loaded, or of which a run has windows left; and nothing at
- * all while the source refuses the key or a queue is paused, or at a trial address, which serves one day.
+ * all while the source refuses the key or a queue is paused.
  *
  * @returns the run; null if there is none.
  */
 export async function catchUp(opened: QueueContext): Promise<number | null> {
   const { clock, config, db, log } = opened;
-  if (clock.trialDay !== undefined || config.EOD_LOOKBACK_SESSIONS === 0) return null;
+  if (config.EOD_LOOKBACK_SESSIONS === 0) return null;
   let runId: number | null = null;
   // A process that starts at the same time finds the windows of this one.
   const lock = await takeSessionLock(db, `eod:catch-up:${config.EOD_QUEUE_PREFIX}`, async (once) => {

@@ -75,7 +75,7 @@ export function lastRequests({ config, calendar, clock }: NightScope): LastReque
     const day = lastDueDay(operation, exchange, { config, calendar, clock });
     const range = { from: day, to: day, sessions: [day], refetchFrom: null, today: day };
     const instruments = [config.EOD_INSTRUMENTS?.[0] ?? INSTRUMENT];
-    const input = { ...inputOf(operation, exchange, instruments), ...range, trialDay: clock.trialDay };
+    const input = { ...inputOf(operation, exchange, instruments), ...range };
     const windows = [...planTargets([input])].filter(({ variant }) => variant !== AHEAD);
     const pending = windows.filter(({ state }) => state === 'pending');
     const window = pending.find(({ variant }) => variant === '') ?? pending[0] ?? windows[0];
@@ -93,11 +93,10 @@ function inputOf(operation: Operation, exchange: string, instruments: readonly s
   return common satisfies Partial<PlanInput>;
 }
 
-/** The last trading day whose data a night has requested, or the day that a trial address serves. */
+/** The last trading day whose data a night has requested. */
 function lastDueDay(operation: Operation, exchange: string, { config, calendar, clock }: NightScope): Day {
   const { EOD_TIMEZONE: zone } = config;
   const now = today(clock, zone);
-  if (clock.trialDay !== undefined) return now;
   const isDue = clock.now() >= 1_000 * epochOf(now, dueMinutes(operation, config) * 60, zone);
   const last = isDue ? now : addDays(now, -1);
   return calendar.lastSessions(exchange, last, 1)[0] ?? last;

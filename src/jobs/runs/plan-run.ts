@@ -1,7 +1,7 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Calendar } from '../../calendar/calendar.ts';
-import { today } from '../../core/clock.ts';
-import { type Day, eachDay } from '../../core/days.ts';
+import { reachOf, today } from '../../core/clock.ts';
+import { commonDays, type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/stored-values.ts';
@@ -35,7 +35,7 @@ import {
   planUnlessWaiting,
   requestKey,
 } from './covered.ts';
-import { onTrialDay, planTargets, planWindows } from './plan-windows.ts';
+import { planTargets, planWindows } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
 
 export interface RunPlan {
@@ -136,14 +136,17 @@ export async function planInput(context: Context, request: PlanRequest, target: 
   if (long !== undefined) {
     throw usageError(`"${long.slice(0, 40)}…" is not an instrument: it has ${long.length} characters`);
   }
-  const { trialDay } = clock;
+  const reach = reachOf(clock);
+  const daysInReach = reach === undefined ? target : commonDays(target, reach);
+  // Quarters are requested by their names, whatever days can be requested.
+  const { from, to } = daysInReach === null || isQuarterly(operation) ? target : daysInReach;
   const input = {
     operation,
     exchange: target.exchange,
-    ...(trialDay === undefined
-      ? { from: target.from, to: target.to, sessions: sessionsOf(calendar, operation, target) }
-      : rangeOnTrialDay(operation, target, trialDay)),
-    trialDay,
+    from,
+    to,
+    sessions: daysInReach === null ? [] : sessionsOf(calendar, operation, { ...target, ...daysInReach }),
+    reach,
     instruments: [...new Set(instruments)],
     options: request.options,
     refetchFrom: target.refetchFrom,
@@ -172,14 +175,6 @@ async function spelledAsStored(
   if (unusual.length === 0) return names;
   const symbols = await symbolsOfNames(db.pool, exchange, unusual);
   return names.map((name) => symbols.get(name) ?? name);
-}
-
-/** What is requested for a range at a trial address, which has one day; quarters have their own names and are kept. */
-function rangeOnTrialDay(operation: Operation, { from, to }: Target, day: Day) {
-  const sessions = from <= day && day <= to ? [day] : [];
-  return isQuarterly(operation) || sessions.length === 0
-    ? { from, to, sessions }
-    : { from: day, to: day, sessions };
 }
 
 /**
@@ -235,7 +230,7 @@ export async function planSeenParts(
         state: 'pending',
         reason: null,
       };
-      found.push(onTrialDay(context.clock, window));
+      found.push(window);
     }
   }
   return found;

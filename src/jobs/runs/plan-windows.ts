@@ -1,4 +1,4 @@
-import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
+import { addDays, commonDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { AHEAD, type InstrumentRequest, isDated, partsOf, partVariant } from '../../operations/operation.ts';
 import { areCovered, type Covered, requestKey } from './covered.ts';
@@ -33,18 +33,11 @@ export function planTargets(inputs: readonly PlanInput[]): Iterable<PlannedWindo
         for (const window of planWindows(input, repeated)) {
           const mayRepeat = repeated.size > 0 && repeated.has(requestOf(window));
           const planned = mayRepeat ? skipRepeated(requested, window) : window;
-          if (planned !== null) yield onTrialDay(input, planned);
+          if (planned !== null) yield planned;
         }
       }
     },
   };
-}
-
-/**
- * Notes the day of a trial address with the window, so that its response is read in the same way whenever that is done.
- */
-export function onTrialDay({ trialDay }: Pick<PlanInput, 'trialDay'>, window: PlannedWindow): PlannedWindow {
-  return trialDay === undefined ? window : { ...window, params: { ...window.params, trialDay } };
 }
 
 /** The key of a request; an operation without variants has one key for all of its requests about an exchange. */
@@ -160,9 +153,10 @@ function* planDaysAndParts(input: PlanInput, days: number): Generator<PlannedWin
  * their own: a response says nothing about the coverage of sessions, and the source may refuse days to come.
  */
 function* planAhead(input: PlanInput, days: number): Generator<PlannedWindow> {
-  const { operation, today, live, trialDay } = input;
-  if (operation.windows.per !== 'range' || !live || trialDay !== undefined) return;
-  const last = addDays(today, operation.windows.ahead ?? 0);
+  const { operation, today, live, reach } = input;
+  if (operation.windows.per !== 'range' || !live) return;
+  const ahead = addDays(today, operation.windows.ahead ?? 0);
+  const last = reach !== undefined && reach.to < ahead ? reach.to : ahead;
   const shared = { ...sharedFields(input), filtered: true };
   for (const instruments of instrumentBatches(operation, input.instruments)) {
     for (let from = addDays(today, 1); from <= last; from = addDays(from, days)) {
@@ -216,10 +210,9 @@ function* planDays(input: PlanInput, days: number): Generator<PlannedWindow> {
 }
 
 function noSession(input: PlanInput): PlannedWindow {
-  if (input.trialDay !== undefined) {
-    return skipAll(input, `a trial address has no other day than ${input.trialDay} (EOD_TRIAL_DAY)`);
-  }
-  return skipAll(input, `${input.exchange} had no trading day in this range`);
+  const { reach, exchange } = input;
+  const isOutOfReach = reach !== undefined && commonDays(input, reach) === null;
+  return skipAll(input, isOutOfReach ? reach.reason : `${exchange} had no trading day in this range`);
 }
 
 /** The fewest ranges of at most `days` calendar days that contain every needed day. */

@@ -1,3 +1,4 @@
+import type { Reach } from '../../core/clock.ts';
 import type { Day, DayRange } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
@@ -24,8 +25,8 @@ export interface PlanInput extends DayRange {
   /** From this day on, what is covered is requested again. */
   readonly refetchFrom: Day | null;
   readonly today: Day;
-  /** The only day that the source serves (EOD_TRIAL_DAY); undefined: it serves any. */
-  readonly trialDay?: Day | undefined;
+  /** The only days that can be requested; undefined: any. */
+  readonly reach?: Reach | undefined;
   /** True for today's nightly run. */
   readonly live: boolean;
   /** Longest range of a window in days; by default that of the operation. */

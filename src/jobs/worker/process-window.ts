@@ -1,4 +1,4 @@
-import { today } from '../../core/clock.ts';
+import { tradingDayAt } from '../../core/clock.ts';
 import { type Day, daysBetween } from '../../core/days.ts';
 import { type ErrorKind, PipelineError } from '../../core/errors.ts';
 import { sourceCallEnded, windowEnded } from '../../core/events.ts';
@@ -186,7 +186,7 @@ async function fetchResponse(
     to,
     instruments: window.instruments,
     params: window.params,
-    calledOn: today({ now: () => calledAt, trialDay: window.params.trialDay }, config.EOD_TIMEZONE),
+    calledOn: tradingDayAt(context.clock, calledAt, config.EOD_TIMEZONE),
   };
   const entry = { keyHash: callLimit.keyHash, operation: operation.name };
   const withdrawn = operation.instead === undefined ? null : await readWithdrawn(db.drizzle, entry);

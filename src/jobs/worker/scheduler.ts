@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq';
-import { systemClock } from '../../core/clock.ts';
+import { systemClock, tradingDay } from '../../core/clock.ts';
 import { endsWithin, oneAtATime } from '../../core/waits.ts';
 import { readServerTime } from '../../load/database/inspect.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
@@ -96,7 +96,7 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
   const { operation, exchange } = job.data;
   // By the time of the tick, not of the clock: a tick that is handled late is still for its own night.
   const due = job.opts.prevMillis ?? job.timestamp;
-  const date = context.clock.trialDay ?? nightOfTick({ operation, exchange }, due, context.config);
+  const date = tradingDay(context.clock, nightOfTick({ operation, exchange }, due, context.config));
   const request = await nightlyRequest(context, { date, operation: operationNamed(operation), exchange });
   const runId = await startRun(context, request, {
     tick: tickName({ operation, exchange }, new Date(due)),

@@ -87,8 +87,8 @@ const rowsSql = (tables: readonly TableKind[]) =>
     })
     .join(' union all ');
 const ENTRY_SQL = `concat_ws('|', operation, day, instrument, variant)`;
-/** Without the hint that all records are of one other day. */
-const DIAGNOSTIC_SQL = `regexp_replace(coalesce(diagnostic, ''), '; this looks like a trial.*', '')`;
+/** Without the one other day of which all records are. */
+const DIAGNOSTIC_SQL = `regexp_replace(coalesce(diagnostic, ''), '; all are of .*', '')`;
 const storedSql = (tables: readonly TableKind[]) => `${rowsSql(tables)}
   union all select topic, ${ENTRY_SQL} || ' ' || value from etl.coverage, lateral (values ('states', state), ('records', records::text),
     ('diagnostics', ${DIAGNOSTIC_SQL})) v(topic, value) where exchange = $1

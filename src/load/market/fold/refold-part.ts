@@ -237,7 +237,7 @@ interface FoldedPart extends ReplayedPart, Judging {
  * that are divided into days, that is one of their parts.
  */
 function endsIn({ days, instruments }: Part, response: ReadResponse): boolean {
-  if (days !== null) return response.lastDay <= days.to;
+  if (days !== null) return response.to <= days.to;
   if (dataSetNamed(response.operation).shapes.some(({ fullSet }) => fullSet === 'days')) return false;
   if (instruments === null) return true;
   const names = response.instruments.map((one) => one.toUpperCase()).sort();
@@ -247,12 +247,12 @@ function endsIn({ days, instruments }: Part, response: ReadResponse): boolean {
 /** True if all that a response is about is replayed by the run: of a part of it, nothing new is said. */
 function isWithin(
   replayed: readonly ReplayedRange[],
-  { firstDay, lastDay, instruments }: ReadResponse,
+  { from: first, to: last, instruments }: ReadResponse,
 ): boolean {
   const names = instruments.map((one) => one.toUpperCase());
   return names.length > 0 && replayed.some((one) => one.instruments.length > 0)
     ? names.every((name) => replayed.some((one) => one.instruments.includes(name)))
-    : eachDay(firstDay, lastDay).every((day) => replayed.some(({ from, to }) => from <= day && day <= to));
+    : eachDay(first, last).every((day) => replayed.some(({ from, to }) => from <= day && day <= to));
 }
 
 /** Writes what responses that were read again say, and their rejects. */
@@ -315,7 +315,7 @@ interface FoldedTable extends Settled {
   readonly table: TableDefinition;
 }
 
-const isAbout = ({ firstDay, lastDay }: ResponseOfPart, day: string) => firstDay <= day && day <= lastDay;
+const isAbout = ({ from, to }: ResponseOfPart, day: string) => from <= day && day <= to;
 
 /** What of a table is in a part: its days about which there are responses, or its instruments. */
 export function partOfTable(

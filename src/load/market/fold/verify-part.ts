@@ -4,7 +4,7 @@ import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { transaction } from '../../database/transaction.ts';
 import { loadedResponsesOf } from '../../state/responses/to-fold.ts';
-import { FIRST_DAY, LAST_DAY, RESPONSES } from '../../state/responses/to-replay.ts';
+import { RESPONSES } from '../../state/responses/to-replay.ts';
 import { ensureStage } from '../merge/merge.ts';
 import { quote } from '../merge/merge-sql.ts';
 import { findDifferences, keptReader, type ReadAgain, type RowDifference, tableReader } from './fold.ts';
@@ -81,7 +81,7 @@ export async function findRowsOfNoResponse(
     total: number;
   }>(sql`
     with about as materialized (
-      select a.exchange, ${FIRST_DAY} as first, ${LAST_DAY} as last, a.hash
+      select a.exchange, a.from_date as first, a.to_date as last, a.hash
         from ${sql.raw(RESPONSES)} a where a.operation = any(${sql.param(namesFilling([table]))}::text[])
     ), days as materialized (
       select t.exchange, ${day} as day from ${target} t

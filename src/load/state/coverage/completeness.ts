@@ -1,9 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg, { type ClientBase } from 'pg';
-import type { Clock } from '../../../core/clock.ts';
+import { type Clock, type ClockSettings, reachOfSource } from '../../../core/clock.ts';
 import { type Config, loadConfig } from '../../../core/config.ts';
-import { type Day, type DayRange, dayEnd } from '../../../core/days.ts';
+import type { Day, DayRange } from '../../../core/days.ts';
 import { type Pair, pairName } from '../../../core/exchanges.ts';
 import { groupBy } from '../../../core/iterables.ts';
 import { dueMinutes } from '../../../operations/night-times.ts';
@@ -132,7 +132,7 @@ function pairArguments(config: ViewSettings, { expected, others }: PairScope) {
     zone: config.EOD_TIMEZONE,
     dueMinutes: Object.fromEntries(operations.map((one) => [one.name, dueMinutes(one, config)])),
     lookbackSessions: config.EOD_LOOKBACK_SESSIONS,
-    historyDays: config.EOD_HISTORY_DAYS,
+    historyDays: reachOfSource(config, null).historyDays,
     instrumentLimit: config.EOD_INSTRUMENT_LIMIT,
     hasKey: config.EOD_ACCESS_KEY !== undefined,
   };
@@ -145,10 +145,10 @@ function pairArguments(config: ViewSettings, { expected, others }: PairScope) {
 
 /** @param now the moment as of which to look, in milliseconds since the epoch; null: when the query runs. */
 function sessionStates(config: ViewSettings, scope: CompletenessScope, now: number | null): string {
-  const { EOD_TRIAL_DAY: trialDay, EOD_TIMEZONE: zone, EOD_INSTRUMENTS: instruments } = config;
-  // At a trial address, its day is always over.
-  const at = trialDay === undefined ? now : 1000 * dayEnd(trialDay, zone);
-  const moment = at === null ? 'statement_timestamp()' : `${text(new Date(at).toISOString())}::timestamptz`;
+  const { EOD_INSTRUMENTS: instruments } = config;
+  const { asOf } = reachOfSource(config, now);
+  const moment =
+    asOf === null ? 'statement_timestamp()' : `${text(new Date(asOf).toISOString())}::timestamptz`;
   const days = [scope.from, scope.to, scope.since].map(orNull).join(', ');
   const named = instruments === undefined ? 'null' : `array[${instruments.map(text).join(', ')}]`;
   const { pairs, facts } = pairArguments(config, scope);
@@ -156,15 +156,8 @@ function sessionStates(config: ViewSettings, scope: CompletenessScope, now: numb
 }
 
 /** Settings that the view is created with; a migration brings it up to date when they change. */
-type ViewSettings = Pick<
-  Config,
-  | 'EOD_TIMEZONE'
-  | 'EOD_TRIAL_DAY'
-  | 'EOD_PUBLISHED_AT'
-  | 'EOD_HISTORY_DAYS'
-  | 'EOD_LOOKBACK_SESSIONS'
-  | 'EOD_INSTRUMENT_LIMIT'
-> &
+type ViewSettings = ClockSettings &
+  Pick<Config, 'EOD_PUBLISHED_AT' | 'EOD_HISTORY_DAYS' | 'EOD_LOOKBACK_SESSIONS' | 'EOD_INSTRUMENT_LIMIT'> &
   Partial<Pick<Config, 'EOD_ACCESS_KEY' | 'EOD_INSTRUMENTS' | 'EOD_NIGHT_TIMES'>>;
 
 /** The settings with which a database is migrated. */

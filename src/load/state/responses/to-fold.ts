@@ -7,7 +7,6 @@ import type { LoadScope } from '../loads/other-loads.ts';
 import { positionText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
-import { FIRST_DAY, LAST_DAY } from './to-replay.ts';
 
 // Which responses a fold applies, in their order.
 
@@ -33,19 +32,12 @@ interface FoldScope extends LoadScope {
   readonly near?: (DayRange & { readonly fetchedAt: Date }) | null;
 }
 
-/** First and last day that was requested. */
-const [FIRST_REQUESTED, LAST_REQUESTED] = [sql`a.from_date`, sql`a.to_date`];
-
-/** The condition that `a`, a response or a load, is of a scope. `first` and `last` are the days that it is about. */
-function isOf(
-  { operations, exchange, days, instruments, near = null }: FoldScope,
-  first: SQL,
-  last: SQL,
-): SQL | undefined {
+/** The condition that `a`, a response or a load, is of a scope. */
+function isOf({ operations, exchange, days, instruments, near = null }: FoldScope): SQL | undefined {
   const call = sql`${near?.fetchedAt.toISOString()}::timestamptz`;
   return and(
     sql`a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[])`,
-    days === null ? undefined : sql`${first} <= ${days.to} and ${last} >= ${days.from}`,
+    days === null ? undefined : sql`a.from_date <= ${days.to} and a.to_date >= ${days.from}`,
     instruments === null
       ? undefined
       : sql`upper(a.instruments::text)::text[] && ${sql.param(instruments)}::text[]`,
@@ -63,9 +55,6 @@ export interface ResponseOfPart extends ResponseToFold, DayRange {
   readonly windowId: number;
   readonly runId: number;
   readonly operation: string;
-  /** First and last day that its rows may be of: the responses of a trial address have a day of their own. */
-  readonly firstDay: string;
-  readonly lastDay: string;
   readonly instruments: readonly string[];
   readonly variant: string;
   readonly filtered: boolean;
@@ -82,10 +71,10 @@ export async function responsesOf(
   scope: FoldScope,
   { isLocked = false } = {},
 ): Promise<ResponseOfPart[]> {
-  const kept = sql`select * from ${responses} a where a.hash is not null and ${isOf(scope, FIRST_DAY, LAST_DAY)}`;
+  const kept = sql`select * from ${responses} a where a.hash is not null and ${isOf(scope)}`;
   const found = await db.execute<{ [Name in keyof ResponseOfPart]: ResponseOfPart[Name] }>(sql`
     select a.id::float8 as "responseId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
-           ${positionText(sql`a.position`)} as position, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to", ${FIRST_DAY}::text as "firstDay", ${LAST_DAY}::text as "lastDay",
+           ${positionText(sql`a.position`)} as position, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to",
            a.instruments, a.variant, a.is_filtered as "filtered", case when l.id is not null then json_build_object('loadId', l.id, 'runId', l.run_id) end as load
       from (${kept}${isLocked ? sql` order by a.id for update` : sql``}) a left join lateral (
         select id, run_id from ${loads} l where l.position = a.position order by l.id limit 1) l on true
@@ -123,7 +112,7 @@ export async function checkNoneLost(
   const { operations, exchange } = scope;
   const found = await db.execute<{ id: number }>(sql`
     select a.id::float8 as id from ${loads} a
-     where ${isOf(scope, FIRST_REQUESTED, LAST_REQUESTED)} and a.position is distinct from ${butFor}::timestamptz and a.inserted + a.updated + a.unchanged + a.withdrawn > 0
+     where ${isOf(scope)} and a.position is distinct from ${butFor}::timestamptz and a.inserted + a.updated + a.unchanged + a.withdrawn > 0
        -- Without those of replays, which no response made.
        and a.position > ${BEFORE_ALL}::timestamptz
        and not exists (select from ${responses} k where k.position = a.position and k.hash is not null)

@@ -74,10 +74,6 @@ export function pairsWithResponses(db: NodePgDatabase) {
     .orderBy(operation, exchange);
 }
 
-/** First and last day that the rows of a response `a` may be of: those of a trial address have a day of their own. */
-export const FIRST_DAY = sql.raw("least(a.from_date, (a.params->>'trialDay')::date)");
-export const LAST_DAY = sql.raw("greatest(a.to_date, (a.params->>'trialDay')::date)");
-
 /** What kept responses are about, and how much is to be read of them. */
 export interface ResponseToReplay extends DayRange {
   readonly instruments: readonly string[];
@@ -97,7 +93,7 @@ export async function responsesToReplay(
 ): Promise<ResponseToReplay[]> {
   const a = alias(responses, 'a');
   const hasRejects = sql`${a.position} in (select last_seen_at from ${rejects} where resolved_at is null and accepted_at is null)`;
-  const [from, to] = [sql<string>`${FIRST_DAY}::text`, sql<string>`${LAST_DAY}::text`];
+  const { from_date: from, to_date: to } = a;
   return db
     .select({
       from,
