@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { buildProgram } from '../../src/cli/program.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openPool } from '../load/support.ts';
-import { captureCli, runCli } from '../support/cli.ts';
+import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -87,12 +86,4 @@ test('what commands print for people fits a terminal of 80 columns', async () =>
     if (lines.length > 0) wide[args.join(' ')] = lines;
   }
   expect(wide).toEqual({});
-});
-
-test('so does the help of every command', async () => {
-  const names = buildProgram(captureCli().cli).commands.map((command) => command.name());
-  for (const args of [['help'], ...names.map((name) => ['help', name])]) {
-    const { stdout } = await runCli(args);
-    expect(wideLines(stdout), args.join(' ')).toEqual([]);
-  }
 });

@@ -21,10 +21,6 @@ describe('Dockerfile', () => {
     );
   });
 
-  test('the linter notices mistakes', () => {
-    expect(validate('FROM node:20-slim\nCOPPY a b\nHEALTHCHECK --intervl=3s CMD true')).toHaveLength(2);
-  });
-
   test('builds in one stage and runs in another, both on the Node that tests run on as well', () => {
     expect(stages.map((stage) => stage.getImage())).toEqual(['node:24-slim', 'node:24-slim']);
     expect(stages[0]?.getBuildStage()).toBe('build');

@@ -1,9 +1,7 @@
-import { parse } from 'csv-parse/sync';
 import { describe, expect, test } from 'vitest';
-import { operations } from '../../src/operations/registry.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
 import { notEnabled, rangeLimit } from '../support/sandbox.ts';
-import { ask, manualClock, midnight, NOW, plainRequest, range, records, sandbox, textOf } from './support.ts';
+import { manualClock, midnight, NOW, range, records, sandbox, textOf } from './support.ts';
 
 const DAY = '2025-09-12';
 const SUNDAY = '2025-09-07';
@@ -48,47 +46,6 @@ describe('formats', () => {
     const [row] = await records(source, 'GetBhavCopyCM', { ...one, dTFormat: 'Epoch' });
     expect(row).toMatchObject({ TradDt: Number(midnight(DAY)), Expiry: null });
     expect(row?.ReceivedAt).toBeGreaterThan(Number(midnight(DAY)) + 21 * 3600);
-  });
-
-  test.each(['Csv', 'CsvContent'] as const)('%s says what Json says', async (format) => {
-    const source = await sandbox();
-    for (const operation of operations) {
-      const params = plainRequest(operation, 'NSE', DAY);
-      const json = await records(source, operation.name, params);
-      const response = await ask(source, operation.name, { ...params, format });
-      const text = await response.text();
-      expect(response.headers.get('content-type')).toBe(
-        format === 'Csv' ? 'text/plain; charset=utf-8' : 'text/csv; charset=utf-8',
-      );
-      const [header = [], ...rows] = parse(text, { relax_column_count: true }) as string[][];
-      expect(rows).toHaveLength(json.length);
-      for (const [at, row] of rows.entries()) {
-        const record = json[at] ?? {};
-        for (const [position, key] of header.slice(0, row.length).entries()) {
-          const value = record[key];
-          const expected =
-            value === null || value === undefined
-              ? ''
-              : typeof value === 'boolean'
-                ? value
-                  ? 'True'
-                  : 'False'
-                : String(value).trim();
-          expect(row[position]?.trim(), `${operation.name} ${key}`).toBe(expected);
-        }
-      }
-    }
-  });
-
-  test('Xml says what Json says', async () => {
-    const source = await sandbox();
-    const [record = {}] = await records(source, 'GetBhavCopyCM', one);
-    const xml = await textOf(source, 'GetBhavCopyCM', { ...one, format: 'Xml' });
-    expect(xml).toMatch(/<ArrayOfBhavCopyCM [^>]*><BhavCopyCM>/);
-    for (const [key, value] of Object.entries(record))
-      expect(xml).toContain(
-        value === null || value === '' ? `<${key} i:nil="true" />` : `<${key}>${value}</${key}>`,
-      );
   });
 });
 

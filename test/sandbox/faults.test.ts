@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Fault, parseFault, sandboxFlags, sandboxOptionsFromFlags } from '../../src/sandbox/index.ts';
+import { type Fault, parseFault, sandboxOptionsFromFlags } from '../../src/sandbox/index.ts';
 import { ask, range, sandbox, textOf } from './support.ts';
 
 const DAY = '2025-09-12';
@@ -130,24 +130,6 @@ describe('flags', () => {
     });
     const started = sandboxOptionsFromFlags({ now: '2025-09-12T22:00:00+05:30' }).clock?.now() ?? 0;
     expect(Math.abs(started - Date.parse('2025-09-12T22:00:00+05:30'))).toBeLessThan(5_000);
-  });
-
-  test('defaults are values the flags themselves accept, and start a sandbox', async () => {
-    const named = sandboxFlags.flatMap(({ flag, fallback }) =>
-      typeof fallback !== 'string' && typeof fallback !== 'number'
-        ? []
-        : [
-            [
-              flag
-                .split(' ')[0]
-                ?.slice(2)
-                .replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()) ?? '',
-              String(fallback),
-            ] as const,
-          ],
-    );
-    const source = await sandbox(sandboxOptionsFromFlags(Object.fromEntries(named)));
-    expect((await ask(source, 'GetCorporateActionsCategories', {})).status).toBe(200);
   });
 
   test.each([
