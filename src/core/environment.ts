@@ -159,7 +159,7 @@ export const REDACTED = '[redacted]';
 const WORD = '[\\w\\u00c0-\\u1fff\\u2c00-\\u2dff\\u3040-\\ud7ff\\uf900-\\ufdff]';
 
 /** Where a word may begin: also after the escapes of addresses and JSON, which end in a letter or a digit. */
-const WORD_BEGINS = `(?:(?<!${WORD})|(?<=%(?:25)*[0-9A-Fa-f]{2})|(?<=\\\\(?:[bfnrt]|u[0-9A-Fa-f]{4})))`;
+const WORD_BEGINS = `(?:(?<!${WORD})|(?<=%[0-9A-Fa-f]{2})|(?<=\\\\(?:[bfnrt]|u[0-9A-Fa-f]{4})))`;
 const WORD_ENDS = `(?!${WORD})`;
 
 /**
@@ -173,105 +173,55 @@ const NO_COMMAND = `(?:(?<=[=:]${PROGRAM})|(?! [a-z]))`;
 const UNMISTAKABLE_LENGTH = 12;
 
 /**
- * Matches a secret in plain text and encoded: in URLs, forms, JSON, HTML and XML, and in base64 (also as a part of a
- * longer text). ASCII letters and digits match as they are; every other character matches in each encoding. A secret
- * that may be a part of a word matches only as a whole word: with the password `a`, texts stay readable.
- *
- * @param encode converts a spelling to the form that it has in the searched text.
- * @param inAnyCase whether ASCII letters match in any case. (With the password `postgres`, "Postgres" is to be read.)
+ * Percent-encodes a value so that nothing in it reads as syntax: `M&M` → `M%26M`, `NIFTY 50` → `NIFTY%2050`, and also the
+ * `!'()*` that encodeURIComponent leaves (RFC 3986).
  */
-function secretPattern(secret: string, encode = (spelling: string) => spelling, inAnyCase = false): RegExp {
-  const alternatives = (spellings: readonly string[]) =>
-    `(?:${spellings.map((one) => encode(one).replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('|')})`;
-  const plain = [...secret].map((one) => alternatives(spellingsOf(one, inAnyCase)));
-  const encoded = base64Forms(secret).map((form) =>
-    [...form].map((one) => alternatives(spellingsOf(one, false))).join(''),
+export const percentEncoded = (value: string): string =>
+  encodeURIComponent(value).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
+
+/**
+ * How a secret is written: as it is, in an address, and in JSON. All are the same for a secret of letters and digits. The
+ * longest comes first, because it may begin with another one.
+ */
+export const spellingsOf = (secret: string): readonly string[] =>
+  [
+    ...new Set([
+      secret,
+      encodeURIComponent(secret),
+      percentEncoded(secret),
+      JSON.stringify(secret).slice(1, -1),
+    ]),
+  ].sort((some, others) => others.length - some.length);
+
+/**
+ * The pattern of a secret in all of its spellings. A secret that may be a part of a word matches only as a whole word: with
+ * the password `a`, texts stay readable.
+ *
+ * @param spellings from `spellingsOf`, converted to the form that they have in the searched text.
+ */
+export function secretPattern(secret: string, spellings = spellingsOf(secret)): string {
   const isUnmistakable = secret.length >= UNMISTAKABLE_LENGTH && /\P{L}/u.test(secret);
   const begins = !isUnmistakable && new RegExp(`^${WORD}`).test(secret) ? WORD_BEGINS : '';
   const ends = !isUnmistakable && new RegExp(`${WORD}$`).test(secret) ? WORD_ENDS : '';
   const isNoCommand = secret === PROGRAM ? NO_COMMAND : '';
-  return new RegExp([`${begins}(?:${plain.join('')})${ends}${isNoCommand}`, ...encoded].join('|'), 'g');
-}
-
-/** The base64 of fewer bytes is so short that it may occur in any text by chance. */
-const MIN_BASE64_BYTES = 6;
-
-/**
- * The base64 of a text that may be a part of a longer one (`user:secret`). Base64 encodes three bytes at a time, so the
- * text has three forms, by where it begins; of each, only the characters that do not depend on the bytes around it.
- */
-export function base64Forms(text: string): string[] {
-  const bytes = Buffer.from(text);
-  if (bytes.length < MIN_BASE64_BYTES) return [];
-  const forms = [0, 1, 2].map((before) => {
-    const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
-    return encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
-  });
-  const urlSafe = forms.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'));
-  return [...new Set([...forms, ...urlSafe])];
-}
-
-const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
-
-/** The named entities of HTML and XML. */
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&apos;',
-};
-
-/** The spellings of one character. A longer spelling comes before any that it begins with, so that it matches first. */
-function spellingsOf(character: string, inAnyCase: boolean): string[] {
-  if (/[A-Za-z0-9]/.test(character)) {
-    return inAnyCase ? [...new Set([character.toLowerCase(), character.toUpperCase()])] : [character];
-  }
-  const percent = [...Buffer.from(character)]
-    .map((byte) => `%${byte.toString(16).padStart(2, '0')}`)
-    .join('');
-  const doublePercent = percent.replaceAll('%', '%25');
-  const point = character.codePointAt(0) ?? 0;
-  const hex = point.toString(16);
-  const entities = [
-    `&#${point};`,
-    `&#x${hex};`,
-    `&#x${hex.toUpperCase()};`,
-    ENTITIES[character] ?? character,
-  ];
-  const units = character.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
-  const unicode = [units, units.map((unit) => unit.toUpperCase())].map((each) =>
-    each.map((unit) => `\\u${unit}`).join(''),
-  );
-  const json = [...unicode, inJson(character), ...(character === '/' ? ['\\/'] : [])];
-  const formEncoded = character === ' ' ? ['+'] : [];
-  // Also JSON within a string of JSON.
-  const escaped = json.flatMap((one) => [inJson(one), one]);
-  const inUrls = [doublePercent, doublePercent.toUpperCase(), percent, percent.toUpperCase()];
-  return [...new Set([...escaped, ...inUrls, ...entities, character, ...formEncoded])];
-}
-
-/** A shorter access key may be a word that occurs in responses anyway. */
-const SHORTEST_KEY = 6;
-
-/** Matches the access key as the source may echo it: in any case. Null if the key is too short for that. */
-export function keyPattern(accessKey: string, encode?: (spelling: string) => string): RegExp | null {
-  return accessKey.length < SHORTEST_KEY ? null : secretPattern(accessKey, encode, true);
+  const escaped = spellings.map((spelling) => spelling.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'));
+  return `${begins}(?:${escaped.join('|')})${ends}${isNoCommand}`;
 }
 
 /**
- * @param accessKey the access key, if it is to be replaced in any case.
  * @returns a function that replaces these secrets in a text with REDACTED, wherever they stand as values or whole words.
  */
-export function redactor(secrets: readonly (string | undefined)[], accessKey = ''): (text: string) => string {
-  const known = [...new Set([...secrets, accessKey])].filter((secret) => (secret ?? '') !== '') as string[];
+export function redactor(secrets: readonly (string | undefined)[]): (text: string) => string {
+  const known = [...new Set(secrets)].filter((secret) => (secret ?? '') !== '') as string[];
   if (known.length === 0) return (text) => text;
   // The longest first, because it may begin with another one. In one pass, because REDACTED is a word too.
-  const sources = known
-    .sort((one, other) => other.length - one.length)
-    .map((one) => ((one === accessKey && keyPattern(one)) || secretPattern(one)).source);
-  const pattern = new RegExp(sources.join('|'), 'g');
+  const patterns = known
+    .sort((some, others) => others.length - some.length)
+    .map((secret) => secretPattern(secret));
+  const pattern = new RegExp(patterns.join('|'), 'g');
   return (text) => text.replace(pattern, REDACTED);
 }
 
@@ -282,7 +232,6 @@ export function settingsRedactor(settings: Readonly<Record<string, unknown>>): (
       const value = settings[name];
       return typeof value === 'string' ? [value, ...secretsOfAddress(name, value)] : [];
     }),
-    settings.EOD_ACCESS_KEY as string | undefined,
   );
 }
 

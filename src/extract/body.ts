@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
-import { base64Forms, keyPattern, REDACTED } from '../core/environment.ts';
+import { REDACTED, secretPattern, spellingsOf } from '../core/environment.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
 type Body = Dispatcher.ResponseData['body'];
@@ -101,41 +101,24 @@ function decodeUtf16(body: Buffer, encoding: 'utf-16le' | 'utf-16be'): string {
   }
 }
 
-/** Of a large body, so much is made a string at a time. */
-const SEARCHED_BYTES = 1024 * 1024;
-
-/** Whether a body contains these bytes, with its ASCII letters in any case. */
-function holdsInAnyCase(body: Buffer, letters: string): boolean {
-  const pattern = new RegExp(letters, 'i');
-  for (let at = 0; at < body.length; at += SEARCHED_BYTES) {
-    if (pattern.test(body.toString('latin1', at, at + SEARCHED_BYTES + letters.length))) return true;
-  }
-  return false;
-}
+/** A shorter access key may be a word that occurs in responses anyway. */
+const SHORTEST_KEY = 6;
 
 /**
- * The body without the access key, which a source that echoes the request puts into its response: what is read and kept
- * must not contain it, in any spelling or encoding that is read.
+ * Creates the function that removes the access key from a body, in each of its spellings. A source that echoes the request
+ * puts it there, and what is read and kept must not contain it.
  */
-export function redactBody(body: Buffer, accessKey: string): Buffer {
-  const wide = isUtf16(body);
-  const swapped = wide && body[0] === 0xfe && body.length % 2 === 0;
-  const bytes = swapped ? Buffer.from(body).swap16() : body;
-  // In latin1 each byte is a character, so the rest of the body stays as it is.
-  const letters = (text: string) => Buffer.from(text, wide ? 'utf16le' : 'utf8').toString('latin1');
-  const pattern = keyPattern(accessKey, letters);
-  // Nearly no body contains the key. Its letters and digits are spelled the same everywhere, so they are looked for
-  // first.
-  const partsOf = (text: string) => text.match(/[A-Za-z0-9]+/g) ?? [];
-  const mayHold =
-    partsOf(accessKey).every((part) => holdsInAnyCase(bytes, letters(part))) ||
-    base64Forms(accessKey).some((form) =>
-      partsOf(form).every((part) => bytes.includes(letters(part), 0, 'latin1')),
-    );
-  if (pattern === null || !mayHold) return body;
-  const text = bytes.toString('latin1');
-  const clean = text.replace(pattern, letters(REDACTED));
-  if (clean === text) return body;
-  const redacted = Buffer.from(clean, 'latin1');
-  return swapped ? redacted.swap16() : redacted;
+export function createBodyRedactor(accessKey: string): (body: Buffer) => Buffer {
+  const spellings = accessKey.length < SHORTEST_KEY ? [] : spellingsOf(accessKey);
+  return (body) => {
+    const encoding = isUtf16(body) ? 'utf16le' : 'utf8';
+    const isSwapped = body[0] === 0xfe && body[1] === 0xff && body.length % 2 === 0;
+    const bytes = isSwapped ? Buffer.from(body).swap16() : body;
+    if (!spellings.some((spelling) => bytes.includes(spelling, 0, encoding))) return body;
+    // In latin1 each byte is a character, so the rest of the body stays as it is.
+    const inLatin1 = (text: string) => Buffer.from(text, encoding).toString('latin1');
+    const pattern = new RegExp(secretPattern(accessKey, spellings.map(inLatin1)), 'g');
+    const clean = Buffer.from(bytes.toString('latin1').replace(pattern, inLatin1(REDACTED)), 'latin1');
+    return isSwapped ? clean.swap16() : clean;
+  };
 }

@@ -1,5 +1,5 @@
 import { type Day, dayEnd, dayStart, isDay } from '../core/days.ts';
-import { redactor } from '../core/environment.ts';
+import { percentEncoded } from '../core/environment.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { Requested } from '../operations/fields.ts';
 import {
@@ -88,23 +88,12 @@ function dateValues(
   }
 }
 
-/**
- * Percent-encodes one value so that nothing in it reads as syntax: `M&M` → `M%26M`,
- * `NIFTY 50` → `NIFTY%2050`, and also the `!'()*` that encodeURIComponent leaves (RFC 3986).
- */
+/** Percent-encodes a value. @throws PipelineError `bad_request` */
 export function encode(value: string): string {
   if (/\p{Surrogate}/u.test(value)) {
     throw new PipelineError('a request value is not well-formed text', { kind: 'bad_request' });
   }
-  return encodeURIComponent(value).replace(
-    /[!'()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-}
-
-/** Makes the function that removes the access key from a text, both plain and as it is encoded in a URL. */
-export function keyRedactor(accessKey: string): (text: string) => string {
-  return redactor([], accessKey);
+  return percentEncoded(value);
 }
 
 function badRequest(operation: Operation, problem: string): PipelineError {

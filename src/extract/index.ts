@@ -1,11 +1,12 @@
 import { type Dispatcher, errors, request } from 'undici';
 import { type Clock, systemClock } from '../core/clock.ts';
+import { redactor } from '../core/environment.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
 import { createDispatcher } from '../core/proxy.ts';
 import type { Operation } from '../operations/operation.ts';
-import { readBody, redactBody } from './body.ts';
-import { buildUrl, keyRedactor } from './build-request.ts';
+import { createBodyRedactor, readBody } from './body.ts';
+import { buildUrl } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import { checkResponse } from './envelope.ts';
 import { readResponse } from './read.ts';
@@ -30,7 +31,8 @@ const MAX_ERROR_BYTES = 64 * 1024;
  */
 export function createSource(settings: SourceSettings, log?: Logger, clock: Clock = systemClock): Source {
   const { timeoutMs, maxResponseBytes } = settings;
-  const redact = keyRedactor(settings.accessKey);
+  const redact = redactor([settings.accessKey]);
+  const redactBody = createBodyRedactor(settings.accessKey);
   const dispatcher = createDispatcher(settings.proxies ?? {}, settings);
   let clockOffset = 0;
   let lastDate: ObservedDate | null = null;
@@ -55,11 +57,11 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
         const none = { body: Buffer.alloc(0), bytes: 0 };
         const cap = Math.min(MAX_ERROR_BYTES, maxResponseBytes);
         const read = await readBody(body, headers, cap).catch(() => none);
-        return { ...read, ...about, body: redactBody(read.body, settings.accessKey) };
+        return { ...read, ...about, body: redactBody(read.body) };
       }
       responding = true;
       const response = await readBody(body, headers, maxResponseBytes);
-      return { ...response, ...about, body: redactBody(response.body, settings.accessKey) };
+      return { ...response, ...about, body: redactBody(response.body) };
     } catch (error) {
       if (signal?.aborted) {
         throw new PipelineError('the call was aborted', { kind: 'aborted' });

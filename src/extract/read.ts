@@ -1,9 +1,8 @@
-import { REDACTED } from '../core/environment.ts';
+import { REDACTED, redactor } from '../core/environment.ts';
 import { strayExchange } from '../core/exchanges.ts';
 import { isRequestedDay, type Requested } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
-import { keyRedactor } from './build-request.ts';
 import { JoinedRows } from './csv.ts';
 import { openInSlices, openResponse } from './envelope.ts';
 import { createRecordReader, type RecordResult } from './records.ts';
@@ -30,7 +29,7 @@ export function readResponse(
 ): Extracted {
   const { count = 'check', timeZone } = settings;
   const { body } = raw;
-  const context = { operation, count, redact: keyRedactor(settings.accessKey) };
+  const context = { operation, count, redact: (text: string) => redactor([settings.accessKey])(text) };
   const collect = () => collectRecords(operation, requested, timeZone, body);
   const sliced = collect();
   const opened = openInSlices(body, context, sliced.take);

@@ -2,66 +2,42 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
 import {
-  base64Forms,
+  percentEncoded,
   redactor,
   redactValues,
   settingsRedactor,
   shownSecret,
+  spellingsOf,
 } from '../../src/core/environment.ts';
-import { redactBody } from '../../src/extract/body.ts';
+import { createBodyRedactor } from '../../src/extract/body.ts';
 import { forAll } from '../support/for-all.ts';
 
-const KEY = 'k&y/2+"é<4>\\5';
+const KEY = `k&y/2+"é<4>\\5'(0)`;
 const json = (text: string) => JSON.stringify(text).slice(1, -1);
-const base64 = (text: string) => Buffer.from(text).toString('base64');
-const entities = (write: (point: number) => string) =>
-  [...KEY].map((letter) => (/\w/.test(letter) ? letter : write(letter.codePointAt(0) ?? 0))).join('');
 
 describe('a secret is found as it is written', () => {
   test.each([
-    ['in an address', encodeURIComponent(KEY)],
-    ['in an address within an address', encodeURIComponent(encodeURIComponent(KEY))],
+    ['as it is', KEY],
+    ['in an address, as JavaScript writes it', encodeURIComponent(KEY)],
+    ['in an address, as a request has it', percentEncoded(KEY)],
     ['in JSON', json(KEY)],
-    ['in JSON within JSON', json(json(KEY))],
-    ['in markup', KEY.replace('&', '&amp;').replace('"', '&quot;').replace('<', '&lt;').replace('>', '&gt;')],
-    ['in decimal entities', entities((point) => `&#${point};`)],
-    ['in hexadecimal entities', entities((point) => `&#x${point.toString(16)};`)],
   ])('%s', (_, written) => {
     expect(redactor([KEY])(`a ${written} b`)).toBe('a [redacted] b');
-    expect(redactBody(Buffer.from(`a ${written} b`), KEY).toString()).toBe('a [redacted] b');
+    expect(createBodyRedactor(KEY)(Buffer.from(`a ${written} b`)).toString()).toBe('a [redacted] b');
   });
 
-  test.each(['', 'u', 'us', 'user:', 'a:b:'])('in base64, after "%s"', (before) => {
-    for (const after of ['', '!', ':more']) {
-      for (const written of [
-        base64(before + KEY + after),
-        Buffer.from(before + KEY + after).toString('base64url'),
-      ]) {
-        // At most the letters that it shares with its neighbours are left.
-        for (const clean of [redactor([KEY])(written), redactBody(Buffer.from(written), KEY).toString()]) {
-          expect(clean).toContain('[redacted]');
-          expect(Buffer.from(clean.replace('[redacted]', ''), 'base64').toString()).not.toContain(
-            KEY.slice(1, -1),
-          );
-        }
-      }
-    }
+  test('and is looked for once where all spellings are the same', () => {
+    expect(spellingsOf('Kiwi0815')).toEqual(['Kiwi0815']);
+    expect(spellingsOf(KEY)).toHaveLength(4);
   });
 });
 
-test('a short secret is not looked for in base64, where its letters may be there by chance', () => {
-  expect(base64Forms('abcde')).toEqual([]);
-  expect(redactor(['abcde'])(base64('abcde'))).toBe(base64('abcde'));
-});
-
-/** How a secret is written in a text: plain, in an address, in JSON, and each of them twice. */
+/** How a secret is written in a text: plain, in an address, and in JSON. */
 const WRITTEN: readonly ((secret: string) => string)[] = [
   (secret) => secret,
   encodeURIComponent,
-  (secret) => encodeURIComponent(encodeURIComponent(secret)),
+  percentEncoded,
   json,
-  (secret) => json(json(secret)),
-  (secret) => new URLSearchParams({ k: secret }).toString().slice(2),
 ];
 
 /** What may stand around a value. */
@@ -74,10 +50,8 @@ const AROUND = [
   ['', ''],
   ['(', ')'],
   ['%3D', '%26'],
-  ['%253D', '%2526'],
   ['\\n', '\\n'],
   ['\\u003c', '\\u003e'],
-  ['&quot;', '&quot;'],
 ] as const;
 
 const word = fc.stringMatching(/^[A-Za-z0-9_]{1,24}$/);
@@ -100,25 +74,26 @@ test('a secret of any length is replaced where it stands as a value or a whole w
     },
   ));
 
-test('the access key is replaced in whatever case the source echoes it, in texts and bodies', () =>
+test('the access key is replaced in bodies, whatever their encoding, and the rest stays as it is', () =>
   forAll(
     [
       anySecret.filter((key) => key.length >= 6 && /^[^%\\&]*\w[^%\\&]*$/.test(key)),
-      fc.array(fc.boolean(), { minLength: 1 }),
+      fc.constantFrom(...WRITTEN),
+      fc.uint8Array({ maxLength: 20 }),
     ],
-    (key, upper) => {
-      const echo = key.replace(/[A-Za-z]/g, (letter, at: number) =>
-        upper[at % upper.length] ? letter.toUpperCase() : letter.toLowerCase(),
-      );
-      expect(redactor([], key)(`<${echo}>`)).toBe('<[redacted]>');
-      expect(settingsRedactor({ EOD_ACCESS_KEY: key })(`<${echo}>`)).toBe('<[redacted]>');
-      expect(redactBody(Buffer.from(`<${echo}>`), key).toString()).toBe('<[redacted]>');
-      const wide = redactBody(Buffer.from(`\ufeff<${echo}>`, 'utf16le'), key);
-      expect(wide.toString('utf16le')).toBe('\ufeff<[redacted]>');
+    (key, write, bytes) => {
+      const redact = createBodyRedactor(key);
+      const around = Buffer.from(bytes);
+      fc.pre(redact(Buffer.concat([Buffer.from('<>'), around])).length === around.length + 2);
+      const echo = Buffer.concat([Buffer.from(`<${write(key)}>`), around]);
+      expect(redact(echo)).toEqual(Buffer.concat([Buffer.from('<[redacted]>'), around]));
+      const wide = (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le');
+      expect(redact(wide(`<${write(key)}>`))).toEqual(wide('<[redacted]>'));
+      expect(redact(wide(`<${write(key)}>`).swap16())).toEqual(wide('<[redacted]>').swap16());
     },
   ));
 
-test('a password is not looked for in another case: Postgres may have the password postgres', () => {
+test('a secret is not looked for in another case: Postgres may have the password postgres', () => {
   const redact = settingsRedactor({ DATABASE_URL: 'postgres://eod:postgres@db/eod' });
   expect(redact('Postgres refused the password postgres')).toBe('Postgres refused the password [redacted]');
 });

