@@ -311,14 +311,6 @@ CREATE TABLE "etl"."responses" (
 	CONSTRAINT "responses_position_key" UNIQUE("position")
 );
 --> statement-breakpoint
-CREATE TABLE "etl"."withdrawn_operations" (
-	"key_hash" text NOT NULL,
-	"operation" text NOT NULL,
-	"diagnostic" text NOT NULL,
-	"noted_at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "withdrawn_operations_pkey" PRIMARY KEY("key_hash","operation")
-);
---> statement-breakpoint
 CREATE TABLE "etl"."runs" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"kind" text NOT NULL,

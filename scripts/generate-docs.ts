@@ -31,12 +31,6 @@ const EXAMPLES: Readonly<Record<ErrorKind, readonly { what: string; facts?: Part
   hourly_quota: [{ what: 'the hourly quota is used up', facts: { diagnostic: 'line' } }],
   not_ready: [{ what: 'the response is not ready yet', facts: { diagnostic: 'line' } }],
   no_data: [{ what: 'no data, with an error status', facts: { diagnostic: 'line' } }],
-  operation_replaced: [
-    {
-      what: 'the operation is not offered any more, and another one serves it',
-      facts: { diagnostic: 'line' },
-    },
-  ],
   operation_blocked: [{ what: 'no right to the operation', facts: { diagnostic: 'line' } }],
   exchange_blocked: [{ what: 'no right to the exchange', facts: { diagnostic: 'line' } }],
   instrument_blocked: [{ what: 'no right to the instrument', facts: { diagnostic: 'line' } }],

@@ -29,17 +29,41 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.has_source(jsonb) IS 'True if there is a key, or if anything was ever requested with one.';
 
+-- What the key may not use, as the newest day shows on which it was requested: the text is that of NOT_ALLOWED in
+-- src/load/state/registers.ts. The two parts read one entry of a small index each.
+CREATE OR REPLACE FUNCTION etl.not_allowed() RETURNS TABLE (operation text, exchange text, diagnostic text, since timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT e.operation, x.exchange, n.diagnostic, n.checked_at
+    FROM etl.expectations e
+   CROSS JOIN LATERAL unnest(e.exchanges) AS x(exchange)
+   CROSS JOIN LATERAL (
+     SELECT * FROM (
+       (SELECT c.day, c.diagnostic, c.checked_at FROM etl.coverage c
+         WHERE c.operation = e.operation AND c.exchange = x.exchange AND c.instrument = '' AND c.state <> 'holiday'
+         ORDER BY c.day DESC LIMIT 1)
+       UNION ALL
+       (SELECT c.day, c.diagnostic, c.checked_at FROM etl.coverage c
+         WHERE c.operation = e.operation AND c.exchange = x.exchange AND c.instrument <> ''
+         ORDER BY c.day DESC LIMIT 1)) newest
+      ORDER BY newest.day DESC LIMIT 1) n
+   WHERE n.diagnostic ~ '^the key may not use this (operation|exchange): '
+$$;
+COMMENT ON FUNCTION etl.not_allowed() IS 'Operations and exchanges that nights request, and the key may not use: what the source said, and when it was last requested.';
+
 -- Which pairs to look at: those that somebody names, or else those that the schedules request (etl.expectations), and also
 -- what else ever had a record. A pair that somebody once requested by mistake is forgotten thereby. Without a key, and if
--- nothing was ever requested with one, nobody expects what is scheduled: then only what was imported is looked at.
+-- nothing was ever requested with one, nobody expects what is scheduled: then only what was imported is looked at. Nobody
+-- expects what the key may not use either.
 CREATE OR REPLACE FUNCTION etl.expected_pairs(named jsonb, has_others boolean, settings jsonb)
 RETURNS TABLE (operation text, exchange text, is_scheduled boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH wanted AS (
-    SELECT n.operation, n.exchange FROM jsonb_to_recordset(named) AS n(operation text, exchange text)
-    UNION ALL
-    SELECT e.operation, x.exchange FROM etl.expectations e CROSS JOIN LATERAL unnest(e.exchanges) AS x(exchange)
-     WHERE named IS NULL AND etl.has_source(settings)
+    SELECT w.operation, w.exchange FROM (
+      SELECT n.operation, n.exchange FROM jsonb_to_recordset(named) AS n(operation text, exchange text)
+      UNION ALL
+      SELECT e.operation, x.exchange FROM etl.expectations e CROSS JOIN LATERAL unnest(e.exchanges) AS x(exchange)
+       WHERE named IS NULL AND etl.has_source(settings)) w
+     WHERE NOT EXISTS (SELECT FROM etl.not_allowed() a WHERE a.operation = w.operation AND a.exchange = w.exchange)
   )
   SELECT w.operation, w.exchange, true FROM wanted w
   UNION ALL
@@ -346,6 +370,8 @@ SELECT j.exchange, j.operation, j.day,
  CROSS JOIN LATERAL (
    SELECT CASE WHEN j.is_share THEN etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments) END AS responded
    OFFSET 0) r
+ WHERE (j.found = 'blocked'
+   AND etl.diagnostic_of(j.operation, j.exchange, j.known_on) ~ '^the key may not use this (operation|exchange): ') IS NOT TRUE
 $$;
 COMMENT ON FUNCTION etl.session_states(jsonb, boolean, date, date, date, timestamptz, text[], jsonb) IS
   'The sessions that operations should have for exchanges, and whether they are stored; the view etl.completeness says it of everything.';

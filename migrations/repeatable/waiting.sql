@@ -41,6 +41,13 @@ CREATE OR REPLACE VIEW etl.issues AS
          nullif(array_to_string(d.instruments, ','), ''), d.source_file, 1::bigint, (d.to_date - d.from_date + 1)::numeric, d.reason, d.finished_at
     FROM etl.suspicious_windows d
   UNION ALL
+  -- A line for each operation, or for an exchange as a whole.
+  SELECT 'missing_right'::text, 3, a.operation, min(a.exchange), array_agg(DISTINCT a.exchange), NULL::date, NULL::date, NULL::text, NULL::text,
+         1::bigint, NULL::numeric, a.diagnostic, min(a.since)
+    FROM (SELECT CASE WHEN n.diagnostic LIKE 'the key may not use this exchange%' THEN '' ELSE n.operation END AS operation,
+                 n.exchange, n.diagnostic, n.since FROM etl.not_allowed() n) a
+   GROUP BY a.operation, a.diagnostic, CASE WHEN a.operation = '' THEN a.exchange END
+  UNION ALL
   SELECT 'corporate_action'::text,
          CASE WHEN etl.changes_shares(e.kind) OR e.effect >= 20 THEN 1
            WHEN e.effect < 5 THEN 3 ELSE 2 END,

@@ -13,8 +13,6 @@ export type ErrorKind =
   | 'not_ready'
   /** The source says that it has no data; where the status of its response is 200, that is an empty response. */
   | 'no_data'
-  /** The source does not offer this operation any more: the request is to be sent to another one at once. */
-  | 'operation_replaced'
   /** The key has no right to this operation. */
   | 'operation_blocked'
   /** The key has no right to this exchange. */

@@ -33,7 +33,7 @@ export const sourceCallEnded = event<
 /** A window has ended: its response is stored, or it was given up. */
 export const windowEnded = event<
   Pair & {
-    readonly state: 'loaded' | 'failed' | 'blocked';
+    readonly state: 'loaded' | 'failed' | 'blocked' | 'skipped';
     /** Number of rows by outcome (`inserted`, `updated`, …); empty where the window was given up. */
     readonly rows: Readonly<Record<string, number>>;
     /** Whether its response had fields that no column reads. */

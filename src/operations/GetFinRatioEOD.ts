@@ -8,7 +8,6 @@ export default defineOperation({
   summary: 'Financial ratios on a given day',
   exchanges: ['BSE'],
   request: { dates: 'day', instruments: 'one', dTFormat: false, options: [natureOption] },
-  instead: { operation: 'GetFinancialRatios', params: { type: 'EOD' } },
   shapes: [ratioShape, ratioFactShape],
   windows: {
     per: 'instrument',

@@ -8,7 +8,6 @@ export default defineOperation({
   summary: 'Latest financial ratios with the current market price',
   exchanges: ['BSE'],
   request: { dates: 'none', instruments: 'one', dTFormat: false, options: [natureOption] },
-  instead: { operation: 'GetFinancialRatios', params: { type: 'Realtime' } },
   shapes: [ratioShape, ratioFactShape],
   windows: {
     per: 'instrument',

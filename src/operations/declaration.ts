@@ -285,18 +285,13 @@ export interface Operation {
   readonly emptyIsNormal: boolean;
   /** An example of a request and of the service's response to it. */
   readonly sample: { readonly requested: Omit<Requested, 'calledOn'>; readonly response: unknown };
-  /**
-   * The operation that serves the same data, with these parameters, if the source does not offer this one any more. It
-   * must know the same shapes.
-   */
-  readonly instead?: { readonly operation: string; readonly params: Readonly<Record<string, string>> };
 }
 
 /**
  * Records of one kind and the tables they are stored in, whether they are requested or, with `per: 'file'`, come from
  * imported files or are computed from stored data. These are never requested.
  */
-export interface DataSet extends Omit<Operation, 'windows' | 'schedule' | 'sample' | 'instead'> {
+export interface DataSet extends Omit<Operation, 'windows' | 'schedule' | 'sample'> {
   readonly windows: Windows | FileWindows;
   readonly schedule: Schedule | null;
   readonly sample: Operation['sample'] | null;

@@ -1,4 +1,5 @@
 import { exampleDays } from '../core/clock.ts';
+import { EXCHANGES } from '../core/exchanges.ts';
 import { suggestedFactor } from '../jobs/events/suggested-factor.ts';
 import type { AdvisedState } from '../jobs/runs/pipeline-state.ts';
 import { SMALL_EFFECT } from '../load/state/issue-kinds.ts';
@@ -90,7 +91,7 @@ export function factorNotes(issues: readonly Issue[]): string[] {
   ];
 }
 
-/** The command that settles an issue: a person accepts it, decides it, or requests the data again. */
+/** The command that settles an issue, or the setting: a person accepts it, decides it, or requests the data again. */
 export function issueCommand(issue: Issue): string {
   const { kind, priority, operation, exchange, from, to, subject, id } = issue;
   const days = `--from ${from} --to ${to}`;
@@ -110,6 +111,10 @@ export function issueCommand(issue: Issue): string {
         : `eod events set ${quoted(id)} --ignore`;
     case 'finding':
       return `eod findings accept ${id ?? `--check ${subject} --exchange ${exchange} ${days}`}`;
+    case 'missing_right':
+      return operation === ''
+        ? `EOD_EXCHANGES=${EXCHANGES.filter((one) => one !== exchange).join(',')}`
+        : `EOD_OPERATIONS=default,-${operation}`;
     case 'suspicious': {
       if (id !== null) return `eod import ${quoted(id)} --force`;
       const instruments = subject === null ? '' : ` --instruments '${subject}'`;

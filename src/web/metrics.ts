@@ -111,7 +111,7 @@ function countOwnWork(registers: Registry[]): () => void {
   });
   const windows = new Counter({
     name: 'eod_windows_ended_total',
-    help: 'Windows that ended in this process: loaded, failed or blocked.',
+    help: 'Windows that ended in this process: loaded, failed, blocked or skipped.',
     labelNames: [...pair, 'state'],
     registers,
   });

@@ -6,7 +6,6 @@ import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { spawnEod } from '../support/eod.ts';
 import { backfill, openPipeline, runToEnd, start } from '../support/pipeline.ts';
-import { notEnabled } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebhook } from '../support/webhook.ts';
@@ -67,9 +66,9 @@ test('the data sets are compared after a night has ended; an error in that does 
 
 test('the alerts of a run are raised although the process that ended it was killed before', async () => {
   const webhook = await startWebhook();
-  const behaviour = { faults: notEnabled('GetCircuitBreakers') };
+  const faults = [{ kind: 'status' as const, value: '404', operation: 'GetCircuitBreakers' }];
   const pipeline = await openPipeline({
-    sandbox: { clock, instrumentsPerExchange: 5, behaviour },
+    sandbox: { clock, instrumentsPerExchange: 5, behaviour: { faults } },
     settings: { EOD_ALERT_WEBHOOK: webhook.url },
   });
   const { pool } = pipeline.db;

@@ -6,7 +6,6 @@ import { testDatabase } from '../support/database.ts';
 import { startServer } from '../support/http-server.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { type BackfillOptions, backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
-import { notEnabled } from '../support/sandbox.ts';
 import { type Heard, startWebhook, type Webhook } from '../support/webhook.ts';
 
 const at = (time: string) => ({ now: () => Date.parse(`${time}+05:30`) });
@@ -42,7 +41,7 @@ describe('alerts of a run', () => {
   test('a failed run raises one alert, with the reason', async () => {
     const webhook = await startWebhook();
     const { pipeline } = await openSetup(webhook, {
-      behaviour: { faults: notEnabled('GetCircuitBreakers') },
+      behaviour: { faults: [{ kind: 'status', value: '404', operation: 'GetCircuitBreakers' }] },
     });
     const requested = backfill({ from: DAY, to: DAY, operations: ['GetCircuitBreakers', 'GetBhavCopyCM'] });
     const report = await runToEnd(pipeline, requested);
@@ -52,7 +51,7 @@ describe('alerts of a run', () => {
       subject: 'backfill: GetCircuitBreakers NSE',
       text: expect.stringMatching(
         new RegExp(
-          `^eod: Function not enabled\\. \\(\\d\\d:\\d\\d, 1 window of GetCircuitBreakers NSE\\); run ${report.runId} \\(backfill, ${DAY}\\) failed$`,
+          `^eod: the source responded with HTTP status 404 \\(\\d\\d:\\d\\d, 1 window of GetCircuitBreakers NSE\\); run ${report.runId} \\(backfill, ${DAY}\\) failed$`,
         ),
       ),
       facts: { run: report.runId, from: DAY, to: DAY },
@@ -81,13 +80,13 @@ describe('alerts of a run', () => {
   test('a night that a refused key stops raises the alert of the key only, besides that of what failed before', async () => {
     const webhook = await startWebhook();
     const { pipeline } = await openSetup(webhook, {
-      behaviour: { keyDiesAfter: 3, faults: notEnabled('GetBhavCopyCM') },
+      behaviour: { keyDiesAfter: 3, faults: [{ kind: 'status', value: '404', operation: 'GetBhavCopyCM' }] },
     });
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
     expect(report.state).toBe('failed');
     expect(kinds(webhook.heard).sort()).toEqual(['access_key', 'run_failed']);
     const failed = webhook.heard.find(({ kind }) => kind === 'run_failed');
-    expect(failed?.subject).toMatch(/^nightly: GetBhavCopyCM BSE, GetBhavCopyCM NSE$/);
+    expect(failed?.subject).toMatch(/^nightly: GetBhavCopyCM BSE/);
   });
 
   test('rows that are missing and were not withdrawn raise an alert', async () => {

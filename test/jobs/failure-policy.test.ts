@@ -73,6 +73,8 @@ const block = (scope: 'window' | 'older' | 'operation' | 'exchange' | 'key'): Fa
   state: 'blocked',
   scope,
 });
+
+const leftOut = (scope: 'operation' | 'exchange'): FailureAction => ({ act: 'end', state: 'skipped', scope });
 const retryAfter = (delayMs: number): FailureAction => ({ act: 'retry', delayMs });
 const postpone = (delayMs: number): FailureAction => ({ act: 'postpone', delayMs });
 const keep = (delayMs: number, stopsCalls = false): FailureAction => ({
@@ -149,9 +151,8 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
     },
   ],
   no_data: [{ first: FAIL }],
-  operation_replaced: [{ first: postpone(0) }],
-  operation_blocked: [{ first: block('operation') }],
-  exchange_blocked: [{ first: block('exchange') }],
+  operation_blocked: [{ first: leftOut('operation') }],
+  exchange_blocked: [{ first: leftOut('exchange') }],
   instrument_blocked: [{ first: block('window') }],
   range_refused: [
     { first: block('older'), others: halved },
@@ -403,7 +404,7 @@ describe('whatever happens', () => {
           expect([failure.kind, situation.isAhead]).toEqual(['range_refused', true]);
           break;
         case 'end':
-          expect(['failed', 'blocked']).toContain(action.state);
+          expect(['failed', 'blocked', 'skipped']).toContain(action.state);
       }
     }));
 
@@ -432,8 +433,7 @@ describe('whatever happens', () => {
     for (const kind of Object.keys(TABLE) as ErrorKind[]) {
       // These wait for something else than the source: the turn of the hour, Postgres, our own start. An operation is
       // replaced once a week.
-      if (kind.startsWith('database_') || ['operation_replaced', 'hourly_quota', 'aborted'].includes(kind))
-        continue;
+      if (kind.startsWith('database_') || ['hourly_quota', 'aborted'].includes(kind)) continue;
       expect(decide(kind, late), kind).toMatchObject({ act: 'end' });
     }
   });
@@ -621,7 +621,6 @@ describe('what a failed call says of the source and of the key', () => {
     ['hourly_quota', said, 1, 'success', 'accepted'],
     ['not_ready', said, 1, 'success', 'accepted'],
     ['no_data', said, 1, 'success', 'accepted'],
-    ['operation_replaced', said, 1, 'success', 'accepted'],
     ['operation_blocked', said, 1, 'success', 'accepted'],
     ['exchange_blocked', said, 1, 'success', 'accepted'],
     ['instrument_blocked', said, 1, 'success', 'accepted'],

@@ -156,7 +156,12 @@ describe('late data', () => {
 
   test('is not raised for what is loaded, refused, awaited, or was missing before there was anything', async () => {
     await covered('GetBhavCopyCM', DAY);
-    await covered('GetCircuitBreakers', DAY, 'blocked', 'Function not enabled.');
+    await covered(
+      'GetCircuitBreakers',
+      DAY,
+      'blocked',
+      'the key may not use this operation: Function not enabled.',
+    );
     // Lists nothing on most days, and may still come.
     await covered('GetSeriesChange', DAY, 'not_published');
     await look('23:45:00');
@@ -247,7 +252,12 @@ describe('a complete night', () => {
     await loadOthers();
     await covered('GetBhavCopyCM', DAY, 'blocked', 'Access Denied. Key not found.');
     expect(await reported()).toEqual([]);
-    await covered('GetBhavCopyCM', DAY, 'blocked', 'Function not enabled.');
+    await covered(
+      'GetBhavCopyCM',
+      DAY,
+      'blocked',
+      'the key may not use this operation: Function not enabled.',
+    );
     expect(await reported()).toEqual(complete(DAY, 'all 2 data sets that were due are there'));
   });
 

@@ -151,6 +151,7 @@ const WINDOW_STATEMENTS: Readonly<
     ['failed', 'endWindows', (id, runId) => endWindows(db, { runId, windowId: id }, 'failed', FAILURE)],
     ['blocked', 'endWindows', (_id, runId) => endWindows(db, { runId }, 'blocked', FAILURE)],
     ['failed', 'endWindows', (id) => endWindows(db, { windowId: id }, 'failed', FAILURE)],
+    ['skipped', 'endWindows', (id) => endWindows(db, { windowId: id }, 'skipped', FAILURE)],
   ],
   skip: [['skipped', 'skipWindow', (id) => skipWindow(db, id, 'why')]],
   split: [['split', 'splitWindow', (id) => splitWindow(db, id, [{ from: DAY, to: DAY }])]],

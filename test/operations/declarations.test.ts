@@ -111,16 +111,4 @@ describe('every operation', () => {
       : (Object.values(Object(response)).find(Array.isArray) ?? [response]);
     for (const record of list) expect(fitsAnyShape(operation, Object.keys(Object(record)))).toBe(true);
   });
-
-  test.each(byName)(
-    '%s: what serves the same data instead of it knows its shapes',
-    (_name, { instead, shapes }) => {
-      if (instead === undefined) return;
-      const other = operations.find(({ name }) => name === instead.operation);
-      expect(other?.shapes).toEqual(expect.arrayContaining([...shapes]));
-      expect(other?.request.options.map(({ param }) => param)).toEqual(
-        expect.arrayContaining(Object.keys(instead.params)),
-      );
-    },
-  );
 });

@@ -135,6 +135,8 @@ test('what was loaded stays loaded, whatever a later call meets', async () => {
   };
   await setup.run(requested);
   const again = await start(setup, { ...requested, force: true });
-  expect((await ended(setup, again)).windows).toMatchObject({ blocked: 1 });
-  expect(await coverageRows(setup)).toMatchObject([{ state: 'loaded', diagnostic: 'Function not enabled.' }]);
+  expect((await ended(setup, again)).windows).toMatchObject({ skipped: 1 });
+  expect(await coverageRows(setup)).toMatchObject([
+    { state: 'loaded', diagnostic: 'the key may not use this operation: Function not enabled.' },
+  ]);
 });

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
+import { addDays } from '../../src/core/days.ts';
+import { runCli, unwrapped } from '../support/cli.ts';
+import { openPipeline } from '../support/pipeline.ts';
 import { notEnabled } from '../support/sandbox.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { accountsOf, coverageRows, openSetup, tally, windowsOf } from './support.ts';
 
 const WEEK = { from: '2025-09-08', to: '2025-09-11' };
@@ -13,11 +17,14 @@ test('an operation the key has no right to is requested once; the others finish'
     ...WEEK,
     operations: ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetSeriesChange'],
   });
-  expect(report.state).toBe('failed');
+  expect(report).toMatchObject({ state: 'completed', failures: [] });
+  expect(report.warnings.map(({ operation, warning }) => [operation, warning])).toEqual([
+    ['GetBhavCopyCM', 'the key may not use this operation: Function not enabled.'],
+  ]);
   expect(setup.sandbox.stats().byOperation.GetBhavCopyCM).toBe(1);
   for (const one of report.operations) {
-    const { total, blocked, failed } = one.windows;
-    expect([one.operation, blocked, failed]).toEqual([
+    const { total, skipped, failed } = one.windows;
+    expect([one.operation, skipped, failed]).toEqual([
       one.operation,
       one.operation === 'GetBhavCopyCM' ? total : 0,
       0,
@@ -25,11 +32,59 @@ test('an operation the key has no right to is requested once; the others finish'
   }
   const blocked = (await coverageRows(setup)).filter(({ operation }) => operation === 'GetBhavCopyCM');
   expect(tally(blocked.map(({ state, diagnostic }) => `${state}: ${diagnostic}`))).toEqual({
-    'blocked: Function not enabled.': 8,
+    'blocked: the key may not use this operation: Function not enabled.': 8,
   });
   expect(await setup.queues.windows.backfill.isPaused()).toBe(false);
   await accountsOf(setup, report);
 });
+
+test.each([
+  [
+    'operation',
+    { faults: notEnabled('GetCircuitBreakers') },
+    'missing right: Price bands hit, circuit_breakers NSE\n    the key may not use this operation: Function not enabled.',
+    { EOD_OPERATIONS: 'default,-GetCircuitBreakers' },
+  ],
+  [
+    'exchange',
+    {
+      faults: [
+        {
+          kind: 'diagnostic' as const,
+          value: 'Data for requested exchange is disabled.',
+          params: { exchange: 'NSE' },
+        },
+      ],
+    },
+    'missing right: NSE\n    the key may not use this exchange: Data for requested exchange is disabled.',
+    { EOD_EXCHANGES: 'BSE' },
+  ],
+])(
+  'what is missing because of a right to an %s is a warning, no gap, and one issue',
+  async (_, behaviour, issue, silencer) => {
+    const { environment, calendar } = await openPipeline({
+      sandbox: { instrumentsPerExchange: 5, behaviour },
+    });
+    const eod = (...args: string[]) => runCli(args, { env: environment, cwd: temporaryFolder() });
+    const [day = ''] = calendar.lastSessions('NSE', addDays(new Date().toISOString().slice(0, 10), -1), 1);
+    const range = ['--from', day, '--to', day];
+    const names = ['GetCircuitBreakers', 'GetBhavCopyCM'];
+    const backfill = await eod('backfill', ...names, ...range);
+    expect(backfill.code).toBe(0);
+    expect(unwrapped(backfill.stdout)).toContain(`the key may not use this ${_}: `);
+    const gaps = JSON.parse((await eod('gaps', ...range, '--json')).stdout);
+    expect(JSON.stringify(gaps)).not.toContain('may not use');
+    const refused = _ === 'operation' ? 'GetCircuitBreakers' : 'GetBhavCopyCM';
+    expect((await eod('gaps', refused, '--exchange', 'NSE', ...range)).code).toBe(0);
+    const listed = (await eod('issues', '--kind', 'missing_right')).stdout;
+    const [[name, value] = []] = Object.entries(silencer);
+    expect(listed).toContain(`${issue}\n    ${name}=${value}\n`);
+    expect(listed).toContain('1 issue: 1 missing right');
+    Object.assign(environment, silencer);
+    await eod('migrate');
+    expect((await eod('issues', '--kind', 'missing_right')).stdout).not.toContain('missing right');
+  },
+);
 
 test('an instrument a trial key may not request is blocked alone', async () => {
   const value = 'Instrument is not allowed for Demo key.';

@@ -95,6 +95,8 @@ test('what pages show people to type are commands with flags that they have', as
     ...ISSUE_KINDS.flatMap((kind) => ['3', null].map((id) => typed.issueCommand({ ...ISSUE, kind, id }))),
   ];
   for (const text of texts) {
+    // A setting that leaves something out.
+    if (/^EOD_[A-Z]+=\S+$/.test(text)) continue;
     const [program, command, ...words] = text.split(' ');
     expect(program).toBe('eod');
     expect(commands).toContain(command);

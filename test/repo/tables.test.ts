@@ -40,7 +40,6 @@ const OWNERS: Readonly<Record<string, string>> = {
   sessions: 'state/sessions.ts',
   windows: 'state/windows/',
   withdrawals: 'state/withdrawals.ts',
-  withdrawn_operations: 'state/source/',
   workers: 'state/workers.ts',
 };
 

@@ -58,6 +58,7 @@ const LISTS_OF_SEVERAL: Readonly<Record<Issue['kind'], string>> = {
   suspicious: '"eod runs"',
   corporate_action: '"eod events --status needs_review"',
   finding: '"eod findings"',
+  missing_right: '"eod runs"',
 };
 
 /** An issue for people: what it is about, what is wrong, and the command that settles it. */
@@ -85,6 +86,8 @@ function headline({ kind, operation, exchange, exchanges, from, to, subject, ite
       return undecidedText(subject ?? '', { exchanges, day: from, effect });
     case 'finding':
       return `${plural(items, 'finding')} of ${subject}: ${where}`;
+    case 'missing_right':
+      return `missing right: ${operation === '' ? exchange : `${titleOf(operation)} ${exchanges.join(', ')}`}`;
   }
 }
 

@@ -1,10 +1,8 @@
 import { addDays, type Day, dayEnd, dayStart } from '../../core/days.ts';
-import type { ErrorKind } from '../../core/errors.ts';
-import { diagnose } from '../../extract/diagnostics.ts';
 import { readCompleteness, type SessionState } from '../../load/state/coverage/completeness.ts';
 import { changesOfNight, reportedDay } from '../../load/state/loads/loads.ts';
 import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
-import { failuresOfRun, readNight } from '../../load/state/runs/outcomes.ts';
+import { readNight } from '../../load/state/runs/outcomes.ts';
 import { tablesOfResponses } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -16,7 +14,7 @@ const LOOK_BACK_DAYS = 8;
 /**
  * The alerts for a complete night: `heartbeat` if EOD_HEARTBEAT_URL is set, and `night_completed` if EOD_ALERT_ON names
  * it. A night is complete if all its runs have ended, everything that became due on its day is loaded, and one of its
- * runs has completed. Data to which the key has no right is left out.
+ * runs has completed. Data that the key may not use is left out.
  *
  * @returns none if the newest night is not complete.
  */
@@ -61,7 +59,7 @@ async function changesOf({ db }: Pick<Context, 'db'>, day: Day) {
 export async function stateOfDay(context: Pick<Context, 'config' | 'db'>, day: Day) {
   const night = await readNight(context.db.drizzle, day);
   if (night !== null) return stateOfNight(context, night);
-  return stateOfNight(context, { day, open: 0, completed: 1, failed: [] });
+  return stateOfNight(context, { day, open: 0, completed: 1 });
 }
 
 /** How many data sets were due on the day of a night, and whether it is complete. */
@@ -76,7 +74,7 @@ async function stateOfNight(
   const due = await sessionsDueOn(context, night.day);
   const missing = due.filter(({ state }) => state === 'missing');
   const isOver = night.open === 0 && missing.length === 0;
-  const isComplete = isOver && (night.completed > 0 || (await someLackedRightsOnly(context, night.failed)));
+  const isComplete = isOver && night.completed > 0;
   return { isComplete, due: due.length, missing };
 }
 
@@ -93,26 +91,6 @@ async function sessionsDueOn(
   };
   const clock = { now: () => 1_000 * ends };
   return (await readCompleteness({ config, db, clock }, scope)).filter(
-    ({ state, due, detail }) =>
-      1_000 * begins <= due && due < 1_000 * ends && state !== 'pending' && !isMissingRight(detail),
+    ({ state, due }) => 1_000 * begins <= due && due < 1_000 * ends && state !== 'pending',
   );
-}
-
-const MISSING_RIGHTS: readonly (ErrorKind | undefined)[] = [
-  'operation_blocked',
-  'exchange_blocked',
-  'instrument_blocked',
-];
-
-/** True if a line of the source says that the key has no right to what was requested. */
-export const isMissingRight = (line: string | null) =>
-  line !== null && MISSING_RIGHTS.includes(diagnose(line)?.kind);
-
-/** True if at least one of these failed runs only failed because the key has no right to something. */
-async function someLackedRightsOnly({ db }: Pick<Context, 'db'>, runs: readonly number[]): Promise<boolean> {
-  for (const run of runs) {
-    const failures = await failuresOfRun(db.drizzle, run, null);
-    if (failures.length > 0 && failures.every(({ reason }) => isMissingRight(reason))) return true;
-  }
-  return false;
 }

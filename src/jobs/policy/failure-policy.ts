@@ -42,8 +42,8 @@ export type FailureAction =
   | { readonly act: 'put_back' }
   /** End the window without a response, because there is nothing to load for it. */
   | { readonly act: 'skip'; readonly reason: string }
-  /** End windows as failed, or as blocked by the source. */
-  | { readonly act: 'end'; readonly state: 'failed' | 'blocked'; readonly scope: Scope };
+  /** End windows as failed, as blocked by the source, or as skipped because the key may not use what they request. */
+  | { readonly act: 'end'; readonly state: 'failed' | 'blocked' | 'skipped'; readonly scope: Scope };
 
 /**
  * Which windows end: this one, with it those of its run that wait and are about older days, the open windows of its run
@@ -167,6 +167,12 @@ const POSTPONE_FOR_DATABASE: Extract<FailureAction, { act: 'postpone' }> = {
 const FAIL_OPERATION: FailureAction = { ...FAIL, scope: 'operation' };
 
 const block = (scope: Scope): FailureAction => ({ act: 'end', state: 'blocked', scope });
+
+const leaveOut = (scope: 'operation' | 'exchange'): FailureAction => ({
+  act: 'end',
+  state: 'skipped',
+  scope,
+});
 
 type Decide = (error: PipelineError, situation: Situation, config: PolicyConfig) => FailureAction;
 
@@ -292,13 +298,8 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
     key: 'accepted',
   },
   no_data: { decide: () => FAIL, source: 'success', key: 'accepted' },
-  operation_replaced: {
-    decide: () => ({ act: 'postpone', delayMs: 0 }),
-    source: 'success',
-    key: 'accepted',
-  },
-  operation_blocked: { decide: () => block('operation'), source: 'success', key: 'accepted' },
-  exchange_blocked: { decide: () => block('exchange'), source: 'success', key: 'accepted' },
+  operation_blocked: { decide: () => leaveOut('operation'), source: 'success', key: 'accepted' },
+  exchange_blocked: { decide: () => leaveOut('exchange'), source: 'success', key: 'accepted' },
   instrument_blocked: { decide: () => block('window'), source: 'success', key: 'accepted' },
   range_refused: {
     // The range is too long or too far back; the line does not say which, and a limit that it names may be wrong. The

@@ -10,7 +10,6 @@ import {
 import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
 import { readRefusedAt } from '../../load/state/source/access-keys.ts';
 import type { WorkersSeen } from '../../load/state/workers.ts';
-import { isMissingRight } from '../alerts/complete-night.ts';
 import type { Context } from '../context.ts';
 import { REFUSED_KEY_REST_MS } from '../policy/failure-policy.ts';
 import { OPENING_FAILURES } from '../policy/outage-policy.ts';
@@ -144,10 +143,9 @@ async function sourceOutage({ db }: Context): Promise<AdvisedState | null> {
 async function failedNight({ db }: Context, { operations }: Facts): Promise<AdvisedState | null> {
   const sets = new Map(operations.map((one) => [pairName(one), one]));
   // What was imported or requested since is not missing because of the night any more.
-  const isOver = ({ pair, reason, isLoadedSince }: NightFailure) => {
+  const isOver = ({ pair, isLoadedSince }: NightFailure) => {
     if (pair === null) return false;
     const dataSet = sets.get(pairName(pair));
-    if (isMissingRight(reason)) return true;
     return dataSet === undefined || dataSet.lastDue === null ? isLoadedSince : dataSet.missingSessions === 0;
   };
   const failure = (await failuresOfNewestNight(db.drizzle)).find((one) => !isOver(one));

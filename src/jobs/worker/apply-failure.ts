@@ -10,6 +10,7 @@ import { databaseError } from '../../load/database/database-errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage/coverage.ts';
 import { takePosition } from '../../load/state/position-sql.ts';
+import { NOT_ALLOWED } from '../../load/state/registers.ts';
 import { stopPlanning } from '../../load/state/runs/runs.ts';
 import { markKeyRefused } from '../../load/state/source/access-keys.ts';
 import { type CallLimit, closeHour } from '../../load/state/source/call-budget.ts';
@@ -60,7 +61,7 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   const { job, error, action } = failure;
   const { runId, windowId } = job;
   const { log, db } = context;
-  const info = failureInfo(error);
+  const info = infoOf(failure);
   // Without Postgres only its ids are logged.
   const window = failure.window ?? (await readWindow(db.drizzle, windowId).catch(() => null));
   const facts = window === null ? { runId, windowId } : windowFacts(window);
@@ -87,10 +88,19 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   }
 }
 
+/** The message to store; of what the key may not use, it begins as completeness and issues expect. */
+function infoOf({ error, action }: Failure): FailureInfo {
+  const info = failureInfo(error);
+  if (action.act !== 'end' || action.state !== 'skipped') return info;
+  const text = `${NOT_ALLOWED} ${action.scope}: ${info.diagnostic ?? info.error}`;
+  return { error: text, diagnostic: text };
+}
+
 /** `error` for what needs a person, `warn` for what is tried again, and less for what is normal. */
 function levelOf({ action, error }: Failure): 'error' | 'warn' | 'info' | 'debug' {
   const { act } = action;
   // Days that are too old for the source are one sentence at the end of the run.
+  if (act === 'end' && action.state === 'skipped') return 'warn';
   if (act === 'end') return action.scope === 'older' ? 'info' : 'error';
   if (act === 'retry') return 'warn';
   // A Postgres that is unreachable has its own line in the log.
@@ -203,7 +213,8 @@ async function endWithCoverage(
     const oldestKept = addDays(calledOn, -config.EOD_HISTORY_DAYS);
     const selection = selectionOf(job, window, action, oldestKept);
     const ended = await endWindows(tx, selection, action.state, info);
-    const failed = { state: action.state, records: 0, diagnostic: info.diagnostic ?? info.error };
+    const state = action.state === 'skipped' ? 'blocked' : action.state;
+    const failed = { state, records: 0, diagnostic: info.diagnostic ?? info.error } as const;
     const pairs = [...groupBy(ended, pairName)].sort(([a], [b]) => (a < b ? -1 : 1));
     for (const [, ofPair] of pairs) {
       const [first] = ofPair as unknown as [EndedWindow];

@@ -12,10 +12,9 @@ import { keepFailedResponse, packBody, readKeptResponse } from '../../load/state
 import { newestResponses } from '../../load/state/responses/to-replay.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/source/access-keys.ts';
 import { type CallLimit, openHour } from '../../load/state/source/call-budget.ts';
-import { noteWithdrawn, readWithdrawn } from '../../load/state/source/withdrawn-operations.ts';
 import { type ClaimedWindow, uncountCall } from '../../load/state/windows/claim.ts';
 import type { Requested } from '../../operations/fields.ts';
-import { AHEAD, type Operation } from '../../operations/operation.ts';
+import { AHEAD } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { decideFailure, evidenceOf, failureOf, type Situation } from '../policy/failure-policy.ts';
@@ -167,8 +166,6 @@ interface FetchedResponse {
   /** A response is read as of the time of its call, so that reading it again later gives the same result. */
   readonly calledAt: number;
   readonly body: RawResponse;
-  /** What the report of the run is to say about the call. */
-  readonly notes: readonly string[];
 }
 
 async function fetchResponse(
@@ -176,7 +173,7 @@ async function fetchResponse(
   { window, callLimit }: ClaimedCall,
   times: StepTimes,
 ): Promise<FetchedResponse> {
-  const { config, source, db, breaker, signal } = context;
+  const { config, source, breaker, signal } = context;
   const calledAt = context.clock.now();
   const operation = operationNamed(window.operation);
   const { exchange, from, to } = window;
@@ -188,9 +185,6 @@ async function fetchResponse(
     params: window.params,
     calledOn: tradingDayAt(context.clock, calledAt, config.EOD_TIMEZONE),
   };
-  const entry = { keyHash: callLimit.keyHash, operation: operation.name };
-  const withdrawn = operation.instead === undefined ? null : await readWithdrawn(db.drizzle, entry);
-  const call = callFor(operation, requested, withdrawn);
   const sentAt = performance.now();
   const publishEnd = (outcome: 'success' | ErrorKind) =>
     sourceCallEnded.publish({
@@ -199,21 +193,15 @@ async function fetchResponse(
       seconds: (performance.now() - sentAt) / 1_000,
       outcome,
     });
-  const fetched = timeStep(times, 'fetch', () => source.fetch(call.operation, call.requested, signal));
+  const fetched = timeStep(times, 'fetch', () => source.fetch(operation, requested, signal));
   const body = await fetched.catch(async (error) => {
     publishEnd(error instanceof PipelineError ? error.kind : 'network');
     await recordEvidence(context, { window, callLimit }, error);
-    const diagnostic = operation.instead === undefined || withdrawn !== null ? null : withdrawalOf(error);
-    if (diagnostic === null) throw error;
-    await noteWithdrawn(db.drizzle, { ...entry, diagnostic });
-    throw new PipelineError(`${operation.name} is not offered: ${diagnostic}`, {
-      kind: 'operation_replaced',
-      diagnostic,
-    });
+    throw error;
   });
   publishEnd('success');
   breaker.succeeded();
-  return { requested, calledAt, body, notes: call.notes };
+  return { requested, calledAt, body };
 }
 
 /**
@@ -224,7 +212,7 @@ async function fetchResponse(
 async function storeFetched(
   context: WorkerContext,
   { window, callLimit }: ClaimedCall,
-  { requested, calledAt, body: response, notes }: FetchedResponse,
+  { requested, calledAt, body: response }: FetchedResponse,
   times: StepTimes,
 ): Promise<boolean> {
   const { config, source, db } = context;
@@ -254,8 +242,7 @@ async function storeFetched(
   let hasUnknownFields = false;
   if (counts === null) {
     const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
-    const read = await timeStep(times, 'read', () => source.read(operation, requested, response, count));
-    const extracted = { ...read, warnings: [...notes, ...read.warnings] };
+    const extracted = await timeStep(times, 'read', () => source.read(operation, requested, response, count));
     if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, requested);
     const stored = await timeStep(times, 'load', () => storeResponse(context, { ...covered, extracted }));
     counts = stored?.counts ?? null;
@@ -282,27 +269,6 @@ async function storeFetched(
     `window ${END_TEXTS[state]}`,
   );
   return state !== 'failed';
-}
-
-/** The call that is made for a window: its own operation, or the one to call instead of a withdrawn one. */
-function callFor(operation: Operation, requested: Requested, withdrawn: string | null) {
-  const { instead } = operation;
-  if (instead === undefined || withdrawn === null) return { operation, requested, notes: [] };
-  const values = Object.entries(instead.params).map(([name, value]) => `${name} ${value}`);
-  return {
-    operation: operationNamed(instead.operation),
-    requested: { ...requested, params: { ...requested.params, ...instead.params } },
-    notes: [
-      `${operation.name} is not offered ("${withdrawn}"), so ${instead.operation} was requested with ${values.join(', ')}; it is tried again after a week`,
-    ],
-  };
-}
-
-/** What the source said if an error means that it does not offer an operation; null if it means something else. */
-function withdrawalOf(error: unknown): string | null {
-  if (!(error instanceof PipelineError)) return null;
-  const isGone = error.kind === 'http_status' && (error.status === 404 || error.status === 410);
-  return error.kind === 'operation_blocked' || isGone ? (error.diagnostic ?? error.message) : null;
 }
 
 /** The state of a window whose response is stored, in words. */

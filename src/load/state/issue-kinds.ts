@@ -9,6 +9,7 @@ export const ISSUE_NOUNS = {
   suspicious: 'suspicious response',
   corporate_action: 'corporate action',
   finding: 'finding',
+  missing_right: 'missing right',
 } as const;
 
 export type IssueKind = keyof typeof ISSUE_NOUNS;

@@ -17,5 +17,11 @@ export interface CoverageEntry {
   readonly diagnostic?: string;
 }
 
+/**
+ * How the diagnostic of an entry begins that the key may not use; the word operation or exchange follows. Such an entry
+ * is `blocked`, and not missing (migrations/repeatable/completeness.sql).
+ */
+export const NOT_ALLOWED = 'the key may not use this';
+
 /** Why a day is a gap although its newest response had no record of it and nothing was wrong with it. */
 export const WITHHELD = 'the response has no rows of this day, but some are stored';

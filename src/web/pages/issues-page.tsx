@@ -138,6 +138,7 @@ function issuesTable(issues: readonly Issue[]) {
 
 /** What an issue is about, with a link to its details. */
 function aboutOf({ kind, operation, exchange, exchanges, from, to, subject }: Issue) {
+  if (operation === '') return exchange;
   if (kind === 'corporate_action') return [subject, exchanges.join(' and ')].filter(Boolean).join(', ');
   if (kind === 'finding') {
     return (

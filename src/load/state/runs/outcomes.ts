@@ -163,7 +163,7 @@ export function openWindowsByState(db: NodePgDatabase) {
 }
 
 /**
- * A day of nightly runs, with how many of its runs are open or completed, and which failed; null if there were none.
+ * A day of nightly runs, with how many of its runs are open or completed; null if there were none.
  *
  * @param day by default the newest.
  */
@@ -178,9 +178,6 @@ export async function readNight(db: NodePgDatabase, day?: Day) {
       day: runs.to_date,
       open: sql`count(*) filter (where ${isState('running', 'paused')})`.mapWith(Number),
       completed: sql`count(*) filter (where ${isState('completed')})`.mapWith(Number),
-      failed: sql<
-        number[]
-      >`coalesce(json_agg(${runs.id} order by ${runs.id}) filter (where ${isState('failed')}), '[]')`,
     })
     .from(runs)
     .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, day ?? newest)))

@@ -53,25 +53,6 @@ describe(accessKeys, 'What is known about each access key, by its hash.', {
   refused_at: 'When the source refused it.',
 });
 
-export const withdrawnOperations = etl.table(
-  'withdrawn_operations',
-  {
-    key_hash: text('key_hash').notNull(),
-    operation: text('operation').notNull(),
-    diagnostic: text('diagnostic').notNull(),
-    noted_at: moment('noted_at').notNull().defaultNow(),
-  },
-  (table) => [primaryKey({ name: 'withdrawn_operations_pkey', columns: [table.key_hash, table.operation] })],
-);
-describe(
-  withdrawnOperations,
-  'Operations that the source does not offer any more; their requests are sent to another operation, and they are tried again after a week.',
-  {
-    diagnostic: 'What the source said.',
-    noted_at: 'When it last said so.',
-  },
-);
-
 export const responseBodies = etl.table('response_bodies', {
   hash: text('hash').primaryKey(),
   encoding: text('encoding').notNull(),

@@ -23,10 +23,10 @@ export const issues = etl
   })
   .existing();
 describe(issues, 'What needs a person, one row an issue.', {
-  kind: 'reject (records that could not be read), withdrawal (rows that are no longer listed, whose withdrawal is withheld), suspicious (a response that lacks too many rows, or contradicts others), corporate_action (without a decision) or finding (data sets contradict each other).',
+  kind: 'reject (records that could not be read), withdrawal (rows that are no longer listed, whose withdrawal is withheld), suspicious (a response that lacks too many rows, or contradicts others), corporate_action (without a decision), finding (data sets contradict each other) or missing_right (the key may not use an operation or exchange that nights request).',
   priority:
     '1: rows are missing or suspicious, or prices may be wrong by a fifth or more; 3: it says little, or changes a price by less than 5 percent; 2: the others.',
-  operation: 'Operation or data set concerned.',
+  operation: 'Operation or data set concerned; empty: the exchange as a whole.',
   exchange: 'Exchange.',
   exchanges:
     'The exchanges concerned: both, if the share of a corporate action is on both, whichever lists it.',

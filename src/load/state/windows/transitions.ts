@@ -25,8 +25,8 @@ export const WINDOW_TRANSITIONS = {
   },
   end: {
     from: ['pending', 'running'],
-    to: ['failed', 'blocked'],
-    when: 'It is given up, alone or with others of its run, operation or exchange.',
+    to: ['failed', 'blocked', 'skipped'],
+    when: 'It is given up, alone or with others of its run, operation or exchange. `skipped`: the key may not use what it requests.',
   },
   skip: { from: ['pending', 'running'], to: ['skipped'], when: 'Nothing is to be loaded for it after all.' },
   split: { from: ['pending', 'running'], to: ['split'], when: 'Windows of shorter ranges replace it.' },

@@ -265,7 +265,7 @@ const isOlder = ({ day, variant, isExpected }: OlderThan) =>
           and c.variant = ${variant} and c.day > ${day} and c.state in ('loaded', 'empty'))`,
   );
 
-/** Ends open windows as failed or blocked. @returns those that it ended. */
+/** Ends open windows as failed, blocked or, with a warning, skipped. @returns those that it ended. */
 export async function endWindows(
   db: NodePgDatabase,
   { runId, windowId, claim, operation, exchange, older }: Selection,
@@ -284,7 +284,8 @@ export async function endWindows(
     operation === undefined ? undefined : eq(windows.operation, operation),
     exchange === undefined ? undefined : eq(windows.exchange, exchange),
   );
-  const ended = { state, error, diagnostic, finished_at: now };
+  const warnings = state === 'skipped' ? [error] : undefined;
+  const ended = { state, error, diagnostic, warnings, finished_at: now };
   return moveWindowsInOrder(db, 'end', ended, chosen).returning(asWindow);
 }
 
