@@ -1,5 +1,5 @@
 import type { Reach } from '../../core/clock.ts';
-import type { Day, DayRange } from '../../core/days.ts';
+import { commonDays, type Day, type DayRange } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
   furtherParam,
@@ -7,7 +7,7 @@ import {
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
 } from '../../operations/operation.ts';
-import type { Covered } from './covered.ts';
+import { type Covered, requestKey } from './covered.ts';
 
 // What every way of planning windows shares: what it depends on, and how a window is made of it.
 
@@ -34,6 +34,13 @@ export interface PlanInput extends DayRange {
   /** Values of parts that the operation does not declare, and that stored rows have. */
   readonly seenParts?: readonly string[];
 }
+
+/**
+ * Plans the windows of one kind.
+ *
+ * @param repeated the requests that several targets make, by `requestOf`: each keeps a window of its own.
+ */
+export type Planner = (input: PlanInput, repeated: ReadonlySet<string>) => Iterable<PlannedWindow>;
 
 export const COVERED = 'loaded already';
 
@@ -100,4 +107,33 @@ export function skipAll(input: PlanInput, reason: string): PlannedWindow {
   const { from, to } = input;
   const range = { from, to, params: ownOptions(input), variant: '', state: 'skipped', reason } as const;
   return windowOf(sharedFields(input), range, []);
+}
+
+/** The key of a request; an operation without variants has one key for all of its requests about an exchange. */
+export const requestOf = ({
+  operation,
+  exchange,
+  variant,
+  from,
+  to,
+}: Pick<PlannedWindow, 'operation' | 'exchange' | 'variant' | 'from' | 'to'>) =>
+  variant === '' ? `${exchange}|${operation}` : `${exchange}|${variant}|${from}|${to}`;
+
+/** The instruments for which a request about a day is covered; undefined: none, or the request is requested again. */
+export function coveredFor(
+  { covered, refetchFrom }: PlanInput,
+  day: Day,
+  variant: string,
+): Covered | undefined {
+  return refetchFrom === null || day < refetchFrom ? covered.get(requestKey(day, variant)) : undefined;
+}
+
+/** True if some requests are covered for only some instruments. If not, all instruments have the same windows. */
+export const instrumentsDiffer = (extents: Iterable<Covered | undefined>) =>
+  [...extents].some((extent) => extent !== undefined && extent !== 'all');
+
+export function noSession(input: PlanInput): PlannedWindow {
+  const { reach, exchange } = input;
+  const isOutOfReach = reach !== undefined && commonDays(input, reach) === null;
+  return skipAll(input, isOutOfReach ? reach.reason : `${exchange} had no trading day in this range`);
 }

@@ -1,0 +1,100 @@
+import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
+import type { PlannedWindow } from '../../load/state/windows/plan.ts';
+import { areCovered } from './covered.ts';
+import {
+  coveredFor,
+  instrumentBatches,
+  instrumentsDiffer,
+  KNOWN,
+  noSession,
+  ownOptions,
+  type PlanInput,
+  type PlannedRange,
+  REQUESTED,
+  sharedFields,
+  windowOf,
+} from './planned-window.ts';
+
+/** One window for each session that is needed. */
+export const planSessions = (input: PlanInput): Iterable<PlannedWindow> => planDays(input, 1);
+
+/** The fewest windows of at most `days` calendar days. */
+export function* planDays(input: PlanInput, days: number): Generator<PlannedWindow> {
+  if (input.sessions.length === 0) {
+    yield noSession(input);
+    return;
+  }
+  const extents = new Map(input.sessions.map((day) => [day, coveredFor(input, day, '')]));
+  const different = instrumentsDiffer(extents.values());
+  const shared = sharedFields(input);
+  let ranges: PlannedRange[] | undefined;
+  let first = 0;
+  for (const instruments of instrumentBatches(input.operation, input.instruments)) {
+    const last = first + instruments.length;
+    if (ranges === undefined || different) {
+      ranges = splitDays(input, (day) => areCovered(extents.get(day), first, last), days);
+    }
+    for (const range of ranges) yield windowOf(shared, range, instruments);
+    first = last;
+  }
+}
+
+/** The fewest ranges of at most `days` calendar days that contain every needed day. */
+function fewestRanges(input: PlanInput, needed: (day: Day) => boolean, days: number): DayRange[] {
+  const policy = input.operation.windows;
+  const wanted =
+    policy.per === 'range' && policy.everyDay ? withClosedDays(input, needed) : input.sessions.filter(needed);
+  const ranges: { from: Day; to: Day; limit: Day }[] = [];
+  for (const day of wanted) {
+    const last = ranges.at(-1);
+    if (last !== undefined && day <= last.limit) last.to = day;
+    else ranges.push({ from: day, to: day, limit: addDays(day, days - 1) });
+  }
+  return ranges.map(({ from, to }) => ({ from, to }));
+}
+
+/**
+ * The needed sessions, and the closed days before and after them: some operations have records of days that are not
+ * sessions, and these belong to the session next to them.
+ */
+function withClosedDays({ from, to, sessions }: PlanInput, needed: (day: Day) => boolean): Day[] {
+  const wanted: Day[] = [];
+  let next = 0;
+  let beforeNeeded = false;
+  for (const day of eachDay(from, to)) {
+    const session = sessions[next];
+    const nextNeeded = session !== undefined && needed(session);
+    if (nextNeeded || (beforeNeeded && day !== session)) wanted.push(day);
+    if (day !== session) continue;
+    beforeNeeded = nextNeeded;
+    next += 1;
+  }
+  return wanted;
+}
+
+/**
+ * Ranges to request, which contain every day that is not covered, and skipped ranges of up to the same length with the
+ * other sessions.
+ */
+function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: number) {
+  const needed = fewestRanges(input, (day) => !isCovered(day), days);
+  const known: { from: Day; to: Day }[] = [];
+  /** Index of the first needed range that does not end before the day. */
+  let next = 0;
+  /** Index of the needed range that follows the last of `known`. */
+  let before = 0;
+  for (const day of input.sessions) {
+    while ((needed[next]?.to ?? day) < day) next += 1;
+    const range = needed[next];
+    if (range !== undefined && range.from <= day) continue;
+    const last = known.at(-1);
+    if (last !== undefined && next === before && day <= addDays(last.from, days - 1)) last.to = day;
+    else known.push({ from: day, to: day });
+    before = next;
+  }
+  const params = ownOptions(input);
+  return [
+    ...needed.map((range): PlannedRange => ({ ...range, params, variant: '', ...REQUESTED })),
+    ...known.map((range): PlannedRange => ({ ...range, params, variant: '', ...KNOWN })),
+  ];
+}
