@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { addDays, eachDay } from '../../src/core/days.ts';
 import { forecastRun } from '../../src/jobs/runs/forecast.ts';
-import { planInput, planKnown } from '../../src/jobs/runs/plan-run.ts';
+import { planInput } from '../../src/jobs/runs/plan-input.ts';
+import { planKnown } from '../../src/jobs/runs/plan-run.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
 import { defaultOperations } from '../../src/operations/data-sets.ts';

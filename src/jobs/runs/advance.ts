@@ -8,7 +8,8 @@ import { hasOpenWindows, openPairs } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { enqueueOpenWindows } from '../queue/enqueue.ts';
 import { closeRun, followUpRuns } from './finish.ts';
-import { listOfTargets, planKnown, planSeenParts } from './plan-run.ts';
+import { listOfTargets, planKnown } from './plan-run.ts';
+import { planSeenParts } from './plan-seen-parts.ts';
 
 /**
  * Advances a run after a window has ended: it plans the deferred targets that wait for no open window any more, and

@@ -14,7 +14,8 @@ import { type CallGroup, expectedFinish, type Pace, spreadCalls } from '../polic
 import { callLimitOf, callsOf, hourStart } from '../policy/quota.ts';
 import { classOf, isDetailClass, recencyOf, worthOf } from '../queue/call-order.ts';
 import { queueOf } from '../queue/queue.ts';
-import { defaultInstruments, planInput, planRun } from './plan-run.ts';
+import { defaultInstruments, planInput } from './plan-input.ts';
+import { planRun } from './plan-run.ts';
 import { planTargets } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
 
