@@ -100,6 +100,14 @@ export function isPart(dataSet: Pick<DataSet, 'windows'>, variant: string): bool
   return parts !== undefined && variant.startsWith(partVariant(parts, ''));
 }
 
+/**
+ * True if a response about several days has a number of records for each of them. If not, as of corporate actions, each of
+ * these days counts all of its records.
+ */
+export function countsEachDay({ windows, shapes }: Pick<DataSet, 'windows' | 'shapes'>): boolean {
+  return windows.per !== 'range' || shapes.every(({ dated }) => dated);
+}
+
 /** True if this request is sent with its days. */
 export function isDated(
   { request }: Operation,

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { addDays } from '../../src/core/days.ts';
 import type { Pair } from '../../src/core/exchanges.ts';
 import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
@@ -8,6 +9,7 @@ import { readSessionRecords, type SessionState } from '../../src/load/state/cove
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../src/load/state/coverage/freshness.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
+import { newRun, newWindow } from '../load/support.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { runCli } from '../support/cli.ts';
 import { forAllAsync } from '../support/for-all.ts';
@@ -165,4 +167,69 @@ test('what is usual is the median of the last 30 sessions, and stands beside the
     env: { DATABASE_URL: pipeline.db.url, EOD_EXCHANGES: 'NSE' },
   });
   expect(stdout).toContain(`${last} has 450 rows, usually 200`);
+});
+
+const ACTIONS = { operation: 'GetCorporateActions', exchange: 'BSE' };
+/** Days that a response was about, with its number of records. */
+type Listed = readonly [days: number, records: number];
+
+test.each<[what: string, last: Listed, before: readonly Listed[], usual: number | null]>([
+  [
+    'a list over 90 days does not count beside daily ones',
+    [8, 150],
+    [
+      [90, 2_000],
+      [8, 148],
+      [8, 152],
+    ],
+    150,
+  ],
+  [
+    'a shorter range is compared with none that is longer',
+    [2, 20],
+    [
+      [8, 150],
+      [8, 150],
+      [90, 2_000],
+    ],
+    null,
+  ],
+  [
+    'a longer one is not either',
+    [90, 2_000],
+    [
+      [8, 150],
+      [8, 150],
+    ],
+    null,
+  ],
+  [
+    'equal ones are compared',
+    [8, 20],
+    [
+      [8, 150],
+      [8, 150],
+    ],
+    150,
+  ],
+])('of records without days: %s', async (_what, last, before, usual) => {
+  const pipeline = await openPipeline({ clock });
+  await syncSessions(pipeline, '2025-06-01');
+  const runId = await newRun(pipeline.db);
+  const listed = [last, ...before];
+  const days = pipeline.calendar.lastSessions('BSE', '2025-09-12', listed.length).reverse();
+  for (const [at, [length, records]] of listed.entries()) {
+    const to = days[at] as string;
+    const requested = { ...ACTIONS, from: addDays(to, 1 - length), to };
+    const windowId = await newWindow(pipeline.db, runId, 'loaded', requested);
+    await writeCoverage(pipeline.db.drizzle, {
+      ...ACTIONS,
+      runId,
+      windowId,
+      position: await takePosition(pipeline.db.drizzle),
+      coverage: [{ day: to, instrument: '', variant: '', state: 'loaded', records }],
+    });
+  }
+  const set = (await readFreshness(pipeline)).find(({ operation }) => operation === ACTIONS.operation);
+  expect(set).toMatchObject({ lastRecords: last[1], medianRecords: usual });
 });

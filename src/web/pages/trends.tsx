@@ -6,7 +6,7 @@ import type { Context } from '../../jobs/context.ts';
 import { readCodesAsSymbols } from '../../load/market/corporate-events.ts';
 import { adjustedCloses, mostTraded } from '../../load/market/examples.ts';
 import { readArrivals, readSessionRecords } from '../../load/state/coverage/completeness.ts';
-import { expectedVariants, isQuarterly } from '../../operations/operation.ts';
+import { countsEachDay, expectedVariants, isQuarterly } from '../../operations/operation.ts';
 import { dataSetNamed, pairTitle } from '../../operations/registry.ts';
 import { Section } from '../components/basics.tsx';
 import { TimeChart } from '../components/time-chart.tsx';
@@ -42,7 +42,7 @@ export async function readTrends(context: Context, pair: Pair, range: DayRange):
   const complete = sessions.filter(({ state }) => state === 'complete');
   return (
     <div class="charts">
-      {rowsChart(pair, complete)}
+      {countsEachDay(dataSet) ? rowsChart(pair, complete) : null}
       {latenessChart(pair, lateness)}
     </div>
   );

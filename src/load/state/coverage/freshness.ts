@@ -1,9 +1,10 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { type Day, UNKNOWN_DAY } from '../../../core/days.ts';
 import { EXCHANGES, type Pair, pairName } from '../../../core/exchanges.ts';
+import { countsEachDay } from '../../../operations/operation.ts';
 import { dataSets, isDataSet } from '../../../operations/registry.ts';
-import { loads } from '../schema/load-results.ts';
-import { runs } from '../schema/work.ts';
+import { coverage, loads } from '../schema/load-results.ts';
+import { runs, windows } from '../schema/work.ts';
 import {
   type CompletenessContext,
   type CompletenessScope,
@@ -42,7 +43,10 @@ export interface Freshness extends Pair {
   readonly missing: Readonly<Partial<Record<GapReason, number>>>;
   /** Records of the last complete session. */
   readonly lastRecords: number | null;
-  /** Median over the thirty complete sessions before it; null if there are none. */
+  /**
+   * Median over the thirty complete sessions before it; null if there are none. Where the records have no days, only sessions
+   * count whose responses were about as many days.
+   */
   readonly medianRecords: number | null;
 }
 
@@ -68,6 +72,14 @@ export async function readFreshness(context: CompletenessContext): Promise<Fresh
   const details = new Map(sessions.map((one) => [`${pairName(one)} ${one.day}`, one.detail]));
   return known.map((one) => ({ ...one, detail: details.get(`${pairName(one)} ${one.lastDue}`) ?? null }));
 }
+
+/** The data sets whose coverage has, for each day, all records of the response that was about it. */
+const countedByRange = dataSets.filter((dataSet) => !countsEachDay(dataSet)).map(({ name }) => name);
+
+/** How many days the response was about that says what is known of a day; null if that is not known any more. */
+const daysOfResponse = (pair: SQL, day: SQL) => sql`(
+  select max(w.to_date - w.from_date) + 1 from ${coverage} c join ${windows} w on w.id = c.window_id
+   where (c.operation, c.exchange, c.day, c.instrument) = (${pair}.operation, ${pair}.exchange, ${day}, ''))`;
 
 async function readSummaries(context: CompletenessContext, scope: CompletenessScope) {
   const isMissing = sql`state = 'missing'`;
@@ -107,9 +119,12 @@ async function readSummaries(context: CompletenessContext, scope: CompletenessSc
       left join summary s using (operation, exchange) left join reasons r using (operation, exchange)
       left join lateral (
         select max(records) filter (where position = 1)::float8 as last,
-               percentile_cont(0.5) within group (order by records) filter (where position > 1) as median
-          from unnest(s.usual) with ordinality as d(day, position)
-         cross join lateral etl.records_of(p.operation, p.exchange, d.day, x.is_by_instrument, x.variants) as records) u on true
+               percentile_cont(0.5) within group (order by records) filter (where position > 1 and range = last_range) as median
+          from (select d.position, records, range, first_value(range) over (order by d.position) as last_range
+                  from unnest(s.usual) with ordinality as d(day, position)
+                 cross join lateral etl.records_of(p.operation, p.exchange, d.day, x.is_by_instrument, x.variants) as records
+                 cross join lateral (select case when p.operation = any (${sql.param(countedByRange)}::text[])
+                   then ${daysOfResponse(sql`p`, sql`d.day`)} else 1 end) r(range)) c) u on true
      order by (p.operation || ' ' || p.exchange) collate "C"`);
   return found.rows.filter(({ operation }) => isDataSet(operation));
 }
