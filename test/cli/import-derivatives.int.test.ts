@@ -132,13 +132,13 @@ describe('files of derivatives', () => {
       lastRecords: 35,
     });
     expect((await runCli(['status'], options)).stdout).toContain(
-      'filled from files: bhavcopy_cm, bhavcopy_fo',
+      'come from files: bhavcopy_cm, bhavcopy_fo',
     );
 
     const pipeline = await openPipeline({ databaseUrl: url, settings: options.env });
     const { url: web } = await serve(pipeline, ['web']);
     const page = async (path: string) => (await fetch(`${web}${path}`)).text();
-    expect(await page('/')).toMatch(/href="\/coverage\/GetBhavCopyFO\/NFO">.*filled from files/);
+    expect(await page('/')).toMatch(/href="\/coverage\/GetBhavCopyFO\/NFO">.*comes from files/);
     expect(await page('/coverage?year=2025')).toContain('Prices of derivatives');
     const days = await page('/coverage/GetBhavCopyFO/NFO?year=2025');
     expect(days).toContain('no file of it was imported');

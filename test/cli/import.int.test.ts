@@ -102,7 +102,7 @@ describe('eod import', () => {
     const status = await runCli(['status'], options);
     expect(status.stdout).toMatch(/^data set +exchange +complete to +latest +missing/m);
     expect(status.stdout).toMatch(/^bhavcopy_cm +BSE +2021-04-07 +2025-09-09 +29 +100$/m);
-    expect(status.stdout).toContain('missing: sessions of the last 30; "eod gaps" lists them');
+    expect(status.stdout).toContain('“missing” counts the last 30 trading days; eod gaps lists all of them');
     expect(status.stdout).toContain('\nall data sets come from files\n');
     const { operations } = (await runJson<Status>(['status'], options)).json;
     for (const one of operations) {

@@ -192,7 +192,7 @@ describe('the first line', () => {
   test('of a database without data there is none, and of a complete one it says so', async () => {
     await setFacts([]);
     const { page, readiness } = await firstLines(pipeline);
-    expect(page).toContain(`Session ${DAY} is complete`);
+    expect(page).toContain(`${DAY} is complete`);
     expect(readiness.body.pipeline).toEqual({ state: 'ok', cause: null, since: null, runId: null });
     const unused = await openPipeline({ clock: pipeline.clock });
     const { status, issues, readiness: first } = await firstLines(unused);

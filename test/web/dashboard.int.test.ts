@@ -56,7 +56,7 @@ test('nothing can be changed: no page has a form that posts, and no address take
 
 test('Status says what is missing and why: data sets by title, in groups', async () => {
   const text = await textOf('/');
-  expect(text).toMatch(/Session 2025-09-12 is not complete/);
+  expect(text).toMatch(/2025-09-12 is not complete/);
   expect(text).toMatch(/Prices, bhavcopy_cm BSE 2025-09-12: not requested yet/);
   expect(text).toMatch(/Series changes, series_changes NSE 2025-09-12: /);
   // The first time of what comes next, with its day: of a Friday night the next is on Saturday.

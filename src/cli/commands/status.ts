@@ -180,9 +180,11 @@ function operationsText(operations: readonly OperationStatus[], lists: Status['l
           '',
           files.length === lines.length
             ? 'all data sets come from files'
-            : `filled from files: ${names.join(', ')}`,
+            : `come from files: ${names.join(', ')}`,
         ]),
-    ...(isMissing ? ['', `missing: sessions of the last ${MISSING_OF}; "eod gaps" lists them`] : []),
+    ...(isMissing
+      ? ['', `“missing” counts the last ${MISSING_OF} trading days; eod gaps lists all of them`]
+      : []),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');
 }
@@ -195,7 +197,7 @@ const isFromFiles = ({ isRequested, hasBeenRequested, lastComplete }: Line) =>
 function recentText({ recent }: OperationStatus): string {
   if (Object.keys(recent).every((state) => UNREMARKABLE.includes(state))) return '';
   const states = Object.entries(recent).map(([state, number]) => `${number} ${STATE_NAMES[state] ?? state}`);
-  return `of the last ${RECENT_SESSIONS} sessions ${states.join(', ')}`;
+  return `of the last ${RECENT_SESSIONS} trading days ${states.join(', ')}`;
 }
 
 /** States of a session that need no look. One that was not requested yet is listed as missing, if it is. */

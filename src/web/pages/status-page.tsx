@@ -29,7 +29,7 @@ type OpenRun = Tonight['openRuns'][number];
 
 const REFRESH_S = 15;
 
-/** Whether the latest session is complete, what is in progress or waits, and what comes next. */
+/** Whether the latest trading day is complete, what is in progress or waits, and what comes next. */
 export async function statusPage(context: QueueContext): Promise<Page> {
   const [tonight, paused] = await Promise.all([readTonight(context), pausedQueues(context)]);
   const zone = context.config.EOD_TIMEZONE;
@@ -58,10 +58,10 @@ export async function statusPage(context: QueueContext): Promise<Page> {
               <Section
                 id="sessions"
                 title="Data sets"
-                note={`Their latest session, and what is missing of the last ${MISSING_OF}`}
+                note={`Their latest trading day, and what is missing of the last ${MISSING_OF}`}
               >
                 <Table
-                  caption="Data sets with their latest session"
+                  caption="Data sets with their latest trading day"
                   columns={COLUMNS}
                   rows={byTitle<Line>([...tonight.operations, ...tonight.lists])}
                   groupOf={groupTitle}
@@ -84,7 +84,7 @@ interface NightSummary {
   readonly isFilledByFiles?: boolean;
 }
 
-/** The worst that is true of the pipeline, and else whether the latest session is complete. */
+/** The worst that is true of the pipeline, and else whether the latest trading day is complete. */
 function summarizeNight(tonight: Tonight, zone: string): NightSummary {
   const { isUnused, operations, lists, openRuns, pipeline } = tonight;
   if (pipeline.state === 'blocked' || pipeline.state === 'failed') {
@@ -98,7 +98,7 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
     .sort()
     .at(-1);
   if (latest === undefined) {
-    return { mark: 'pending', title: 'No session is due yet', text: null };
+    return { mark: 'pending', title: 'No trading day is due yet', text: null };
   }
   const older = operations.reduce((sum, one) => sum + missingBefore(one), 0);
   const failing = new Set(openRuns.flatMap(({ retries }) => retries.map(pairName))).size;
@@ -115,8 +115,8 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
       {older === 0 ? null : (
         <>
           {' '}
-          {plural(older, 'earlier session')} {older === 1 ? 'is' : 'are'} missing (last {MISSING_OF} trading
-          days of each data set): <a href="/coverage">see the coverage</a>.
+          {plural(older, 'earlier trading day')} {older === 1 ? 'is' : 'are'} missing (last {MISSING_OF} of
+          each data set): <a href="/coverage">see the coverage</a>.
         </>
       )}
     </>
@@ -124,10 +124,12 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
   const isFilledByFiles = operations.every(({ isScheduled }) => !isScheduled);
   if (missing.length > 0) {
     const isWorking = openRuns.some(({ state }) => state === 'running');
-    const lack = `${plural(missing.length, 'data set')} of ${due.length} ${missing.length === 1 ? 'lacks' : 'lack'} the latest session`;
+    const lack = `${plural(missing.length, 'data set')} of ${due.length} ${missing.length === 1 ? 'lacks' : 'lack'} the latest trading day`;
     return {
       mark: isWorking && failing === 0 ? 'running' : 'missing',
-      title: `Session ${latest} is ${isWorking ? 'in progress' : 'not complete'}${isWorking && failing > 0 ? ', and requests fail' : ''}`,
+      title: isWorking
+        ? `${latest} is still loading${failing > 0 ? ', but requests fail' : ''}`
+        : `${latest} is not complete`,
       text: text(`${lack}${isWorking ? '; a run is loading them' : ''}.`),
       isFilledByFiles,
     };
@@ -147,9 +149,8 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
   }
   return {
     mark,
-    title:
-      older === 0 ? `Session ${latest} is complete` : `Session ${latest} is complete, earlier ones are not`,
-    text: text(`All ${plural(due.length, 'data set')} have the latest session that is due.`),
+    title: older === 0 ? `${latest} is complete` : `${latest} is complete, earlier trading days are not`,
+    text: text(`All ${plural(due.length, 'data set')} have the latest trading day that is due.`),
   };
 }
 
@@ -291,12 +292,12 @@ const COLUMNS: readonly Column<Line>[] = [
     cell: (one) => (
       <>
         <DataSetLink operation={one.operation} exchange={one.exchange} />
-        {'isRequested' in one && one.isRequested ? null : <span class="muted"> filled from files</span>}
+        {'isRequested' in one && one.isRequested ? null : <span class="muted"> comes from files</span>}
       </>
     ),
   },
   {
-    head: 'Latest session',
+    head: 'Latest trading day',
     cell: ofSession(
       ({ lastDue, isLate, reason, detail }) =>
         lastDue === null ? (
