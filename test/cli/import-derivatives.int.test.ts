@@ -131,9 +131,7 @@ describe('files of derivatives', () => {
       lastComplete: '2025-03-18',
       lastRecords: 35,
     });
-    expect((await runCli(['status'], options)).stdout).toContain(
-      'come from files: bhavcopy_cm, bhavcopy_fo',
-    );
+    expect((await runCli(['status'], options)).stdout).toContain('come from files: bhavcopy_cm, bhavcopy_fo');
 
     const pipeline = await openPipeline({ databaseUrl: url, settings: options.env });
     const { url: web } = await serve(pipeline, ['web']);
