@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import { expect, test } from 'vitest';
-import { copyNewDays } from '../../src/load/market/merge/merge.ts';
+import { positionAt } from '../../src/core/position.ts';
+import { applyResponse } from '../../src/load/market/merge/merge.ts';
 import { mergeSql } from '../../src/load/market/merge/merge-sql.ts';
 import { observeStatement } from '../../src/load/market/observed-aliases/observed-alias-sql.ts';
 import { analyzeTables } from '../../src/load/market/statistics.ts';
@@ -110,8 +111,10 @@ test('sessions that are copied read no rows of each other, though the table is a
     for (let at = 1; at <= 30; at++) {
       const day = `2025-09-${String(at).padStart(2, '0')}`;
       const rows = Array.from({ length: 1_000 }, (_, n) => bhavRow({ symbol: `S${n}`, trade_date: day }));
-      const load = { table: bhavcopy, rows, fullSet: undefined, exchange: 'NSE', runId: 1, loadId: 1 };
-      expect(await copyNewDays(client, load, [day])).toMatchObject({ inserted: 1_000 });
+      const fetchedAt = new Date();
+      const load = { runId: 1, loadId: 1, fetchedAt, position: positionAt(fetchedAt), maxWithdrawShare: 1 };
+      const response = { table: bhavcopy, rows, fullSet: undefined, exchange: 'NSE', days: [day], ...load };
+      expect(await applyResponse(client, response)).toMatchObject({ inserted: 1_000 });
       if (at === 15) await client.query('analyze market.bhavcopy_cm');
     }
     const read = await client.query(

@@ -1,5 +1,5 @@
 const MERGE = 'src/load/market/merge/merge-sql.ts';
-const FOLD = 'src/load/market/fold/merge-or-fold.ts';
+const LOAD = 'src/load/market/load-window.ts';
 const WRITE_COVERAGE = 'src/load/state/coverage/coverage.ts';
 const COVERAGE = 'test/load/coverage-registers.int.test.ts';
 const PAST = 'test/load/past-states.int.test.ts';
@@ -70,8 +70,8 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'no-look-at-later-loads',
-    file: FOLD,
-    from: 'load.isLast || !(await hasLaterOrOwnLoad(tx, scope, position))',
+    file: LOAD,
+    from: '!(await hasLaterLoad(tx, scope, part.position))',
     to: 'true',
     test: COMMUTE,
   },

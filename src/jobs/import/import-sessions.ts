@@ -17,7 +17,7 @@ import {
 import type { Tickers } from '../../load/market/stored-values.ts';
 import { readStoredLoad } from '../../load/state/loads/loads.ts';
 import { takePositions } from '../../load/state/position-sql.ts';
-import { ROOM_BEFORE_FILE } from '../../load/state/responses/files-of-session.ts';
+import { positionOfFile, ROOM_BEFORE_FILE } from '../../load/state/responses/files-of-session.ts';
 import { packBody } from '../../load/state/responses/responses.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
 import type { Context } from '../context.ts';
@@ -281,6 +281,7 @@ async function importSession(
     ...read,
     extracted: { ...read.extracted, warnings: [...read.extracted.warnings, ...ofDay] },
     position,
+    positionAmongFiles: order && ((tx) => positionOfFile(tx, { ...window, position, fileOrder: order })),
     calledAt,
     bytes: 0,
     readKept,
@@ -289,7 +290,6 @@ async function importSession(
       contentType: 'text/csv',
       calledOn,
       symbols: session.withoutTickers ? symbols : null,
-      fileOrder: order,
     },
   });
   // Stored before the connection broke, or cancelled.

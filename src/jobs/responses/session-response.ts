@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import { daysBetween } from '../../core/days.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import type { Extracted } from '../../extract/types.ts';
-import type { PreservedColumns } from '../../load/market/merge/merge.ts';
+import type { PreservedColumns } from '../../load/market/merge/fill-from-stored.ts';
 import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/market/stored-values.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';

@@ -6,7 +6,7 @@ import { printable } from '../../extract/sanitize.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import type { ResponseReading } from '../../load/market/fold/fold.ts';
-import { loadWindow } from '../../load/market/load-window.ts';
+import { loadWindow, type ReceivedResponse } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge/merge.ts';
 import { COUNT_MISMATCH } from '../../load/state/coverage/gap-reasons.ts';
 import type { CoverageEntry } from '../../load/state/registers.ts';
@@ -26,6 +26,7 @@ export interface ReceivedWindow extends ReadResponse {
   readonly window: CoveredWindow & Pair & { readonly id: number; readonly runId: number };
   /** Where the response stands in the order of responses. */
   readonly position: Position;
+  readonly positionAmongFiles?: ReceivedResponse['positionAmongFiles'];
   /** Time of the call in epoch milliseconds: it decides what an empty response means. */
   readonly calledAt: number;
   /** Size of the body as it was sent. */
@@ -67,15 +68,24 @@ export async function storeResponse(
 /** A response as it is stored, read or not. */
 export function responseOf({
   window,
-  position,
   calledAt,
+  position,
+  positionAmongFiles,
   bytes,
   digest,
   response,
-}: Omit<ReceivedWindow, 'extracted'>) {
+}: Omit<ReceivedWindow, 'extracted'>): ReceivedResponse {
   const { id: windowId, runId, operation, exchange, from, to } = window;
-  const fetchedAt = new Date(calledAt);
-  return { windowId, runId, operation, exchange, from, to, position, fetchedAt, bytes, digest, response };
+  const requested = { windowId, runId, operation, exchange, from, to };
+  return {
+    ...requested,
+    position,
+    positionAmongFiles,
+    fetchedAt: new Date(calledAt),
+    bytes,
+    digest,
+    response,
+  };
 }
 
 /** The part of a response that is stored: no rows if too many records were rejected. */

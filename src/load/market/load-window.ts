@@ -2,7 +2,7 @@ import type { DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
-import { dataSetNamed, listedInFull } from '../../operations/registry.ts';
+import { namesFilling } from '../../operations/registry.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/database-errors.ts';
@@ -11,17 +11,16 @@ import { writeCoverage } from '../state/coverage/coverage.ts';
 import { sumCoverage } from '../state/coverage/sum-of-facts.ts';
 import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
-import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/other-loads.ts';
 import { writeRejects } from '../state/rejects.ts';
-import { positionOfFile } from '../state/responses/files-of-session.ts';
 import { canResolveRejects, factOf } from '../state/responses/response-facts.ts';
 import { keepResponse, type ResponseToKeep } from '../state/responses/responses.ts';
+import { hasLaterLoad } from '../state/responses/to-fold.ts';
 import { endingWindow } from '../state/windows/windows.ts';
-import { type DayWithdrawal, type DecidedDays, writeWithdrawals } from '../state/withdrawals.ts';
+import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import type { ReadAgain, ResponseReading } from './fold/fold.ts';
-import { hasRequestedSymbol } from './fold/fold-sql.ts';
-import { mergeOrFold, scopeOf } from './fold/merge-or-fold.ts';
+import { foldLateResponse, type ResponseOfTable, scopeOfRows } from './fold/fold-late.ts';
 import {
+  applyResponse,
   changedDays,
   daysOf,
   daysOfRows,
@@ -29,6 +28,7 @@ import {
   ensureStage,
   type FullSet,
   lockedParts,
+  type StoredRows,
   setHintBits,
 } from './merge/merge.ts';
 
@@ -36,8 +36,10 @@ import {
 export interface ReceivedResponse extends Pair, DayRange {
   readonly windowId: number;
   readonly runId: number;
-  /** Where the response stands in the order of responses, unless it is a file that comes before others. */
+  /** Where the response stands in the order of responses. */
   readonly position: Position;
+  /** Of a file: its position among those that were imported, which may be before theirs. Called with the locks held. */
+  readonly positionAmongFiles?: ((tx: Transaction) => Promise<Position>) | undefined;
   /** The time of the call. */
   readonly fetchedAt: Date;
   /** Bytes the response took on the wire. */
@@ -116,67 +118,68 @@ function tablesOf(load: WindowLoad): TableToLoad[] {
     });
 }
 
-/** A scope that covers all loads that the merge and the coverage of the response depend on. */
-function scopeOfLoad(
-  load: WindowLoad,
-  tables: readonly TableToLoad[],
-  { from, to, instruments }: BegunLoad,
-): Parameters<typeof hasLaterOrOwnLoad>[1] {
-  const { operation, exchange, coverage } = load;
-  const scopes = tables.map((one) => scopeOf({ ...one, exchange }));
-  // Where no response lists its tables in full, and rows have the requested symbol, only responses about the same
-  // instruments have rows in common.
-  const isApart =
-    tables.length > 0 &&
-    tables.every(({ table }) => listedInFull(table) === 'none' && hasRequestedSymbol(table));
-  const { dates } = dataSetNamed(operation).request;
-  const isDated = dates !== 'none' && scopes.every((scope) => scope.days !== null);
-  const days = [from, to, ...coverage.map(({ day }) => day), ...tables.flatMap((one) => one.days)].sort();
-  return {
-    operations: [...new Set([operation, ...scopes.flatMap((scope) => scope.operations)])],
-    exchange,
-    days: isDated ? { from: days[0] ?? from, to: days.at(-1) ?? to } : null,
-    instruments: isApart ? instruments : [],
-  };
-}
+/** The load of a response that has begun: its position is final, and the locks of its rows are held. */
+type Load = WindowLoad & BegunLoad;
 
 async function storeLoad(
   tx: Transaction,
-  given: WindowLoad,
+  received: WindowLoad,
   tables: readonly TableToLoad[],
 ): Promise<StoredLoad | null> {
-  const { client } = tx;
-  const rows = tables.flatMap(({ table, rows, days }) =>
-    locksOfTable(table.name, given.exchange, lockedParts(table, rows, days)),
+  const locks = tables.flatMap(({ table, rows, days }) =>
+    locksOfTable(table.name, received.exchange, lockedParts(table, rows, days)),
   );
-  const begun = await beginLoad(tx, given.windowId, rows);
+  const begun = await beginLoad(tx, received.windowId, locks);
   if (begun === null) return null;
-  const fileOrder = given.response?.fileOrder;
-  const position =
-    fileOrder === undefined ? given.position : await positionOfFile(tx, { ...given, fileOrder });
-  const load = { ...given, position };
-  const { loadId } = begun;
-  for (const { table } of tables) await ensureStage(client, table);
-  const laterOrOwn = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.position);
-  const merged = await mergeTables(tx, load, begun, tables, laterOrOwn);
-  const resolvesRejects = canResolveRejects(load);
+  const position = (await received.positionAmongFiles?.(tx)) ?? received.position;
+  const load = { ...received, ...begun, position };
+  const stored: StoredTable[] = [];
+  for (const part of tables) stored.push(await storeTable(tx, { ...load, ...part }));
+  await writeFacts(tx, load);
+  const withheld = await writeDecided(tx, load, stored);
+  const counts = countsOf(load, stored);
+  const ending = endingWindow(tx, load.windowId, endOf(load, counts, withheld));
+  if (load.outcome.state === 'failed') await ending;
+  // The last statement before the commit: state numbers have to follow the order of commits.
+  else await insertLoad(tx, { ...load, written: stored.flatMap(({ changed }) => changed ?? []) }, ending);
+  return { loadId: load.loadId, counts };
+}
+
+/** What became of one table's records. */
+interface StoredTable extends StoredRows {
+  readonly table: TableDefinition;
+  /** Days of the rows that it changed; null if it changed none. */
+  readonly changed: Written | null;
+}
+
+/**
+ * Stores the part of a response that is about one table, so that the rows are the same as if all responses loaded so far
+ * had been loaded in the order in which they were fetched. Nearly always this one was fetched last.
+ *
+ * @throws PipelineError `unreadable`; `database` if a response that was fetched later is not kept.
+ */
+async function storeTable(tx: Transaction, part: ResponseOfTable): Promise<StoredTable> {
+  const { table, rows, fullSet } = part;
+  await ensureStage(tx.client, table);
+  const scope = scopeOfRows(part);
+  const isLast = !(await hasLaterLoad(tx, scope, part.position));
+  const stored = isLast ? await applyResponse(tx.client, part) : await foldLateResponse(tx, part, scope);
+  const isChanged = stored.written + stored.withdrawn > 0;
+  const changed = isChanged ? { table: table.name, ...changedDays(table, rows, fullSet) } : null;
+  return { ...stored, table, changed };
+}
+
+/** Keeps the response, what it said of its entries, and its rejects. */
+async function writeFacts(tx: Transaction, load: Load): Promise<void> {
+  const { position, fetchedAt, coverage, response } = load;
   const suspicious = load.suspicions.length > 0;
-  if (load.response !== undefined) {
-    const fact = factOf({ coverage: load.coverage, suspicious }, begun);
-    const noted = { position, fetchedAt: load.fetchedAt, fact, resolvesRejects };
-    await keepResponse(tx, load.windowId, { ...load.response, ...noted });
+  if (response !== undefined) {
+    const fact = factOf({ coverage, suspicious }, load);
+    const noted = { position, fetchedAt, fact, resolvesRejects: canResolveRejects(load) };
+    await keepResponse(tx, load.windowId, { ...response, ...noted });
   }
-  await writeRejects(tx, load.exchange, [{ ...load, requested: begun }]);
+  await writeRejects(tx, load.exchange, [{ ...load, requested: load }]);
   await writeCoverage(tx, { ...load, suspicious });
-  const withheld = await writeDecided(tx, { ...load, loadId }, merged);
-  const ending = endingWindow(tx, load.windowId, endOf(load, merged, withheld));
-  if (load.outcome.state === 'failed' || (laterOrOwn && (await isRepetition(tx, load, merged)))) {
-    await ending;
-  } else {
-    // The last statement before the commit: state numbers have to follow the order of commits.
-    await insertLoad(tx, { ...load, loadId, written: merged.written }, ending);
-  }
-  return { loadId, counts: merged.counts };
 }
 
 /**
@@ -186,18 +189,18 @@ async function storeLoad(
  */
 async function writeDecided(
   tx: Transaction,
-  load: WindowLoad & { readonly loadId: number },
-  { decided, withdrawals }: MergedTables,
+  load: Load,
+  stored: readonly StoredTable[],
 ): Promise<readonly DayWithdrawal[]> {
   let withheld: readonly DayWithdrawal[] = [];
-  for (const one of decided) {
-    const ofTable = withdrawals.filter(({ table }) => table === one.table);
-    withheld = withheld.concat(await writeWithdrawals(tx, load, one, ofTable));
-    if (ofTable.length === 0 && !one.isFolded) continue;
-    const days = one.days?.toSorted();
+  for (const { table, decided, withdrawals } of stored) {
+    if (decided === null) continue;
+    withheld = withheld.concat(await writeWithdrawals(tx, load, decided, withdrawals));
+    if (withdrawals.length === 0 && !decided.isFolded) continue;
+    const days = decided.days?.toSorted();
     const [from, to] = [days?.[0], days?.at(-1)];
     await sumCoverage(tx, {
-      operations: one.operations,
+      operations: namesFilling([table]),
       exchange: load.exchange,
       days: from === undefined || to === undefined ? null : { from, to },
     });
@@ -205,14 +208,17 @@ async function writeDecided(
   return withheld;
 }
 
-/** True if the response was loaded before and changes nothing now. Then there is no new state and no new load. */
-async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
-  return merged.written.length === 0 && (await wasLoaded(tx, load.position));
+function countsOf({ rejects, batches }: Load, stored: readonly StoredTable[]): RecordCounts {
+  const rows = batches.reduce((sum, batch) => sum + batch.rows.length, 0);
+  const counts = { ...NO_COUNTS, fetched: rows + rejects.length, rejected: rejects.length };
+  for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const)
+    for (const table of stored) counts[name] += table[name];
+  return counts;
 }
 
 function endOf(
   { outcome, bytes, warnings, suspicions, suspicionsWithoutReject }: WindowLoad,
-  { counts }: MergedTables,
+  counts: RecordCounts,
   withheld: readonly DayWithdrawal[],
 ) {
   const reasons = [...suspicions, ...withheld.flatMap((one) => one.withheld ?? [])];
@@ -227,41 +233,3 @@ function endOf(
 }
 
 const joined = (reasons: readonly string[]) => reasons.join('; ') || null;
-
-interface MergedTables {
-  readonly counts: RecordCounts;
-  readonly withdrawals: readonly DayWithdrawal[];
-  readonly written: readonly Written[];
-  /** Of each table, the days that the response lists in full, or whose responses were folded. */
-  readonly decided: readonly DecidedDays[];
-}
-
-async function mergeTables(
-  tx: Transaction,
-  load: WindowLoad,
-  begun: BegunLoad,
-  tables: readonly TableToLoad[],
-  laterOrOwn: boolean,
-): Promise<MergedTables> {
-  const counts = { ...NO_COUNTS, fetched: load.rejects.length, rejected: load.rejects.length };
-  const withdrawals: DayWithdrawal[] = [];
-  const written: Written[] = [];
-  const decided: DecidedDays[] = [];
-  for (const one of tables) {
-    const { table, rows, fullSet } = one;
-    const merged = await mergeOrFold(tx, { ...load, ...begun, ...one, isLast: !laterOrOwn });
-    for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const) {
-      counts[name] += merged[name];
-    }
-    counts.fetched += rows.length;
-    if (merged.written + merged.withdrawn > 0) {
-      written.push({ table: table.name, ...changedDays(table, rows, fullSet) });
-    }
-    for (const one of merged.withdrawals) withdrawals.push(one);
-    const days = fullSet?.days === null ? null : daysOf(fullSet);
-    const listed = fullSet && { table: table.name, operations: [load.operation], days, isFolded: false };
-    const own = merged.decided ?? listed;
-    if (own) decided.push(own);
-  }
-  return { counts, withdrawals, written, decided };
-}

@@ -38,8 +38,6 @@ export interface DayWithdrawal {
 export interface DecidedDays {
   /** Name of the table in `market`. */
   readonly table: string;
-  /** The operations whose responses list these rows in full. */
-  readonly operations: readonly string[];
   /** Null where the table has no days. */
   readonly days: readonly string[] | null;
   /** Whether they were folded: then it was decided anew what each response did about them. */

@@ -1,7 +1,7 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { messageOf, PipelineError } from '../../../core/errors.ts';
 import { NO_COUNTS, type RecordCounts } from '../../../core/record-counts.ts';
-import { listedInFull, namesFilling } from '../../../operations/registry.ts';
+import { listedInFull } from '../../../operations/registry.ts';
 import { countValues } from '../../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../../operations/table.ts';
 import { databaseError } from '../../database/database-errors.ts';
@@ -18,8 +18,8 @@ import {
   type FullSet,
   hasDuplicates,
   type LoadOfResponse,
-  type Merged,
   NOTHING,
+  type StoredRows,
   stageRows,
   type TableResponse,
   type TableRows,
@@ -143,17 +143,9 @@ async function foldDays(tx: Transaction, folding: Folding): Promise<Folded> {
     await client.query(`truncate ${mergeSql(table).stage}`);
     await stageRows(client, table, rows);
     const acceptedOfIt = accepted.flatMap((one) => (one.position === position ? [one.day] : []));
-    const fetchedAt = new Date(response.fetchedAt);
-    const options = {
-      ...load,
-      position,
-      fetchedAt,
-      maxWithdrawShare,
-      within,
-      accepted: acceptedOfIt,
-      mostRows,
-    };
-    const applied = await applyStaged(client, table, { rows, fullSet, preserved }, options, sql);
+    const applying = { ...load, position, fetchedAt: new Date(response.fetchedAt), maxWithdrawShare };
+    const folded = { isFolded: (day: string) => within?.has(day) ?? true, accepted: acceptedOfIt, mostRows };
+    const applied = await applyStaged(client, table, { rows, fullSet, preserved }, applying, sql, folded);
     for (const day of applied.checkedDays) withheld.delete(day);
     for (const one of applied.withdrawals) {
       withdrawals.push(one);
@@ -166,10 +158,7 @@ async function foldDays(tx: Transaction, folding: Folding): Promise<Folded> {
     withdrawals: withdrawals.map((one) =>
       one.withheld === null ? one : { ...one, isOutdated: withheld.get(one.day ?? NO_DAY) !== one },
     ),
-    decided:
-      listedInFull(table) === 'none'
-        ? null
-        : { table: table.name, operations: namesFilling([table]), days, isFolded: true },
+    decided: listedInFull(table) === 'none' ? null : { table: table.name, days, isFolded: true },
   };
 }
 
@@ -218,11 +207,7 @@ interface LateResponse extends TableResponse, LoadOfResponse {
  *
  * @returns what became of its records: how many rows changed, whichever response their values are from.
  */
-export async function foldLate(
-  tx: Transaction,
-  late: LateResponse,
-  folding: Folding,
-): Promise<Merged & Pick<Settled, 'decided'>> {
+export async function foldLate(tx: Transaction, late: LateResponse, folding: Folding): Promise<StoredRows> {
   const { client } = tx;
   const { table, rows } = late;
   const sql = sqlOf(folding);

@@ -41,8 +41,6 @@ interface MergeSql extends ApplySql {
   readonly areNew: string | null;
   /** Copies rows into the table itself; their last values are those of the load audit. */
   readonly copyNew: string;
-  /** Like `merge`, for records in $4, a JSON array, instead of the staging table. */
-  readonly mergeFew: Statement;
   /** Counts the rows of some days. $1: exchange, $2: days, not used where responses list a whole exchange. */
   readonly countRows: string;
   /** Reads the rows of some days, for their hint bits. $1: exchange, $2: days. */
@@ -129,10 +127,6 @@ function build(table: TableDefinition, years: Years | null): MergeSql {
     target,
     merge: named('merge', mergeStatement(table, parts)),
     mergeUnique: named('merge_unique', mergeStatement(table, parts, { areUnique: true })),
-    mergeFew: named(
-      'merge_few',
-      mergeStatement(table, { ...parts, stage: 'given' }, { given: givenRecords(parts) }),
-    ),
     withdraw: named('withdraw', withdrawStatement(table, parts)),
     countRows: `select count(*)::int as rows from ${target} t where t.exchange = $1 and ${
       day === null ? '$2::date[] is not null' : `t.${quote(day)} = any($2::date[])`
@@ -214,12 +208,11 @@ export const MOMENT = `greatest(statement_timestamp(), t.last_changed_at + inter
  * and read them for each of the following parts took half the time of the merge.
  *
  * @param options.areUnique no two of the records have the same key.
- * @param options.given the records as a common table expression, where they are not staged.
  */
 export function mergeStatement(
   table: TableDefinition,
   parts: Parts,
-  { areUnique = false, given = '' }: { readonly areUnique?: boolean; readonly given?: string } = {},
+  { areUnique = false }: { readonly areUnique?: boolean } = {},
 ): string {
   const isSameRow = sameRow(table, parts);
   const { stage, target, history, columns, values, sameKey } = parts;
@@ -236,7 +229,7 @@ export function mergeStatement(
       : `case when s._stale then ${old} else ${incoming} end`;
   });
   return `
-    with ${given}${ranked}compared as materialized (
+    with ${ranked}compared as materialized (
       select s.*, ${MOMENT} as _moment, t.tableoid as _tableoid, t.ctid as _ctid, w.revision as _withdrawn,
           coalesce(${sourceTime('source_saved_at')} < coalesce(t.source_saved_at, w.source_saved_at), false) as _stale, case
           when t.revision is null then case when w.revision is null then 'insert' else 'relist' end
@@ -297,13 +290,6 @@ function sameRow({ partitioned, dateColumn }: TableDefinition, { isWithin }: Par
   const day =
     partitioned && dateColumn !== null ? ` and t.${quote(dateColumn)} = s.${quote(dateColumn)}` : '';
   return `t.ctid = s._ctid and t.tableoid = s._tableoid${day}${isWithin('t')}`;
-}
-
-/** The records of $4, a JSON array, in place of the staged ones. */
-function givenRecords({ target, columns }: Parts): string {
-  return `given as materialized (
-      select r.ordinality as _ord, ${list(columns, 'r.')} from jsonb_populate_recordset(null::${target}, $4::jsonb) with ordinality as r
-    ), `;
 }
 
 /** The staged records; of those with the same key, the one that is stored has the rank 1. */

@@ -6,14 +6,15 @@ import { type DayRange, eachDay } from '../../../core/days.ts';
 import type { Position } from '../../../core/position.ts';
 import type { RecordCounts } from '../../../core/record-counts.ts';
 import type { Kind } from '../../../operations/fields.ts';
-import { comparedDay, tables } from '../../../operations/registry.ts';
+import { comparedDay, listedInFull, tables } from '../../../operations/registry.ts';
 import { countValues } from '../../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { afterCommit } from '../../database/transaction.ts';
-import { type DayWithdrawal, NO_DAY, type RowKey } from '../../state/withdrawals.ts';
+import { type DayWithdrawal, type DecidedDays, NO_DAY, type RowKey } from '../../state/withdrawals.ts';
 import { encodeRows } from './copy-text.ts';
-import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
+import { fillFromStored, type PreservedColumns } from './fill-from-stored.ts';
+import { type ApplySql, mergeSql } from './merge-sql.ts';
 
 /**
  * The parts of a table that a load locks: the days of its rows and the days it lists in full. Where the key has columns
@@ -53,16 +54,6 @@ export interface FullSet {
   readonly mayBeEmpty: boolean;
 }
 
-/** Stored values that an imported file leaves as they are, because it knows less than the source that they are from. */
-export interface PreservedColumns {
-  /** Columns for which it has no value, or only a less precise one: they are written only where no value is stored. */
-  readonly columns: readonly string[];
-  /** By column, for numbers that it rounds: a stored number that differs by less than this is kept. */
-  readonly rounded: Readonly<Record<string, number>>;
-  /** Columns that it may leave blank although there is a value: then the stored value is kept. */
-  readonly sometimesBlank?: readonly string[];
-}
-
 /** What became of one table's records. */
 export interface Merged extends Omit<RecordCounts, 'fetched' | 'rejected'> {
   /** Rows written, whichever response their values are from. */
@@ -71,6 +62,12 @@ export interface Merged extends Omit<RecordCounts, 'fetched' | 'rejected'> {
   readonly withdrawals: readonly DayWithdrawal[];
   /** Days whose stored rows were compared with the rows that the response lists (NO_DAY for a whole exchange). */
   readonly checkedDays: readonly string[];
+}
+
+/** What became of them, as the load of a response notes it. */
+export interface StoredRows extends Merged {
+  /** Days of which it was decided what becomes of rows that are not listed; null if there are none. */
+  readonly decided: DecidedDays | null;
 }
 
 /** The part of a response that is about one table. */
@@ -92,14 +89,18 @@ export interface LoadOfResponse {
   readonly maxWithdrawShare: number;
 }
 
-interface ApplyOptions extends LoadOfResponse {
-  /** Only these days are compared; all days where it is null or not given. */
-  readonly within?: ReadonlySet<string> | null;
+/** What a fold knows of the days that it is about. */
+interface FoldedDays {
+  /** Whether a day is compared. */
+  readonly isFolded: (day: string) => boolean;
   /** Days for which a person has accepted that the response lacks rows. */
-  readonly accepted?: readonly string[];
-  /** In a fold: by day, the most rows that it had so far. Else they are stored. */
-  readonly mostRows?: ReadonlyMap<string, number>;
+  readonly accepted: readonly string[];
+  /** By day, the most rows that it had so far. */
+  readonly mostRows: ReadonlyMap<string, number>;
 }
+
+/** Of a response that is not folded: all days are compared, and the most rows of each are stored. */
+const NOT_FOLDED: FoldedDays = { isFolded: () => true, accepted: [], mostRows: new Map() };
 
 /** This many missing rows may always be withdrawn, whatever their share. */
 const ALWAYS_WITHDRAWN = 5;
@@ -163,18 +164,40 @@ function copyRows(client: PoolClient, statement: string, pieces: Iterable<Buffer
   return pipeline(Readable.from(pieces), client.query(copyFrom(statement)));
 }
 
+/** The part of a response that is about one table, and the load that stores it. */
+interface AppliedResponse extends TableResponse, LoadOfResponse {
+  readonly table: TableDefinition;
+  readonly exchange: string;
+  /** All days of the rows and those that the response lists in full. */
+  readonly days: readonly string[];
+}
+
+/**
+ * Stores the part of a response that is about a table, if no response about its rows was fetched later. Call it inside a
+ * transaction, after `ensureStage` and with the locks of the days held.
+ */
+export async function applyResponse(client: PoolClient, response: AppliedResponse): Promise<StoredRows> {
+  const { table, rows, fullSet, days } = response;
+  const decided =
+    fullSet === undefined
+      ? null
+      : { table: table.name, days: fullSet.days === null ? null : daysOf(fullSet), isFolded: false };
+  const copied = listedInFull(table) === 'days' ? await copyNewDays(client, response) : null;
+  if (copied !== null) return { ...copied, decided };
+  await stageRows(client, table, rows);
+  const applied = await applyStaged(client, table, response, response, mergeSql(table, days));
+  return { ...applied, decided };
+}
+
 /**
  * Copies rows straight into the table if none of their days has ever had a row and no two of them have the same key:
- * then there is nothing to compare them with, and nothing to withdraw. Call it with the locks of the days held, and
- * only for tables of which responses list days in full.
+ * then there is nothing to compare them with, and nothing to withdraw.
  *
- * @param days all days of the rows and those that the response lists in full.
  * @returns null if the rows have to be merged; then nothing was written.
  */
-export async function copyNewDays(
+async function copyNewDays(
   client: PoolClient,
-  { table, rows, fullSet, exchange, runId, loadId }: TableResponse & NewRows,
-  days: readonly string[],
+  { table, rows, fullSet, exchange, runId, loadId, days }: AppliedResponse,
 ): Promise<Merged | null> {
   const sql = mergeSql(table, days);
   if (sql.areNew === null || rows.length === 0 || hasDuplicates(table, rows)) return null;
@@ -204,12 +227,6 @@ export async function copyAsNew(
 ): Promise<void> {
   const audit = `\t${now}\t${now}\t1\t${runId}\t${loadId}`;
   await copyRows(client, statement, encodeRows(table, rows, { audit }));
-}
-
-/** Where the rows belong, and the load that copies them. */
-interface NewRows extends Pick<LoadOfResponse, 'runId' | 'loadId'> {
-  readonly table: TableDefinition;
-  readonly exchange: string;
 }
 
 /** Kinds of key columns whose values are equal in Postgres only if they are equal here, numbers by `shortDecimal`. */
@@ -270,12 +287,13 @@ export async function applyStaged(
   client: PoolClient,
   table: TableDefinition,
   { rows, fullSet, preserved }: TableResponse,
-  options: ApplyOptions,
+  options: LoadOfResponse,
   sql: ApplySql & { readonly mergeUnique?: ApplySql['merge'] },
+  folded: FoldedDays = NOT_FOLDED,
 ): Promise<Merged> {
   let merged = NOTHING;
   if (rows.length > 0) {
-    if (preserved !== undefined) await preserveStored(client, table, rows, sql.target, preserved);
+    if (preserved !== undefined) await fillFromStored(client, table, rows, sql.target, preserved);
     const areUnique = sql.mergeUnique !== undefined && !hasDuplicates(table, rows);
     const result = await client.query<Record<string, string>>({
       ...(areUnique ? sql.mergeUnique : sql.merge),
@@ -283,14 +301,14 @@ export async function applyStaged(
     });
     merged = { ...NOTHING, ...countsOf(result.rows[0]) };
   }
-  const checkedDays = daysOf(fullSet).filter((day) => options.within?.has(day) ?? true);
+  const checkedDays = daysOf(fullSet).filter(folded.isFolded);
   // After the merge every listed row is stored, so days with no more rows than that lack none.
   const isChecked = [...daysOfRows(table, rows)].every((day) => checkedDays.includes(day));
   const listed = rows.length > 0 && isChecked ? rows.length - merged.duplicate : null;
   const withdrawals =
     fullSet === undefined || checkedDays.length === 0
       ? []
-      : await withdraw(client, table, { ...fullSet, checkedDays, listed }, options, sql);
+      : await withdraw(client, table, { ...fullSet, checkedDays, listed }, { ...options, ...folded }, sql);
   return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays };
 }
 
@@ -298,29 +316,6 @@ export async function applyStaged(
 export function daysOf(fullSet: FullSet | undefined): readonly string[] {
   if (fullSet === undefined) return [];
   return fullSet.days === null ? [NO_DAY] : eachDay(fullSet.days.from, fullSet.days.to);
-}
-
-/** Up to this many rows cost less as a parameter of the merge than in a staging table. */
-const FEW_ROWS = 20;
-
-/**
- * Merges a few rows without a staging table, if the response lists nothing in full.
- *
- * @returns null if there are too many rows or more is to be done than a merge; then nothing was written.
- */
-export async function mergeFew(
-  client: PoolClient,
-  table: TableDefinition,
-  { rows, fullSet, preserved }: TableResponse,
-  { runId, loadId, fetchedAt }: LoadOfResponse,
-): Promise<Merged | null> {
-  if (rows.length === 0 || rows.length > FEW_ROWS || fullSet !== undefined || preserved !== undefined)
-    return null;
-  const result = await client.query<Record<string, string>>({
-    ...mergeSql(table, daysOfRows(table, rows)).mergeFew,
-    values: [runId, loadId, fetchedAt.toISOString(), JSON.stringify(Array.from(rows))],
-  });
-  return { ...NOTHING, ...countsOf(result.rows[0]) };
 }
 
 /** What statements that merge records count. */
@@ -337,44 +332,6 @@ function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
   return withdrawals.reduce(
     (sum, { unlistedRows, withheld }) => sum + (withheld === null ? unlistedRows : 0),
     0,
-  );
-}
-
-/**
- * Copies the stored values that are to be kept into the staged rows, so that the merge finds no difference there.
- * Call it between COPY and merge, with the locks of the days held.
- *
- * @param target the table with the stored rows.
- */
-async function preserveStored(
-  client: PoolClient,
-  table: TableDefinition,
-  rows: readonly Row[],
-  target: string,
-  { columns, rounded, sometimesBlank = [] }: PreservedColumns,
-): Promise<void> {
-  // A file may fill several tables: not all of these are columns of this one.
-  const isOwn = (column: string) => table.fields.some((field) => field.column === column);
-  const filled = columns
-    .filter(isOwn)
-    .map((column) => `${quote(column)} = coalesce(t.${quote(column)}, s.${quote(column)})`);
-  const kept = sometimesBlank
-    .filter(isOwn)
-    .map((column) => `${quote(column)} = coalesce(s.${quote(column)}, t.${quote(column)})`);
-  const exact = Object.entries(rounded)
-    .filter(([column]) => isOwn(column))
-    .map(([column, within]) => {
-      const [old, incoming] = [`t.${quote(column)}`, `s.${quote(column)}`];
-      return `${quote(column)} = case when abs(${old} - ${incoming}) < ${Number(within)} then ${old} else ${incoming} end`;
-    });
-  const assignments = [...filled, ...kept, ...exact];
-  if (assignments.length === 0) return;
-  const same = table.key.map((column) => `t.${quote(column)} = s.${quote(column)}`).join(' and ');
-  const bounded =
-    table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $1::date and $2::date`;
-  await client.query(
-    `update ${mergeSql(table).stage} s set ${assignments.join(', ')} from ${target} t where ${same} ${bounded}`,
-    [...daySpan(table, rows)],
   );
 }
 
@@ -401,7 +358,7 @@ async function withdraw(
     checkedDays,
     listed,
   }: FullSet & { readonly checkedDays: readonly string[]; readonly listed: number | null },
-  { loadId, position, maxWithdrawShare, accepted = [], mostRows = new Map() }: ApplyOptions,
+  { loadId, position, maxWithdrawShare, accepted, mostRows }: LoadOfResponse & FoldedDays,
   sql: ApplySql,
 ): Promise<DayWithdrawal[]> {
   const result = await client.query<DayCheck>({

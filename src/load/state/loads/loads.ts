@@ -10,7 +10,7 @@ import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { canBegin, WINDOW_TRANSITIONS } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
-import { type LoadGroup, type Lock, takeLocksSql } from './locks.ts';
+import { type Lock, takeLocksSql } from './locks.ts';
 
 // Every committed load has a row in etl.loads with a state number. State numbers are in the order of the commits, so a
 // snapshot that has one has all before it, and none after its last one.
@@ -189,10 +189,6 @@ export async function insertLoads(
     returning id, state, run_id, operation, exchange)
     select ${notifying(sql`m.tables`)} from made join jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as m("loadId" bigint, tables json) on m."loadId" = made.id`);
 }
-
-/** The condition that a load is of one of these operations, and of the exchange. */
-export const isOf = ({ operations, exchange }: LoadGroup) =>
-  and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
 
 /** What the nightly runs of a day have changed, by operation and exchange: the days of the rows. */
 export function changesOfNight(db: NodePgDatabase, day: Day) {

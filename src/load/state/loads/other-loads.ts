@@ -1,34 +1,9 @@
 import { and, type Column, eq, gt, gte, isNull, lt, lte, ne, notExists, or, sql } from 'drizzle-orm';
-import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias, QueryBuilder } from 'drizzle-orm/pg-core';
-import type { DayRange } from '../../../core/days.ts';
 import type { Position } from '../../../core/position.ts';
-import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
+import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { loads } from '../schema/load-results.ts';
 import { windows } from '../schema/work.ts';
-import { isOf } from './loads.ts';
-import type { LoadGroup } from './locks.ts';
-
-// What the load of a response needs to know about the loads of others, above all of responses fetched later: the
-// response that was fetched last prevails, in whatever order they are loaded.
-
-/** Selects the loads that may be about the same rows. */
-export interface LoadScope extends LoadGroup {
-  /** Null where days do not matter. */
-  readonly days: DayRange | null;
-}
-
-/**
- * The condition for committed loads that may be about these rows. While the locks of their days are held, no more can
- * come.
- */
-function isAbout(scope: LoadScope) {
-  const { days } = scope;
-  return and(
-    isOf(scope),
-    days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
-  );
-}
 
 /** The load of a response whose rows are stored now. */
 interface LastLoad {
@@ -112,30 +87,3 @@ const selectLastCleanLoad = prepareOnce<
       ),
     );
 });
-
-/**
- * True if there are loads of later responses, or of this one. If not, a response can be stored without regard to
- * others. Checked while the locks are held.
- *
- * @param scope.instruments only loads about one of these, or about all, matter; every load if none are given.
- */
-export async function hasLaterOrOwnLoad(
-  tx: Preparing,
-  scope: LoadScope & { readonly instruments?: readonly string[] },
-  position: Position,
-): Promise<boolean> {
-  const requested = (scope.instruments ?? []).map((one) => one.toUpperCase());
-  const overlaps = sql`(${loads.instruments} = '{}' or upper(${loads.instruments}::text)::text[] && ${sql.param(requested)}::text[])`;
-  const found = await runPrepared<{ later: boolean }>(
-    tx,
-    sql`select exists (select from ${loads} where ${and(isAbout(scope), gte(loads.position, position), requested.length === 0 ? undefined : overlaps)}) as later`,
-  );
-  return found.rows[0]?.later ?? true;
-}
-
-/** True if a response was loaded before. */
-export async function wasLoaded(tx: NodePgDatabase, position: Position): Promise<boolean> {
-  return (
-    (await tx.select({ id: loads.id }).from(loads).where(eq(loads.position, position)).limit(1)).length > 0
-  );
-}

@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
 import { and, eq, inArray, notExists, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { FileOrder, Position } from '../../../core/position.ts';
+import type { Position } from '../../../core/position.ts';
 import { sha256 } from '../../../core/sha256.ts';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
@@ -45,8 +45,6 @@ export interface ResponseToKeep {
   readonly calledOn: string;
   /** The symbols that the rows of a file without tickers were given, by scrip code. */
   readonly symbols?: Readonly<Record<string, string>> | null;
-  /** Of a file of a session: if it comes before others that were imported, it gets a position before theirs. */
-  readonly fileOrder?: FileOrder | undefined;
 }
 
 /** Compressing a shorter body takes less time than a query for whether it is kept already. */

@@ -3,7 +3,8 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
 import { PipelineError } from '../../../core/errors.ts';
 import { BEFORE_ALL, type Position } from '../../../core/position.ts';
-import type { LoadScope } from '../loads/other-loads.ts';
+import { type Preparing, runPrepared } from '../../database/prepared.ts';
+import type { LoadGroup } from '../loads/locks.ts';
 import { positionText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
@@ -25,7 +26,9 @@ interface FirstLoad {
 }
 
 /** Selects the responses that may have rows in common. */
-interface FoldScope extends LoadScope {
+export interface FoldScope extends LoadGroup {
+  /** Null where days do not matter. */
+  readonly days: DayRange | null;
   /** Only responses about one of these, in upper case; null: about any. */
   readonly instruments: readonly string[] | null;
   /** Only responses about these days, or fetched within two days of a call. */
@@ -46,6 +49,19 @@ function isOf({ operations, exchange, days, instruments, near = null }: FoldScop
       : sql`(a.from_date <= ${near.to} and a.to_date >= ${near.from}
           or a.fetched_at between ${call} - interval '2 days' and ${call} + interval '2 days')`,
   );
+}
+
+/**
+ * True if a response of a scope was loaded that was fetched later than this position. While the locks of the days are
+ * held, no more can come.
+ */
+export async function hasLaterLoad(tx: Preparing, scope: FoldScope, position: Position): Promise<boolean> {
+  const found = await runPrepared<{ later: boolean }>(
+    tx,
+    sql`select exists (select from ${loads} a
+      where ${isOf(scope, FIRST_REQUESTED, LAST_REQUESTED)} and a.position > ${position}::timestamptz) as later`,
+  );
+  return found.rows[0]?.later ?? true;
 }
 
 /** What is known of a kept response besides its body. */
