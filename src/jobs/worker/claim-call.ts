@@ -5,12 +5,8 @@ import { databaseError } from '../../load/database/database-errors.ts';
 import { readRunAge } from '../../load/state/runs/runs.ts';
 import { endKeyTrial } from '../../load/state/source/access-keys.ts';
 import type { CallLimit } from '../../load/state/source/call-budget.ts';
-import {
-  type ClaimedWindow,
-  claimWindow,
-  isOvertaken,
-  unclaimWindow,
-} from '../../load/state/windows/claim.ts';
+import { type ClaimedWindow, claimWindow, unclaimWindow } from '../../load/state/windows/claim.ts';
+import { isOvertaken } from '../../load/state/windows/overtaken.ts';
 import { readWindow, skipWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';

@@ -4,8 +4,6 @@ import type { Position } from '../../../core/position.ts';
 import { databaseError } from '../../database/database-errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import { takePositionSql } from '../position-sql.ts';
-import type { CoverageEntry } from '../registers.ts';
-import { coverage } from '../schema/load-results.ts';
 import { accessKeys } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../source/access-keys.ts';
@@ -221,45 +219,4 @@ export async function uncountCall(
     .set({ requests: sql`${windows.requests} - 1` })
     .where(isOurs);
   await returnCall(db, hour);
-}
-
-/** A day that a window is about and, if it requests instruments, one of them. */
-type Entry = Pick<CoverageEntry, 'day' | 'instrument'>;
-
-/**
- * True if every entry of a window was covered by another run since its own was planned. Of a night, because nights
- * accumulate while a key is refused, so are those that a later night requests, or has requested, whatever the
- * response was. A run that requests again what is covered makes all of its requests, unless it is a night.
- *
- * @param dated whether the response depends on the days of the window, and not on the day of the call.
- */
-export async function isOvertaken(
-  db: NodePgDatabase,
-  windowId: number,
-  entries: readonly Entry[],
-  dated: boolean,
-): Promise<boolean> {
-  const found = await db.execute(sql`
-    select from ${windows} w join ${runs} r on r.id = w.run_id,
-           jsonb_to_recordset(${JSON.stringify(entries)}::jsonb) as q (day date, instrument text)
-     where w.id = ${windowId}
-       and (r.kind <> 'nightly' and exists (
-              select from jsonb_array_elements(r.request->'targets') t
-               where t->>'operation' = w.operation and t->>'exchange' = w.exchange and t->>'refetchFrom' is not null)
-            or not exists (
-              select from ${coverage} c
-               where c.operation = w.operation and c.exchange = w.exchange and c.variant = w.variant and c.day = q.day
-                 and c.instrument = q.instrument and c.checked_at > r.started_at and c.run_id <> w.run_id
-                 and (c.state in ('loaded', 'empty', 'holiday') or c.state = 'not_published' and r.kind = 'nightly' and exists (
-                   select from ${runs} m where m.id = c.run_id and m.id > r.id and m.kind = 'nightly'))
-                 and c.diagnostic is null)
-            and (r.kind <> 'nightly' or not exists (
-              select from ${windows} n join ${runs} m on m.id = n.run_id
-               where n.run_id > w.run_id and m.kind = 'nightly' and m.state = 'running' and not n.is_filtered
-                 and n.state in ${[...WINDOW_TRANSITIONS.claim.from]} and n.operation = w.operation
-                 and n.exchange = w.exchange and n.variant = w.variant and n.params = w.params
-                 and (q.day between n.from_date and n.to_date or not ${dated})
-                 and (q.instrument = any (n.instruments) or q.instrument = '' and n.instruments = '{}'))))
-     limit 1`);
-  return entries.length > 0 && found.rowCount === 0;
 }
