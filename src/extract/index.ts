@@ -4,6 +4,7 @@ import { redactor } from '../core/environment.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
 import { createDispatcher } from '../core/proxy.ts';
+import { sha256 } from '../core/sha256.ts';
 import type { Operation } from '../operations/operation.ts';
 import { createBodyRedactor, readBody } from './body.ts';
 import { buildUrl } from './build-request.ts';
@@ -37,7 +38,10 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
   let clockOffset = 0;
   let lastDate: ObservedDate | null = null;
 
-  /** One GET, without redirects, whatever its status. Throws PipelineError if no complete response arrives. */
+  /**
+   * One GET, without redirects, whatever its status. Throws PipelineError if no complete response arrives. The access key
+   * is removed from the body, but for one of the status 200.
+   */
   async function exchange(url: string, signal?: AbortSignal): Promise<Received> {
     const sentAt = clock.now();
     const deadline = AbortSignal.timeout(timeoutMs);
@@ -60,8 +64,7 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
         return { ...read, ...about, body: redactBody(read.body) };
       }
       responding = true;
-      const response = await readBody(body, headers, maxResponseBytes);
-      return { ...response, ...about, body: redactBody(response.body) };
+      return { ...(await readBody(body, headers, maxResponseBytes)), ...about };
     } catch (error) {
       if (signal?.aborted) {
         throw new PipelineError('the call was aborted', { kind: 'aborted' });
@@ -89,30 +92,40 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       throw new PipelineError(error.message, { ...error, response: body });
     }
   }
-  return {
-    async fetch(operation, requested, signal) {
-      const url = buildUrl(settings, operation, requested);
-      const about = {
-        operation: operation.name,
-        exchange: requested.exchange,
-        from: requested.from,
-        to: requested.to,
-      };
-      const start = performance.now();
-      const ms = () => Math.round(performance.now() - start);
-      try {
-        const { status, headers: _, ...response } = await get(url, signal);
-        log?.debug({ ...about, status, bytes: response.bytes, ms: ms() }, 'response');
-        check(response.body, operation);
+  const receive: Source['receive'] = async (operation, requested, signal) => {
+    const url = buildUrl(settings, operation, requested);
+    const about = {
+      operation: operation.name,
+      exchange: requested.exchange,
+      from: requested.from,
+      to: requested.to,
+    };
+    const start = performance.now();
+    const ms = () => Math.round(performance.now() - start);
+    const fail = (error: unknown): never => {
+      const message = error instanceof Error ? error.message : 'unknown';
+      log?.debug({ ...about, ms: ms(), error: message }, 'call failed');
+      throw error;
+    };
+    const { status, body, contentType, bytes } = await get(url, signal).catch(fail);
+    log?.debug({ ...about, status, bytes, ms: ms() }, 'response');
+    return {
+      hash: sha256(body),
+      bytes,
+      check() {
+        const response = { body: redactBody(body), contentType, bytes };
+        try {
+          check(response.body, operation);
+        } catch (error) {
+          fail(error);
+        }
         return response;
-      } catch (error) {
-        log?.debug(
-          { ...about, ms: ms(), error: error instanceof Error ? error.message : 'unknown' },
-          'call failed',
-        );
-        throw error;
-      }
-    },
+      },
+    };
+  };
+  return {
+    receive,
+    fetch: async (operation, requested, signal) => (await receive(operation, requested, signal)).check(),
     clockOffsetMs: () => clockOffset,
     lastDate: () => lastDate,
     read: (operation, requested, response, count = 'check') =>

@@ -88,12 +88,24 @@ export interface ObservedDate {
   readonly receivedAt: number;
 }
 
+/** A response as it came. Nothing is known of it but its bytes, which may quote the access key. */
+export interface ReceivedResponse {
+  /** SHA-256 of its bytes, in hex. */
+  readonly hash: string;
+  /** Size of the body as it was sent. */
+  readonly bytes: number;
+  /** Looks for the access key, and for diagnostics. @throws PipelineError for anything but a data response. */
+  check(): RawResponse;
+}
+
 export interface Source {
   /**
-   * One GET. Throws PipelineError for anything but a data response, diagnostics included.
+   * One GET. @throws PipelineError if no complete response with the status 200 arrives.
    *
    * @param signal aborts the call (kind `aborted`).
    */
+  receive(operation: Operation, requested: Requested, signal?: AbortSignal): Promise<ReceivedResponse>;
+  /** The same, with the check of the response. */
   fetch(operation: Operation, requested: Requested, signal?: AbortSignal): Promise<RawResponse>;
   /** Milliseconds by which the source's clock is ahead of the local one, as far as its responses have shown. */
   clockOffsetMs(): number;

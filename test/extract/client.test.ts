@@ -8,6 +8,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { PipelineError } from '../../src/core/errors.ts';
+import { sha256 } from '../../src/core/sha256.ts';
 import { createSource, retryDelay, type SourceSettings } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { listen } from '../support/http-server.ts';
@@ -48,6 +49,14 @@ describe('a good response', () => {
     expect(made.read(operation, requested, response).fetched).toBe(1);
     expect(requests[0]?.method).toBe('GET');
     expect(requests[0]?.headers['accept-encoding']).toBe('gzip');
+  });
+
+  test('has a hash of its bytes before it is looked at, whatever they are', async () => {
+    const body = `Oops ${KEY}`;
+    const { baseUrl } = await serve((_, response) => response.end(body));
+    const received = await source({ baseUrl }).receive(operation, requested);
+    expect(received).toMatchObject({ hash: sha256(Buffer.from(body)), bytes: body.length });
+    expect(() => received.check()).toThrow('Oops [redacted]');
   });
 
   test('parameters arrive decoded as they were meant', async () => {

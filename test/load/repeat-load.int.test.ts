@@ -1,5 +1,7 @@
 import fc from 'fast-check';
+import { pino } from 'pino';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { StepTimes } from '../../src/core/steps.ts';
 import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { digestOf, repeatResponse } from '../../src/jobs/responses/repeat-response.ts';
@@ -8,6 +10,7 @@ import { hashBody, packBody } from '../../src/load/state/responses/responses.ts'
 import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { forAllAsync, setsOf } from '../support/for-all.ts';
+import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { positionOf } from '../support/position.ts';
 import { newRun, newWindow } from './support.ts';
 
@@ -217,7 +220,11 @@ async function response(
     },
   };
   if (context === fast && covered.digest !== undefined) {
-    const counts = await repeatResponse(context, { ...covered, digest: covered.digest });
+    const counts = await repeatResponse(context, {
+      ...covered,
+      digest: covered.digest,
+      calledOn: requested.calledOn,
+    });
     if (counts !== null) {
       repeated += 1;
       return counts;
@@ -256,6 +263,32 @@ async function take(
 }
 
 describe('a response that was loaded before', () => {
+  test('is not read by a worker', async () => {
+    const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
+    const pipeline = await openPipeline({ sandbox: { clock, instrumentsPerExchange: 30 }, clock });
+    const lines: { readonly msg: string; readonly ms?: StepTimes }[] = [];
+    const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+    const request = {
+      operations: ['GetBhavCopyCM'],
+      exchanges: ['NSE'],
+      from: '2025-09-01',
+      to: '2025-09-03',
+    };
+    const first = await runToEnd({ ...pipeline, log }, backfill(request));
+    const again = await runToEnd({ ...pipeline, log }, backfill({ ...request, force: true }));
+    expect(first).toMatchObject({ windows: { loaded: 3 }, fetched: first.inserted });
+    expect(again).toMatchObject({ windows: { loaded: 3 }, fetched: first.fetched, unchanged: first.fetched });
+    const steps = lines.flatMap(({ msg, ms }) =>
+      msg === 'window loaded' ? [Object.keys(ms ?? {}).sort()] : [],
+    );
+    const all = ['claim', 'fetch', 'load', 'read'];
+    expect(steps).toEqual([...Array(3).fill(all), ...Array(3).fill(all.slice(0, 3))]);
+    const { rows } = await pipeline.db.pool.query(
+      'select count(*)::int as responses, count(distinct hash)::int as bodies from etl.responses',
+    );
+    expect(rows).toEqual([{ responses: 6, bodies: 3 }]);
+  });
+
   test('ends as if it had been read, after any sequence of loads', async () => {
     await forAllAsync([listings, steps], { numRuns: RUNS, seed: 20_250_829 }, async (all, sequence) => {
       const [runId] = await Promise.all([empty(fast), empty(full)]);

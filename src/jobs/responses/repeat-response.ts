@@ -27,18 +27,16 @@ export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string):
 }
 
 /**
- * Ends a window without reading its response, if that is byte for byte the one that was loaded last and the rows have
- * not changed since. This is common, because nightly runs request the last sessions again.
+ * Ends a window without reading its response, if that is byte for byte the one that was loaded last. This is common,
+ * because nightly runs request the last sessions again.
  *
  * @returns the counts; null if the response has to be read.
  */
 export async function repeatResponse(
   { calendar, db }: Pick<Context, 'calendar' | 'db'>,
-  received: Omit<ReceivedWindow, 'extracted'> & { readonly digest: string },
+  received: Omit<ReceivedWindow, 'extracted'> & { readonly digest: string; readonly calledOn: string },
 ): Promise<RecordCounts | null> {
-  const { window, digest } = received;
-  // Filtered responses are not repeats of full ones: these have to be read.
-  if (window.filtered || window.instruments.length > 0) return null;
-  const sessions = calendar.sessions(window.exchange, window.from, window.to);
-  return repeatLoad(db, { ...responseOf(received), digest, sessions });
+  const { exchange, from, to } = received.window;
+  const { digest, calledOn } = received;
+  return repeatLoad(db, { ...responseOf(received), digest, calledOn }, calendar.sessions(exchange, from, to));
 }

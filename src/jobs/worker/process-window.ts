@@ -3,10 +3,11 @@ import { type Day, daysBetween } from '../../core/days.ts';
 import { type ErrorKind, PipelineError } from '../../core/errors.ts';
 import { sourceCallEnded, windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
+import type { RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
-import type { RawResponse } from '../../extract/types.ts';
+import type { RawResponse, ReceivedResponse } from '../../extract/types.ts';
 import { isSharedSession } from '../../load/database/database-errors.ts';
 import { keepFailedResponse, packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
 import { newestResponses } from '../../load/state/responses/to-replay.ts';
@@ -21,7 +22,7 @@ import { decideFailure, evidenceOf, failureOf, type Situation } from '../policy/
 import { callLimitOf } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { digestOf, repeatResponse } from '../responses/repeat-response.ts';
-import { type Outcome, storeResponse } from '../responses/store-response.ts';
+import { storeResponse } from '../responses/store-response.ts';
 import { applyFailure } from './apply-failure.ts';
 import {
   type ClaimedCall,
@@ -125,7 +126,7 @@ async function keepUnreadable(
   response: FetchedResponse | null,
 ): Promise<void> {
   if (!(error instanceof PipelineError) || error.kind !== 'unreadable') return;
-  const body = error.response ?? response?.body.body;
+  const body = error.response ?? response?.body?.body;
   if (body === undefined) return;
   try {
     await keepFailedResponse(db, windowId, await packBody(db.drizzle, body));
@@ -165,7 +166,13 @@ interface FetchedResponse {
   readonly requested: Requested & { readonly calledOn: Day };
   /** A response is read as of the time of its call, so that reading it again later gives the same result. */
   readonly calledAt: number;
-  readonly body: RawResponse;
+  /** Identifies its bytes, and the code that they are read with. */
+  readonly digest: string;
+  readonly bytes: number;
+  /** Null if it repeats the one that was loaded last: then it is not read. */
+  readonly body: RawResponse | null;
+  /** What became of its records, if it repeats another one. */
+  readonly repeated: RecordCounts | null;
 }
 
 async function fetchResponse(
@@ -186,22 +193,44 @@ async function fetchResponse(
     calledOn: tradingDayAt(context.clock, calledAt, config.EOD_TIMEZONE),
   };
   const sentAt = performance.now();
+  let receivedAt: number | undefined;
   const publishEnd = (outcome: 'success' | ErrorKind) =>
     sourceCallEnded.publish({
       operation: operation.name,
       exchange,
-      seconds: (performance.now() - sentAt) / 1_000,
+      seconds: ((receivedAt ?? performance.now()) - sentAt) / 1_000,
       outcome,
     });
-  const fetched = timeStep(times, 'fetch', () => source.fetch(operation, requested, signal));
-  const body = await fetched.catch(async (error) => {
+  const fetched = timeStep(times, 'fetch', () => source.receive(operation, requested, signal));
+  const looked = fetched.then((received) => {
+    receivedAt = performance.now();
+    return repeatOrCheck(context, { window, requested, calledAt }, received, times);
+  });
+  const response = await looked.catch(async (error) => {
     publishEnd(error instanceof PipelineError ? error.kind : 'network');
     await recordEvidence(context, { window, callLimit }, error);
     throw error;
   });
   publishEnd('success');
   breaker.succeeded();
-  return { requested, calledAt, body };
+  return response;
+}
+
+/** Ends the window of a response that repeats the last one, before anything is looked for in it; checks any other one. */
+async function repeatOrCheck(
+  context: WorkerContext,
+  call: Pick<FetchedResponse, 'requested' | 'calledAt'> & { readonly window: ClaimedWindow },
+  received: ReceivedResponse,
+  times: StepTimes,
+) {
+  const { window, requested, calledAt } = call;
+  const { bytes, hash } = received;
+  const digest = digestOf(context, hash);
+  const { position } = window;
+  const response = { window, position, calledAt, calledOn: requested.calledOn, bytes, digest };
+  // If Postgres fails here, the response is read, and the failure policy decides about the next failure.
+  const repeated = await timeStep(times, 'load', () => repeatResponse(context, response)).catch(() => null);
+  return { requested, calledAt, digest, bytes, repeated, body: repeated === null ? received.check() : null };
 }
 
 /**
@@ -212,45 +241,20 @@ async function fetchResponse(
 async function storeFetched(
   context: WorkerContext,
   { window, callLimit }: ClaimedCall,
-  { requested, calledAt, body: response }: FetchedResponse,
+  response: FetchedResponse,
   times: StepTimes,
 ): Promise<boolean> {
-  const { config, source, db } = context;
+  const { db } = context;
   const operation = operationNamed(window.operation);
   const { exchange } = window;
-  // Compressing must not delay marking the key.
-  const [packed] = await Promise.all([
-    packBody(db.drizzle, response.body),
-    markKeyAccepted(db.drizzle, callLimit, window),
-  ]);
+  const { bytes, body, repeated } = response;
+  await markKeyAccepted(db.drizzle, callLimit, window);
   if (window.triesHour) await reopenHour(context, callLimit);
-  const covered = {
-    window,
-    position: window.position,
-    calledAt,
-    bytes: response.bytes,
-    digest: digestOf(context, packed.hash),
-    response: {
-      packed,
-      contentType: response.contentType,
-      calledOn: requested.calledOn,
-    },
-  };
-  let counts = await timeStep(times, 'load', () => repeatResponse(context, covered));
   // What is repeated was loaded, with records.
-  let state: Outcome['state'] = 'loaded';
-  let hasUnknownFields = false;
-  if (counts === null) {
-    const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
-    const extracted = await timeStep(times, 'read', () => source.read(operation, requested, response, count));
-    if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, requested);
-    const stored = await timeStep(times, 'load', () => storeResponse(context, { ...covered, extracted }));
-    counts = stored?.counts ?? null;
-    state = stored?.outcome.state ?? state;
-    hasUnknownFields = extracted.unknownFields.length > 0;
-    for (const warning of extracted.warnings) context.log.warn(windowFacts(window), warning);
-  }
-  const { bytes } = response;
+  const { counts, state, hasUnknownFields } =
+    body === null
+      ? { counts: repeated, state: 'loaded' as const, hasUnknownFields: false }
+      : await readAndStore(context, window, { ...response, body }, times);
   const line = { ...windowFacts(window), attempt: window.failedAttempts + 1, bytes, ms: times };
   if (counts === null) {
     context.log.info(line, 'window had ended already');
@@ -269,6 +273,31 @@ async function storeFetched(
     `window ${END_TEXTS[state]}`,
   );
   return state !== 'failed';
+}
+
+/** Reads a response with the code of today and stores it. */
+async function readAndStore(
+  context: WorkerContext,
+  window: ClaimedWindow,
+  { requested, calledAt, digest, bytes, body }: FetchedResponse & { readonly body: RawResponse },
+  times: StepTimes,
+) {
+  const { config, source, db } = context;
+  const operation = operationNamed(window.operation);
+  const packed = await packBody(db.drizzle, body.body);
+  const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
+  const extracted = await timeStep(times, 'read', () => source.read(operation, requested, body, count));
+  if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, requested);
+  const { position } = window;
+  const response = { packed, contentType: body.contentType, calledOn: requested.calledOn };
+  const received = { window, position, calledAt, bytes, digest, response, extracted };
+  const stored = await timeStep(times, 'load', () => storeResponse(context, received));
+  for (const warning of extracted.warnings) context.log.warn(windowFacts(window), warning);
+  return {
+    counts: stored?.counts ?? null,
+    state: stored?.outcome.state ?? ('loaded' as const),
+    hasUnknownFields: extracted.unknownFields.length > 0,
+  };
 }
 
 /** The state of a window whose response is stored, in words. */

@@ -1,9 +1,8 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { DayRange } from '../../../core/days.ts';
 import { type Pair, pairName } from '../../../core/exchanges.ts';
 import type { Position } from '../../../core/position.ts';
-import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
+import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import type { CoverageEntry, CoverageState } from '../registers.ts';
 import { coverage } from '../schema/load-results.ts';
 import { runs } from '../schema/work.ts';
@@ -93,27 +92,6 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
      )})`,
   );
 }
-
-/** The entries of these days that were written by this window. */
-export async function coverageOfWindow(
-  db: Preparing,
-  requested: Pair & DayRange & { readonly windowId: number },
-): Promise<CoverageEntry[]> {
-  return (await selectCoverageOfWindow(db, requested)).rows;
-}
-
-const selectCoverageOfWindow = prepareOnce<
-  Readonly<Record<'operation' | 'exchange' | 'from' | 'to', string>> & { readonly windowId: number },
-  CoverageEntry
->(() => {
-  const { operation, exchange, day, instrument, variant, state, records, window_id } = coverage;
-  const value = (name: string) => sql.placeholder(name);
-  return sql`
-    select ${day}::text, ${instrument}, ${variant}, ${state}, ${records}::float8 from ${coverage}
-     where ${operation} = ${value('operation')} and ${exchange} = ${value('exchange')}
-       and ${day} between ${value('from')}::date and ${value('to')}::date and ${window_id} = ${value('windowId')}
-     order by ${day}, ${instrument}, ${variant}`;
-});
 
 /** Entries about days: about a whole exchange, or about each of these instruments. */
 interface RequestedDays extends Pair {
