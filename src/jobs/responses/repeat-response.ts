@@ -34,7 +34,10 @@ export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string):
  */
 export async function repeatResponse(
   { calendar, db }: Pick<Context, 'calendar' | 'db'>,
-  received: Omit<ReceivedWindow, 'extracted'> & { readonly digest: string; readonly calledOn: string },
+  received: Omit<ReceivedWindow, 'extracted' | 'response'> & {
+    readonly digest: string;
+    readonly calledOn: string;
+  },
 ): Promise<RecordCounts | null> {
   const { exchange, from, to } = received.window;
   const { digest, calledOn } = received;

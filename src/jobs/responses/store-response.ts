@@ -59,6 +59,7 @@ export async function storeResponse(
   const stored = await loadWindow(context.db, {
     ...responseOf(received),
     ...reading,
+    response,
     readAgain: (response) => readToFold(context, response, readKept),
     maxWithdrawShare: trusted === true ? 1 : context.config.EOD_MAX_WITHDRAW_SHARE,
   });
@@ -73,19 +74,10 @@ export function responseOf({
   positionAmongFiles,
   bytes,
   digest,
-  response,
-}: Omit<ReceivedWindow, 'extracted'>): ReceivedResponse {
+}: Omit<ReceivedWindow, 'extracted' | 'response'>): ReceivedResponse {
   const { id: windowId, runId, operation, exchange, from, to } = window;
   const requested = { windowId, runId, operation, exchange, from, to };
-  return {
-    ...requested,
-    position,
-    positionAmongFiles,
-    fetchedAt: new Date(calledAt),
-    bytes,
-    digest,
-    response,
-  };
+  return { ...requested, position, positionAmongFiles, fetchedAt: new Date(calledAt), bytes, digest };
 }
 
 /** The part of a response that is stored: no rows if too many records were rejected. */

@@ -59,7 +59,7 @@ export async function hasLaterLoad(tx: Preparing, scope: FoldScope, position: Po
   const found = await runPrepared<{ later: boolean }>(
     tx,
     sql`select exists (select from ${loads} a
-      where ${isOf(scope, FIRST_REQUESTED, LAST_REQUESTED)} and a.position > ${position}::timestamptz) as later`,
+      where ${isOf(scope)} and a.position > ${position}::timestamptz) as later`,
   );
   return found.rows[0]?.later ?? true;
 }
