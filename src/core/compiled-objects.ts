@@ -24,7 +24,9 @@ function compileOnce<Name, Compiled>(compile: (names: readonly Name[]) => Compil
 
 /** Makes the function that makes objects with these names, which differ. */
 export const compileMaker = compileOnce((names: readonly string[]) => {
-  const members = names.map((name, at) => `[${JSON.stringify(name)}]: values[${at}]`);
+  // A computed name takes four times as long, but a plain `__proto__` would set the prototype.
+  const memberName = (name: string) => (name === '__proto__' ? `["${name}"]` : JSON.stringify(name));
+  const members = names.map((name, at) => `${memberName(name)}: values[${at}]`);
   return new Function('values', `return { ${members.join(', ')} };`) as ObjectMaker<never>;
 }) as unknown as <Value>(names: readonly string[]) => ObjectMaker<Value>;
 

@@ -72,8 +72,6 @@ export function columnsOf(
     }
     return [...present.values()];
   };
-  const numbers = (fields: readonly PresentField[]) =>
-    fields.flatMap(({ column, isNumber }) => (isNumber ? [column] : []));
   const { suffix } = format;
   const constants = Object.entries(format.constants ?? {});
   const recordOf = (fields: readonly PresentField[]) => {
@@ -114,14 +112,23 @@ export function columnsOf(
   const found = new Map([...also, ...present].map((one) => [one.source, one]));
   const known = new Set([...present.map(({ source }) => source), ...constants.map(([source]) => source)]);
   if (format.day !== undefined) known.add(format.day.field);
-  const numberColumns = [...new Set([...numbers(present), ...numbers(also)])];
+  const numberColumns = [
+    ...new Set([...present, ...also].flatMap(({ column, isNumber }) => (isNumber ? [column] : []))),
+  ];
+  const readNumbers = compileReader<unknown>(numberColumns);
+  const numbers: unknown[] = numberColumns.map(() => null);
+  const neededColumns = needed.filter((column) => column !== undefined);
+  const readNeeded = compileReader<unknown>(neededColumns);
+  const neededCells: unknown[] = neededColumns.map(() => null);
   return {
     format,
     /** The first number of a row that has lost digits, with its column; null if there is none. */
     shortened(row: FileRow): { readonly column: string; readonly text: string } | null {
-      for (const column of numberColumns) {
-        const text = row[column];
-        if (typeof text === 'string' && text.includes('E') && hasLostDigits(text)) return { column, text };
+      readNumbers(row, numbers);
+      for (let at = 0; at < numbers.length; at++) {
+        const text = numbers[at];
+        if (typeof text === 'string' && text.includes('E') && hasLostDigits(text))
+          return { column: numberColumns[at] as string, text };
       }
       return null;
     },
@@ -143,8 +150,11 @@ export function columnsOf(
     /** The file's column for a field, for messages; the field's name if there is none. */
     nameOf: (source: string) => found.get(source)?.column ?? source,
     /** The first needed column that is missing because the row breaks off; null for complete rows. */
-    missingIn: (row: FileRow) =>
-      needed.find((column) => column !== undefined && row[column] === null) ?? null,
+    missingIn(row: FileRow): string | null {
+      readNeeded(row, neededCells);
+      const at = neededCells.indexOf(null);
+      return at === -1 ? null : (neededColumns[at] as string);
+    },
     /** Columns of the table that this file lacks, or has less precisely than other files, without the source audit. */
     unknown: (fields: readonly Field[]) =>
       fields
