@@ -15,9 +15,8 @@ interface RecordList extends Iterable<unknown> {
   at(position: number): unknown;
 }
 
-/** The records of a response, as sent, with warnings about their envelope. */
-interface Records {
-  readonly records: RecordList;
+/** What a response says besides its records. */
+export interface Envelope {
   readonly warnings: readonly string[];
   /** What is said of more records than there are, if that is accepted. */
   readonly miscount?: string;
@@ -25,6 +24,11 @@ interface Records {
   readonly lineEnd?: boolean;
   /** True if it says that there is no data. Then it does not list what there is. */
   readonly listsNothing?: boolean;
+}
+
+/** The records of a response, as sent. */
+interface Records extends Envelope {
+  readonly records: RecordList;
 }
 
 /** @param again whether the same response was refused before because of its count, or was stored. */
@@ -66,7 +70,7 @@ export function openInSlices(
   body: Buffer,
   context: EnvelopeContext,
   take: (position: number, record: unknown) => void,
-): Pick<Records, 'warnings' | 'miscount'> | null {
+): Envelope | null {
   if (body.length < WORTH_SLICING) return null;
   const list = parseListInSlices(body, LIST, take);
   if (list === null) return null;

@@ -13,7 +13,7 @@ import { InvalidValue, isBlank, readText, type ValueReader } from './values.ts';
 /** The result of reading a record: a row of a table, or its problems. */
 export type RecordResult =
   | { readonly table: TableDefinition; readonly row: Row }
-  | ({ readonly table: null } & Pick<Reject, 'problems' | 'day' | 'instrument'>);
+  | ({ readonly table: null } & Pick<Reject, 'problems' | 'day' | 'instrument' | 'stray'>);
 
 export interface RecordReader {
   /** Reads the next record of the response; the order matters to derived fields. */

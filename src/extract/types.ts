@@ -3,6 +3,7 @@ import type { Requested } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { DateDialect } from '../operations/request-parameters.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
+import type { Doubt } from './doubts.ts';
 
 export type { Row, Scalar };
 
@@ -65,16 +66,10 @@ export interface Extracted {
   readonly fetched: number;
   /** For CSV: true if the last line has a line end. If that is usual, a response without one was cut off. */
   readonly lineEnd?: boolean;
-  /** True if the response says that there is no data. Then no row is missing from it, and none is withdrawn. */
-  readonly listsNothing?: boolean;
-  /** How many records are of a day, quarter or exchange that was not requested; they are among the rejects. */
-  readonly strays?: number;
-  /** For CSV: how many of the rejects have the cells of several rows, so that rows are missing. */
-  readonly joined?: number;
-  /** The day of which all records are, if that is one day and was not requested. */
-  readonly otherDay?: string;
-  /** The response states more records than it has, with both numbers; only if that is accepted, see `CountRule`. */
-  readonly miscount?: string;
+  /** Why it may not have all records that were requested. */
+  readonly doubts: readonly Doubt[];
+  /** Whether stored rows that it could list and does not are withdrawn: not if it says no more than that there is no data. */
+  readonly listsAll: boolean;
   /** Problems of the response as a whole that are not fatal, e.g. a wrong count. */
   readonly warnings: readonly string[];
   /** Keys of records that no declared field matches; they are also a warning. */

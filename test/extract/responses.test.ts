@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
+import { strayDoubt } from '../../src/extract/doubts.ts';
 import { checkResponse } from '../../src/extract/envelope.ts';
 import type { Extracted } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
@@ -71,6 +72,8 @@ describe('envelopes', () => {
       rejects: [],
       fetched: 0,
       warnings: [],
+      doubts: [],
+      listsAll: true,
       unknownFields: [],
     });
   });
@@ -467,8 +470,9 @@ describe('a response that has none of the days requested', () => {
       const isOther = (one: string | undefined) =>
         one !== undefined && (one < requested.from || one > requested.to);
       const one = new Set(days).size === 1 && isOther(days[0]) ? days[0] : undefined;
-      const { otherDay, rejects } = read(days);
-      expect(otherDay).toBe(one);
+      const { doubts, rejects } = read(days);
+      const strays = days.filter(isOther).length;
+      expect(doubts).toEqual(strays === 0 ? [] : [strayDoubt(strays, one ?? null)]);
       expect(rejects.map(({ problems: [problem] }) => problem?.message)).toEqual(
         days.filter(isOther).map((other) => `is ${other}, a day that was not requested`),
       );

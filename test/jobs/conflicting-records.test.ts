@@ -25,6 +25,8 @@ const extractedOf = (rows: readonly Row[], rejects: Extracted['rejects'] = []): 
   fetched: rows.length + rejects.length,
   warnings: [],
   unknownFields: [],
+  doubts: [],
+  listsAll: true,
 });
 
 const records = fc.array(

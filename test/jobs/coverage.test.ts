@@ -38,6 +38,8 @@ function extracted(operation: string, rows: readonly Row[], rejects = 0, shape =
     fetched: rows.length + rejects,
     warnings: [],
     unknownFields: [],
+    doubts: [],
+    listsAll: true,
   };
 }
 

@@ -4,7 +4,6 @@ import type { Config } from '../../core/config.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { countRule } from '../../extract/envelope.ts';
 import { createSource } from '../../extract/index.ts';
-import { otherDayText } from '../../extract/read.ts';
 import type { ObservedDate, RawResponse, Source } from '../../extract/types.ts';
 import { evidenceOf } from '../../jobs/policy/failure-policy.ts';
 import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
@@ -101,15 +100,12 @@ export async function sourceChecks(
   const ms = count(Math.round(performance.now() - started));
   const budget = db === null ? 'one call, not counted: the database cannot be used' : 'one call of the hour';
   const { error, extracted } = response;
-  const otherDay = extracted?.otherDay;
+  const [doubt] = extracted?.doubts ?? [];
   const key = error === null ? 'accepted' : evidenceOf(error, 1).key;
   const isDown = error !== null && (REMEDIES[error.kind] === UNREACHABLE || error.kind === 'http_status');
   const sourceCheck =
-    otherDay !== undefined
-      ? warning(
-          `it responds with records of a day that was not requested (${budget})`,
-          otherDayText(otherDay),
-        )
+    doubt !== undefined
+      ? warning(`it responds with something else than was requested (${budget})`, doubt.message)
       : error === null || key === 'refused'
         ? ok(`it responds to ${request.operation.name} in ${ms} ms (${budget})`)
         : (isDown ? failed : warning)(

@@ -2,7 +2,6 @@ import { access, constants, mkdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../../core/config.ts';
 import { messageOf, type PipelineError, usageError } from '../../core/errors.ts';
-import { otherDayText } from '../../extract/read.ts';
 import { outcomeOf } from '../../jobs/responses/store-response.ts';
 import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
 import { isDated as hasDays } from '../../operations/operation.ts';
@@ -91,7 +90,7 @@ function reportOf(
 ) {
   const about = { operation: operation.name, exchange, from, to, instruments };
   const { error = null, extracted = null } = response ?? {};
-  const { batches = [], rejects = [], fetched = 0, unknownFields = [], otherDay } = extracted ?? {};
+  const { batches = [], rejects = [], fetched = 0, unknownFields = [], doubts = [] } = extracted ?? {};
   const isStored = extracted === null || outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE).state !== 'failed';
   const [{ path = '', message = '' } = {}] = rejects[0]?.problems ?? [];
   const rejected = `${rejects.length} of ${plural(fetched, 'record')} are rejected, the first: ${path} ${message}`;
@@ -105,7 +104,7 @@ function reportOf(
     tables: batches.filter(({ rows }) => rows.length > 0).map(({ table }) => table.name),
     unknownFields,
     problem,
-    remedy: error !== null ? remedyFor(error.kind) : otherDay === undefined ? null : otherDayText(otherDay),
+    remedy: error === null ? (doubts[0]?.message ?? null) : remedyFor(error.kind),
     file,
   };
 }

@@ -210,7 +210,15 @@ async function storeEvents(
     const batches = [{ table, rows }];
     const made = await storeResponse(context, {
       window,
-      extracted: { batches, rejects: [], fetched: rows.length, warnings: [], unknownFields: [] },
+      extracted: {
+        batches,
+        rejects: [],
+        fetched: rows.length,
+        doubts: [],
+        listsAll: true,
+        warnings: [],
+        unknownFields: [],
+      },
       position: positions[at] as Position,
       calledAt,
       response: { packed: null, contentType: null, calledOn: day },

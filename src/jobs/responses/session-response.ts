@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import { daysBetween } from '../../core/days.ts';
+import { joinedRowsDoubt } from '../../extract/doubts.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { PreservedColumns } from '../../load/market/merge/fill-from-stored.ts';
@@ -23,11 +24,12 @@ type GivenSymbols = Readonly<Record<string, string>>;
 /** What was read of a response, or of a session of a file. */
 export interface ReadResponse {
   readonly extracted: Extracted;
-  /** True if it may lack rows of its day. Then no stored row is withdrawn. */
-  readonly partial?: boolean;
   /** The columns whose stored values are kept, because this response does not have them. */
   readonly preserved?: PreservedColumns;
 }
+
+/** What to do about a file in which ends of lines are missing. */
+const REPAIR = 'put the ends of lines back, and import the file again';
 
 /**
  * Converts a session of a file to a response that can be stored (pure).
@@ -45,11 +47,11 @@ export function sessionResponse(session: FileSession, given: GivenSymbols): Read
       rejects,
       // Rows of the further table are not counted: they would lower the share of rejects.
       fetched: rows.length + rejects.length,
-      joined,
+      doubts: joined === 0 ? [] : [joinedRowsDoubt(joined, REPAIR)],
+      listsAll: session.complete,
       warnings,
       unknownFields: [],
     },
-    partial: !session.complete,
     preserved: { columns: session.unknown, rounded: session.rounded, sometimesBlank: session.sometimesBlank },
   };
 }

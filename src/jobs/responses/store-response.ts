@@ -1,14 +1,12 @@
 import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
-import { otherDayText } from '../../extract/read.ts';
 import { printable } from '../../extract/sanitize.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import type { ResponseReading } from '../../load/market/fold/fold.ts';
 import { loadWindow, type ReceivedResponse } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge/merge.ts';
-import { COUNT_MISMATCH } from '../../load/state/coverage/gap-reasons.ts';
 import type { CoverageEntry } from '../../load/state/registers.ts';
 import type { KeptResponse, ResponseToKeep } from '../../load/state/responses/responses.ts';
 import type { DataSet } from '../../operations/operation.ts';
@@ -108,22 +106,10 @@ interface CallTime {
 function daysOfResponse(
   { config, calendar }: Pick<Context, 'config' | 'calendar'>,
   window: CoveredWindow & Pair,
-  {
-    extracted,
-    partial,
-    calledAt,
-    calledOn,
-  }: Pick<ReceivedWindow, 'extracted'> & CallTime & { readonly partial: boolean | undefined },
+  { extracted, calledAt, calledOn }: Pick<ReceivedWindow, 'extracted'> & CallTime,
 ) {
   const dataSet = dataSetNamed(window.operation);
-  // Only files have `partial`.
-  const isFile = partial !== undefined;
-  const suspicionsWithoutReject = miscountText(extracted);
-  const suspicions = [
-    ...strayRecordsText(extracted),
-    ...joinedRowsText(extracted, isFile),
-    ...suspicionsWithoutReject,
-  ];
+  const suspicions = extracted.doubts.map(({ message }) => message);
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
   const when = { calledAt, calledOn, calendar, config };
   const requested = coverageOf(dataSet, window, sessions, extracted, when);
@@ -135,12 +121,9 @@ function daysOfResponse(
   );
   return {
     coverage,
-    fullSets:
-      partial === true || extracted.listsNothing === true || extracted.miscount !== undefined
-        ? []
-        : fullSetsOf(dataSet, window, extracted, coverage, calledOn),
+    fullSets: extracted.listsAll ? fullSetsOf(dataSet, window, extracted, coverage, calledOn) : [],
     suspicions,
-    suspicionsWithoutReject,
+    suspicionsWithoutReject: unsettledDoubts(extracted),
     warnings: otherInstrumentsText(dataSet, window, extracted),
   };
 }
@@ -193,13 +176,13 @@ export async function readToFold(
 async function asStored(
   context: Context,
   window: CoveredWindow & Pair,
-  { extracted, partial, preserved }: ReadResponse,
+  { extracted, preserved }: ReadResponse,
   call: CallTime,
 ) {
   const read = settleConflicts(extracted, dataSetNamed(window.operation).shapes);
   const { outcome, extracted: storable, warnings } = storablePart(context, read, call.calledAt);
   await noteSessions(context, window, storable);
-  const days = daysOfResponse(context, window, { extracted: storable, partial, ...call });
+  const days = daysOfResponse(context, window, { extracted: storable, ...call });
   const { batches, rejects } = storable;
   return {
     ...days,
@@ -221,27 +204,6 @@ async function noteSessions(
   await observeSessions(context, window.exchange, proven).catch((error) => {
     throw databaseError(error);
   });
-}
-
-function miscountText({ miscount }: Pick<Extracted, 'miscount'>): string[] {
-  if (miscount === undefined) return [];
-  return [`${COUNT_MISMATCH}: ${miscount}; if this count means something else, set EOD_COUNT=ignore`];
-}
-
-function strayRecordsText({ strays = 0, otherDay }: Extracted): string[] {
-  if (strays === 0) return [];
-  return [
-    `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not requested`,
-    ...(otherDay === undefined ? [] : [otherDayText(otherDay)]),
-  ];
-}
-
-function joinedRowsText({ joined = 0 }: Extracted, isFile: boolean): string[] {
-  if (joined === 0) return [];
-  const remedy = isFile ? 'put the ends of lines back, and import the file again' : 'its rows are missing';
-  return [
-    `${joined === 1 ? 'a line has' : `${joined} lines have`} the cells of several rows, and it cannot be seen where one ends: ${remedy}`,
-  ];
 }
 
 /** The source's clock may be this far ahead of ours. */
@@ -280,6 +242,10 @@ function limitSavedAt(
   };
 }
 
+/** What no reject shows: it is settled only by another response. */
+const unsettledDoubts = ({ doubts }: Pick<Extracted, 'doubts'>): string[] =>
+  doubts.flatMap(({ isShownByRejects, message }) => (isShownByRejects ? [] : [message]));
+
 /** The state in which a covered window ends. */
 export interface Outcome {
   readonly state: 'loaded' | 'empty' | 'failed';
@@ -290,9 +256,11 @@ export interface Outcome {
  * Decides the state of a covered window. If more records than the allowed share were rejected, the window fails and
  * no row is stored, so that half a day cannot look like a whole one.
  */
-export function outcomeOf({ fetched, rejects, miscount }: Extracted, allowedShare: number): Outcome {
+export function outcomeOf(extracted: Extracted, allowedShare: number): Outcome {
+  const { fetched, rejects } = extracted;
   if (fetched === 0) {
-    return miscount === undefined ? { state: 'empty', error: null } : { state: 'failed', error: miscount };
+    const [error = null] = unsettledDoubts(extracted);
+    return { state: error === null ? 'empty' : 'failed', error };
   }
   if (rejects.length / fetched <= allowedShare && rejects.length < fetched)
     return { state: 'loaded', error: null };

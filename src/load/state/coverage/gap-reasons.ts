@@ -11,9 +11,6 @@ export const GAP_REASONS = {
   partial: 'only a part is stored',
 } as const;
 
-/** How the diagnostic of a day begins whose response states more records than it has. */
-export const COUNT_MISMATCH = 'count_mismatch';
-
 export type GapReason = keyof typeof GAP_REASONS;
 
 /** Why a session is missing, in words: `only a part is stored: 22 of 200 companies`. */
