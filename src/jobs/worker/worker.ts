@@ -1,5 +1,5 @@
-import { setFlagsFromString } from 'node:v8';
 import type { Job } from 'bullmq';
+import { limitHeapGrowth } from '../../core/heap-growth.ts';
 import { endsWithin } from '../../core/waits.ts';
 import { type CallLimit, readHour } from '../../load/state/source/call-budget.ts';
 import { startDelivery } from '../alerts/send-alerts.ts';
@@ -35,7 +35,9 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   // Without retry, because the failure policy postpones a window when Postgres cannot be reached.
   const context = { ...opened, db: opened.db.withoutRetry };
   const { config, queues } = context;
-  limitHeapGrowth();
+  // 282 MB instead of 302 with 125 % (bench/README.md); with less, a worker collects at every other window, which takes
+  // a quarter of its time.
+  limitHeapGrowth(110);
   const abort = new AbortController();
   // The budget may have calls left again: the limit may have been raised, or a new hour begun.
   await liftRateLimits(context);
@@ -105,18 +107,6 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
       backoffStrategy: (attempt) => backoffMs(attempt ?? 1, config.EOD_BACKOFF_MS, Math.random()),
     },
   };
-}
-
-/** How far the heap may grow beyond its size after the last full garbage collection. Unit: percent. */
-const GROWTH = 110;
-
-/**
- * Limits the memory of a worker: 282 MB instead of 302 with 125 % (bench/README.md). V8 counts bodies and other buffers as
- * growth, so with less room it collects at every other window, which takes a quarter of the worker's time. V8 reads this
- * setting at each full collection, so it can be set in a running process.
- */
-function limitHeapGrowth(): void {
-  setFlagsFromString(`--heap-growing-percent=${GROWTH}`);
 }
 
 /**
