@@ -1,3 +1,21 @@
+/** A row of a file, by the names of its header. */
+export type FileRow = Readonly<Record<string, unknown>>;
+
+/** A list of rows, or one that reads each row when it is taken. */
+export interface FileRows extends Iterable<FileRow> {
+  readonly length: number;
+  at(position: number): FileRow | undefined;
+}
+
+/** The rows of a file, and the names of its header, or those that stand for it. */
+export interface ParsedFile {
+  readonly header: readonly string[];
+  readonly rows: FileRows;
+  readonly warnings: readonly string[];
+  /** The day in its title. */
+  readonly day?: string;
+}
+
 /** What a column of a file is called in a record: the name of a field, or of several fields with the same value. */
 type FieldNames = string | readonly string[];
 
@@ -48,6 +66,12 @@ interface FormatOptions {
   readonly hasSlashes?: boolean;
   /** True if `&` is written as `&amp;`. */
   readonly isHtml?: boolean;
+  /** Recognizes a file by its beginning, if it has no header that tells its format, */
+  readonly detect?: (start: string) => boolean;
+  /** and reads it. */
+  readonly parse?: (text: string) => ParsedFile;
+  /** Quotes what is to be one cell, in a text with a header, where it is not. */
+  readonly repair?: (text: string) => string;
   /** Matches a line before the rows; its first group is the day, where no column has it. */
   readonly title?: RegExp;
   /** The names of the columns, if no header stands between the title and the rows. */

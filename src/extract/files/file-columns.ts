@@ -1,16 +1,18 @@
 import { compileMaker, compileReader } from '../../core/compiled-objects.ts';
 import { fullYear, MONTHS } from '../../core/days.ts';
 import type { Field, Kind } from '../../operations/fields.ts';
-import { FILE_UNITS, type FileColumnNames, type FileFormat } from '../../operations/file-format.ts';
+import {
+  FILE_UNITS,
+  type FileColumnNames,
+  type FileFormat,
+  type FileRow,
+} from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { printable } from '../sanitize.ts';
 import { dayInName, formatOf, namesOf } from './formats.ts';
-
-/** A row of a file, by the names of its header. */
-export type FileRow = Readonly<Record<string, unknown>>;
 
 /** The columns of one file, matched to the fields of its format. */
 export type FileColumns = ReturnType<typeof columnsOf>;

@@ -1,18 +1,16 @@
 import { PipelineError } from '../../core/errors.ts';
-import type { FileFormat } from '../../operations/file-format.ts';
+import type { FileFormat, FileRow, FileRows, ParsedFile } from '../../operations/file-format.ts';
 import { decodeText, isUtf16 } from '../body.ts';
 import { MAX_ROW_BYTES, MAX_ROWS, readCsv, readHeader } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
-import { type FileRow, fileDay } from './file-columns.ts';
+import { fileDay } from './file-columns.ts';
+import { firstLine } from './first-line.ts';
 import { FORMATS, formatOf, wordsInNames } from './formats.ts';
 
 /** How much of a file is looked at to find out its format. */
 const START_BYTES = 20_000;
-
-/** The columns of NSE's list of changed symbols, which usually has no header. */
-const SYMBOL_CHANGES_HEADER = ['SM_NAME', 'SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'] as const;
 
 /** How a file begins: what has to be known before it is read. */
 interface FileStart {
@@ -21,21 +19,6 @@ interface FileStart {
   /** True if it is a JSON document. */
   readonly isJson?: boolean;
   readonly read: (text: string) => ParsedFile;
-}
-
-/** A list of rows, or one that reads each row when it is taken. */
-export interface FileRows extends Iterable<FileRow> {
-  readonly length: number;
-  at(position: number): FileRow | undefined;
-}
-
-/** The rows of a file, and the names of its header, or those that stand for it. */
-interface ParsedFile {
-  readonly header: readonly string[];
-  readonly rows: FileRows;
-  readonly warnings: readonly string[];
-  /** The day in its title. */
-  readonly day?: string;
 }
 
 /**
@@ -55,26 +38,20 @@ export function checkFile(bytes: Buffer, name: string): FileStart {
   if (start.trim() === '') throw badFile('contains no rows');
   // What the exchanges' sites send instead of a file that they do not have.
   if (/^\s*</.test(start)) throw badFile('is a web page, not a CSV file; download it again');
-  if (isSymbolChanges(start)) {
-    return {
-      hasHeader: false,
-      read: (text) => ({ header: SYMBOL_CHANGES_HEADER, rows: readSymbolChanges(text), warnings: [] }),
-    };
+  const format = FORMATS.find(
+    ({ detect, title }) => detect?.(start) === true || title?.test(firstLine(start)) === true,
+  );
+  if (format !== undefined) {
+    return { hasHeader: false, read: format.parse ?? ((text) => readTitled(text, name, format)) };
   }
-  if (isDeliveryPositions(start)) {
-    return {
-      hasHeader: false,
-      read: (text) => ({ header: DELIVERY_COLUMNS, ...readDeliveryPositions(text) }),
-    };
-  }
-  const titled = FORMATS.find(({ title }) => title?.test(firstLine(start)) === true);
-  if (titled !== undefined) return { hasHeader: false, read: (text) => readTitled(text, name, titled) };
   refuseUnknownHeader(start, name);
-  return { hasHeader: true, read: readWithHeader };
+  return { hasHeader: true, read: (text) => readWithHeader(text, name) };
 }
 
-function readWithHeader(text: string): ParsedFile {
-  return { header: readHeader(text), rows: readCsv(quoteNames(text)) as FileRows, warnings: [] };
+function readWithHeader(text: string, name: string): ParsedFile {
+  const header = readHeader(text);
+  const repaired = formatOf(header, name)?.repair?.(text) ?? text;
+  return { header, rows: readCsv(repaired) as FileRows, warnings: [] };
 }
 
 /** Reads a file whose first line is a title with its day. @throws PipelineError `unreadable` if no known header follows. */
@@ -92,7 +69,7 @@ function readTitled(text: string, name: string, format: FileFormat): ParsedFile 
     return { header, rows, warnings: [], day };
   }
   if (formatOf(readHeader(rest), name, true) === undefined) refuseUnknownHeader(rest, name);
-  return { ...readWithHeader(rest), day };
+  return { ...readWithHeader(rest, name), day };
 }
 
 const rowOf = (header: readonly string[], cells: readonly unknown[]): FileRow =>
@@ -202,52 +179,6 @@ export function parseRows(bytes: Buffer, start: FileStart): ParsedFile {
   }
 }
 
-/**
- * A line of NSE's list of changed symbols: a name, two symbols and a day, quoted or not. With more commas than a name
- * has, it is the header of another file whose last cell happens to be a day.
- */
-const SYMBOL_CHANGE =
-  /^"?((?:[^,]*,){0,5}[^,]*?)"?,\s*"?([^,\s"]+)"?\s*,\s*"?([^,\s"]+)"?\s*,\s*"?(\d{1,2}[- ](?:[A-Za-z]{3}|\d{1,2})[- ](?:\d{2}){1,2}|\d{4}-\d{2}-\d{2})"?[\s,]*$/;
-
-const firstLine = (text: string) =>
-  text
-    .slice(0, 1_000)
-    .trimStart()
-    .split(/\r\n?|\n/, 1)[0] ?? '';
-
-/** True if it is a list of changed symbols without a header. */
-const isSymbolChanges = (text: string) => SYMBOL_CHANGE.test(firstLine(text));
-
-/** Names may contain unquoted commas, so lines are read from their end. */
-function readSymbolChanges(text: string): FileRow[] {
-  const [name, before, after, day] = SYMBOL_CHANGES_HEADER;
-  return text
-    .replace(/^\ufeff/, '')
-    .split(/\r\n?|\n/)
-    .filter((line) => line.trim() !== '')
-    .map((line) => {
-      const found = SYMBOL_CHANGE.exec(line);
-      if (found === null) return { [name]: line, [before]: null, [after]: null, [day]: null };
-      return { [name]: found[1], [before]: found[2], [after]: found[3], [day]: found[4] };
-    });
-}
-
-/**
- * Quotes names with commas in a list of changed symbols that has a header, if the line ends with two symbols and a day:
- * as the name is the first column, the line is unambiguous. Other texts stay as they are.
- */
-function quoteNames(text: string): string {
-  const [name, ...others] = firstLine(text.replace(/^\ufeff/, ''))
-    .split(',')
-    .map((one) => one.trim().toUpperCase());
-  const [, ...expected] = SYMBOL_CHANGES_HEADER;
-  if (name === undefined || others.join() !== expected.join()) return text;
-  return text.replace(/^[^"\r\n]*(?=\r?$)/gm, (line) => {
-    const found = SYMBOL_CHANGE.exec(line);
-    return found?.[1]?.includes(',') === true ? `"${found[1]}"${line.slice(found[1].length)}` : line;
-  });
-}
-
 /** So many bytes at the end of a file have enough lines to compare the last one with. */
 const END_BYTES = 20_000;
 const LEAST_COMPARED = 5;
@@ -294,63 +225,4 @@ function startOf(bytes: Buffer): string {
   return new TextDecoder(isWide ? (bytes[0] === 0xff ? 'utf-16le' : 'utf-16be') : 'utf-8').decode(
     bytes.subarray(0, START_BYTES),
   );
-}
-
-/** The second line, after a title: kind of file, day, quantity, and count of the records that follow. */
-const FILE_HEADER = /^10,MTO,(\d{2})(\d{2})(\d{4})(?:,\d*)?(?:,(\d+))?/m;
-
-/** Begins the records of a kind of settlement; old files have several. */
-const SETTLEMENT = /^Trade Date\s*<(\d{1,2}-[A-Za-z]{3}-\d{4})>/i;
-
-/** How many fields a record has: type, number, symbol, series, traded and delivered quantity, percent. */
-const FIELDS = 7;
-
-/** The names of its columns: the header of the file lacks one. */
-const DELIVERY_COLUMNS = [
-  'TRADE_DATE',
-  'RECORD_TYPE',
-  'SR_NO',
-  'SYMBOL',
-  'SERIES',
-  'QUANTITY_TRADED',
-  'DELIVERABLE_QUANTITY',
-  'PERCENT_DELIVERABLE',
-] as const;
-
-/** True if this is `MTO_DDMMYYYY.DAT` of NSE, whatever it is called. */
-function isDeliveryPositions(text: string): boolean {
-  return FILE_HEADER.test(text.slice(0, 1_000));
-}
-
-/**
- * The records of NSE's delivery positions (type 20), each with the day of its settlement. Other lines are titles.
- *
- * @throws PipelineError `unreadable` if the last line breaks off.
- */
-function readDeliveryPositions(text: string): { rows: FileRow[]; warnings: string[] } {
-  const [, day, month, year, stated] = FILE_HEADER.exec(text) ?? [];
-  let tradeDate = `${year}-${month}-${day}`;
-  const rows: FileRow[] = [];
-  const lines = text.trimEnd().split(/\r?\n/);
-  for (const [at, line] of lines.entries()) {
-    tradeDate = SETTLEMENT.exec(line)?.[1] ?? tradeDate;
-    if (!/^\s*20,/.test(line)) continue;
-    const values = line.split(',');
-    if (values.length < FIELDS && at === lines.length - 1) throw badFile('breaks off inside its last row');
-    const [type, number, symbol, series, traded, delivered, percent] =
-      values.length === FIELDS ? values : [values[0], values[1], line];
-    rows.push({
-      TRADE_DATE: tradeDate,
-      RECORD_TYPE: type,
-      SR_NO: number,
-      SYMBOL: symbol,
-      SERIES: series ?? null,
-      QUANTITY_TRADED: traded ?? null,
-      DELIVERABLE_QUANTITY: delivered ?? null,
-      PERCENT_DELIVERABLE: percent ?? null,
-    });
-  }
-  const differs = stated !== undefined && Number(stated) !== rows.length;
-  const warnings = differs ? [`its header counts ${Number(stated)} records, but it has ${rows.length}`] : [];
-  return { rows, warnings };
 }

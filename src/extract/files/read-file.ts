@@ -1,14 +1,15 @@
 import { basename } from 'node:path';
 import { exchangeNamed } from '../../core/exchanges.ts';
 import { onlyDayIn } from '../../core/position.ts';
+import type { FileRow, FileRows } from '../../operations/file-format.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import { JoinedRows } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import type { Reject } from '../types.ts';
-import { columnsFor, columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
+import { columnsFor, columnsOf, type FileColumns } from './file-columns.ts';
 import { dayInName, exampleName } from './formats.ts';
-import { checkFile, cutLineText, type FileRows, parseRows } from './parse-rows.ts';
+import { checkFile, cutLineText, parseRows } from './parse-rows.ts';
 import { type DatedRow, exchangeOf, readAlso, readersOf, readRow } from './read-row.ts';
 
 /** The file that a session was read from: the imported one, or one in an archive. */
@@ -94,15 +95,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
     for (const one of splitJoinedRows(row, header, { isRow: isRowOf, endsBlank }) ?? [row])
       take(one, position);
   };
-  const by = columns.format.greatestFirst;
-  if (by === undefined) for (let position = 0; position < rows.length; position++) takeAt(position);
-  else {
-    const amounts = Array.from(rows, (row, position) => ({
-      position,
-      amount: Number(columns.value(row, by) ?? 0),
-    }));
-    for (const { position } of amounts.sort((a, b) => b.amount - a.amount)) takeAt(position);
-  }
+  for (const position of positionsInOrder(rows, columns)) takeAt(position);
   return [...groups].flatMap(([exchange, group], at) =>
     sessionsOf(exchange, group, {
       columns,
@@ -111,6 +104,17 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
       passedOver: at === 0 ? passedOver : 0,
     }),
   );
+}
+
+/** The positions of the rows in the order in which they are read: that of the file, or of the number that its format names. */
+function* positionsInOrder(rows: FileRows, { format, value }: FileColumns): Generator<number> {
+  const { greatestFirst: field } = format;
+  if (field === undefined) {
+    for (let position = 0; position < rows.length; position++) yield position;
+    return;
+  }
+  const amounts = Array.from(rows, (row, position) => ({ position, amount: Number(value(row, field) ?? 0) }));
+  for (const { position } of amounts.sort((a, b) => b.amount - a.amount)) yield position;
 }
 
 /** The first row that is not a list of cells. */

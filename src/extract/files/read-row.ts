@@ -1,5 +1,6 @@
 import { UNKNOWN_DAY } from '../../core/days.ts';
 import { EXCHANGES, exchangeNamed } from '../../core/exchanges.ts';
+import type { FileRow } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
@@ -7,7 +8,7 @@ import { badFile } from '../diagnostics.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
-import type { FileColumns, FileRow } from './file-columns.ts';
+import type { FileColumns } from './file-columns.ts';
 
 /** A row that was parsed on its own, with its day, or the reject that it becomes. */
 type ReadRow = { readonly row: Row; readonly day: string } | Reject;

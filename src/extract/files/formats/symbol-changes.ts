@@ -1,9 +1,53 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat, type FileRow } from '../../../operations/file-format.ts';
+import { firstLine } from '../first-line.ts';
+
+/** The columns of NSE's list of changed symbols, which usually has no header. */
+const SYMBOL_CHANGES_HEADER = ['SM_NAME', 'SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'] as const;
+
+/**
+ * A line of NSE's list of changed symbols: a name, two symbols and a day, quoted or not. With more commas than a name
+ * has, it is the header of another file whose last cell happens to be a day.
+ */
+const SYMBOL_CHANGE =
+  /^"?((?:[^,]*,){0,5}[^,]*?)"?,\s*"?([^,\s"]+)"?\s*,\s*"?([^,\s"]+)"?\s*,\s*"?(\d{1,2}[- ](?:[A-Za-z]{3}|\d{1,2})[- ](?:\d{2}){1,2}|\d{4}-\d{2}-\d{2})"?[\s,]*$/;
+
+/** Names may contain unquoted commas, so lines are read from their end. */
+function readSymbolChanges(text: string): FileRow[] {
+  const [name, before, after, day] = SYMBOL_CHANGES_HEADER;
+  return text
+    .replace(/^\ufeff/, '')
+    .split(/\r\n?|\n/)
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const found = SYMBOL_CHANGE.exec(line);
+      if (found === null) return { [name]: line, [before]: null, [after]: null, [day]: null };
+      return { [name]: found[1], [before]: found[2], [after]: found[3], [day]: found[4] };
+    });
+}
+
+/**
+ * Quotes names with commas in a list of changed symbols that has a header, if the line ends with two symbols and a day:
+ * as the name is the first column, the line is unambiguous. Other texts stay as they are.
+ */
+function quoteNames(text: string): string {
+  const [name, ...others] = firstLine(text.replace(/^\ufeff/, ''))
+    .split(',')
+    .map((one) => one.trim().toUpperCase());
+  const [, ...expected] = SYMBOL_CHANGES_HEADER;
+  if (name === undefined || others.join() !== expected.join()) return text;
+  return text.replace(/^[^"\r\n]*(?=\r?$)/gm, (line) => {
+    const found = SYMBOL_CHANGE.exec(line);
+    return found?.[1]?.includes(',') === true ? `"${found[1]}"${line.slice(found[1].length)}` : line;
+  });
+}
 
 /** NSE's list of changed symbols, which usually has no header. */
 export default defineFormat({
   name: 'symbol-changes',
   files: ['symbolchange.csv'],
+  detect: (start) => SYMBOL_CHANGE.test(firstLine(start)),
+  parse: (text) => ({ header: SYMBOL_CHANGES_HEADER, rows: readSymbolChanges(text), warnings: [] }),
+  repair: quoteNames,
   dataSet: 'SymbolChanges',
   exchange: 'NSE',
   bySession: false,
