@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fullSetsOf } from '../../src/jobs/responses/store-response.ts';
+import { fullSetsOf } from '../../src/jobs/responses/response-days.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { bhavcopy, bhavRow } from '../load/support.ts';
 

@@ -1,6 +1,6 @@
 import type { RecordCounts } from '../../src/core/record-counts.ts';
 import type { Extracted } from '../../src/extract/types.ts';
-import { outcomeOf } from '../../src/jobs/responses/store-response.ts';
+import { outcomeOf } from '../../src/jobs/responses/response-outcome.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';

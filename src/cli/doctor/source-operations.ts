@@ -2,7 +2,7 @@ import { access, constants, mkdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../../core/config.ts';
 import { messageOf, type PipelineError, usageError } from '../../core/errors.ts';
-import { outcomeOf } from '../../jobs/responses/store-response.ts';
+import { outcomeOf } from '../../jobs/responses/response-outcome.ts';
 import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
 import { isDated as hasDays } from '../../operations/operation.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';

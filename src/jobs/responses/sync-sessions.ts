@@ -1,8 +1,9 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange } from '../../core/days.ts';
-import { EXCHANGES } from '../../core/exchanges.ts';
+import { EXCHANGES, type Pair } from '../../core/exchanges.ts';
 import type { Extracted } from '../../extract/types.ts';
+import { databaseError } from '../../load/database/database-errors.ts';
 import {
   digestSessions,
   digestStoredSessions,
@@ -92,7 +93,7 @@ export function sessionDaysOf(
  * Stores days with a bhav copy as sessions if the calendar lists them as closed. Other processes read them from there.
  * Must be called before the coverage of the response is determined, so that it includes the day.
  */
-export async function observeSessions(
+async function observeSessions(
   context: SessionsContext & Pick<Context, 'log'>,
   exchange: string,
   days: readonly Day[],
@@ -142,4 +143,16 @@ export function yearRanges(years: readonly UnknownYear[]): string[] {
   return ranges.map(
     ({ exchange, first, last }) => `${exchange} ${first}${last === first ? '' : ` to ${last}`}`,
   );
+}
+
+/** Called before the coverage is determined, so that it includes days that the calendar wrongly lists as closed. */
+export async function noteSessions(
+  context: Context,
+  window: DayRange & Pair,
+  extracted: Extracted,
+): Promise<void> {
+  const proven = sessionDaysOf(window.operation, window, extracted);
+  await observeSessions(context, window.exchange, proven).catch((error) => {
+    throw databaseError(error);
+  });
 }

@@ -1,0 +1,103 @@
+import type { Day } from '../../core/days.ts';
+import type { Pair } from '../../core/exchanges.ts';
+import { printable } from '../../extract/sanitize.ts';
+import type { Extracted } from '../../extract/types.ts';
+import type { FullSet } from '../../load/market/merge/merge.ts';
+import type { CoverageEntry } from '../../load/state/registers.ts';
+import type { DataSet } from '../../operations/operation.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
+import { type CoveredWindow, coverageOf } from './response-coverage.ts';
+import { unsettledDoubts } from './response-outcome.ts';
+
+/** When a response was requested. */
+export interface CallTime {
+  /** In epoch milliseconds. */
+  readonly calledAt: number;
+  /** The trading day of the call. */
+  readonly calledOn: Day;
+}
+
+/** What a response means for the coverage of its days, and what it lists in full. */
+export function daysOfResponse(
+  { config, calendar }: Pick<Context, 'config' | 'calendar'>,
+  window: CoveredWindow & Pair,
+  { extracted, calledAt, calledOn }: CallTime & { readonly extracted: Extracted },
+) {
+  const dataSet = dataSetNamed(window.operation);
+  const suspicions = extracted.doubts.map(({ message }) => message);
+  const sessions = calendar.sessions(window.exchange, window.from, window.to);
+  const when = { calledAt, calledOn, calendar, config };
+  const requested = coverageOf(dataSet, window, sessions, extracted, when);
+  const coverage = requested.map((entry) =>
+    // Some records are not what was requested, so the others cannot be trusted to be complete.
+    suspicions.length === 0
+      ? entry
+      : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
+  );
+  return {
+    coverage,
+    fullSets: extracted.listsAll ? fullSetsOf(dataSet, window, extracted, coverage, calledOn) : [],
+    suspicions,
+    suspicionsWithoutReject: unsettledDoubts(extracted),
+    warnings: otherInstrumentsText(dataSet, window, extracted),
+  };
+}
+
+/**
+ * Which names an instrument has is a guess, as a requested one may have been renamed: records of instruments that were
+ * not requested by any name they have are stored, with this warning.
+ */
+function otherInstrumentsText(
+  dataSet: DataSet,
+  { instruments }: CoveredWindow,
+  { batches }: Extracted,
+): string[] {
+  if (instruments.length === 0) return [];
+  const requested = new Set(instruments.map((one) => one.trim().toUpperCase()));
+  const others = new Map<string, number>();
+  for (const { table, rows } of batches) {
+    const { symbolColumn } = dataSet.shapes.find((one) => one.table === table) ?? {};
+    if (symbolColumn === undefined) continue;
+    const columns = [symbolColumn, ...table.names.flatMap((one) => [one.symbol, one.isin, one.scripCode])];
+    for (const row of rows) {
+      const names = columns.flatMap((column) => (column === undefined ? [] : (row[column] ?? [])));
+      if (names.length === 0 || names.some((one) => requested.has(String(one).toUpperCase()))) continue;
+      others.set(String(names[0]), (others.get(String(names[0])) ?? 0) + 1);
+    }
+  }
+  if (others.size === 0) return [];
+  const records = [...others.values()].reduce((sum, count) => sum + count, 0);
+  const named = [...others.keys()].slice(0, 3).map((name) => printable(name.slice(0, 40)));
+  return [
+    `${records === 1 ? 'a record names an instrument that was' : `${records} records name instruments that were`} not requested (${named.join(', ')}${others.size > 3 ? ', …' : ''}); stored, because a requested instrument may have been renamed`,
+  ];
+}
+
+/**
+ * What a response lists in full, so that stored rows that it does not list can be withdrawn (pure). That is nothing if
+ * the request named instruments or filters, if records were rejected (a missing row may be among them), or if the data
+ * of a day may still be published.
+ */
+export function fullSetsOf(
+  dataSet: DataSet,
+  window: CoveredWindow & { readonly exchange: string },
+  extracted: Pick<Extracted, 'batches' | 'rejects'>,
+  coverage: readonly CoverageEntry[],
+  calledOn: Day,
+): FullSet[] {
+  if (window.instruments.length > 0 || window.filtered || extracted.rejects.length > 0) return [];
+  if (coverage.some(({ state, day }) => state === 'not_published' && day >= calledOn)) return [];
+  const filled = extracted.batches.filter((batch) => batch.rows.length > 0).map((batch) => batch.table);
+  return (
+    dataSet.shapes
+      // A response in one shape does not list the rows that came in another.
+      .filter((shape) => shape.fullSet !== 'none' && (filled.length === 0 || filled.includes(shape.table)))
+      .map((shape) => ({
+        table: shape.table,
+        exchange: window.exchange,
+        days: shape.fullSet === 'days' ? { from: window.from, to: window.to } : null,
+        mayBeEmpty: dataSet.emptyIsNormal,
+      }))
+  );
+}
