@@ -13,7 +13,7 @@ export { type Kind, SQL_TYPES } from './declaration-values.ts';
 
 /**
  * The functions with which operation files declare their fields, one line for each: the source's name, our column, its
- * meaning and unit. The zod schema, the drizzle column, the COPY encoder, the column comment, the data dictionary and
+ * meaning and unit. The reader of its values, the drizzle column, the COPY encoder, the column comment, the data dictionary and
  * the sandbox's response are all made from that line.
  */
 
