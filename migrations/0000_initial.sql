@@ -254,16 +254,6 @@ CREATE TABLE "etl"."withdrawals" (
 	CONSTRAINT "withdrawals_state" CHECK ("etl"."withdrawals"."state" in ('withdrawn', 'withheld', 'accepted', 'outdated'))
 );
 --> statement-breakpoint
-CREATE TABLE "etl"."access_keys" (
-	"key_hash" text PRIMARY KEY NOT NULL,
-	"state" text NOT NULL,
-	"diagnostic" text,
-	"last_good_at" timestamp with time zone,
-	"probing_until" timestamp with time zone,
-	"refused_at" timestamp with time zone,
-	CONSTRAINT "access_keys_state" CHECK ("etl"."access_keys"."state" in ('unknown', 'good', 'refused'))
-);
---> statement-breakpoint
 CREATE TABLE "etl"."call_budget" (
 	"key_hash" text NOT NULL,
 	"hour" timestamp with time zone NOT NULL,
@@ -311,6 +301,16 @@ CREATE TABLE "etl"."responses" (
 	CONSTRAINT "responses_position_key" UNIQUE("position")
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."source_state" (
+	"key_hash" text PRIMARY KEY NOT NULL,
+	"called_at" timestamp with time zone NOT NULL,
+	"refused_at" timestamp with time zone,
+	"diagnostic" text,
+	"failures" integer DEFAULT 0 NOT NULL,
+	"failing_since" timestamp with time zone,
+	"failure" text
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."runs" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"kind" text NOT NULL,
@@ -321,6 +321,7 @@ CREATE TABLE "etl"."runs" (
 	"to_date" date NOT NULL,
 	"tick" text,
 	"deferred" jsonb DEFAULT '[]'::jsonb NOT NULL,
+	"is_key_accepted" boolean DEFAULT false NOT NULL,
 	"error" text,
 	"requests" bigint DEFAULT 0 NOT NULL,
 	"bytes" bigint DEFAULT 0 NOT NULL,

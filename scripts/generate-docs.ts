@@ -15,7 +15,6 @@ import {
   type Situation,
   STATUS_RULES,
 } from '../src/jobs/policy/failure-policy.ts';
-import type { Outage } from '../src/jobs/policy/outage-policy.ts';
 import { etlDescriptions } from '../src/load/market/schema/comments-and-functions.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
@@ -68,15 +67,6 @@ const EXAMPLES: Readonly<Record<ErrorKind, readonly { what: string; facts?: Part
 
 const config = loadConfig({});
 
-const DOWN: Outage = {
-  downMs: 0,
-  sinceFailureMs: 0,
-  waitMs: 1_000,
-  probing: false,
-  runAgeMs: Number.POSITIVE_INFINITY,
-  triedBefore: true,
-};
-
 const FIRST: Situation = {
   attempt: 1,
   storeFailures: 0,
@@ -85,7 +75,7 @@ const FIRST: Situation = {
   isAhead: false,
   intoHourMs: 1_800_000,
   nextHourMs: 1_800_000,
-  outage: null,
+  outageMs: null,
   queue: 'nightly',
   chance: 0,
 };
@@ -100,11 +90,11 @@ const SITUATIONS: readonly { readonly heading: string; readonly situation: Situa
   },
   {
     heading: 'the source is down',
-    situation: { ...FIRST, outage: DOWN },
+    situation: { ...FIRST, outageMs: 0 },
   },
   {
     heading: '… for longer than `EOD_OUTAGE_PATIENCE_MS`',
-    situation: { ...FIRST, outage: { ...DOWN, downMs: config.EOD_OUTAGE_PATIENCE_MS + 1 } },
+    situation: { ...FIRST, outageMs: config.EOD_OUTAGE_PATIENCE_MS + 1 },
   },
   { heading: 'while its response is stored', situation: { ...FIRST, storeFailures: 1 } },
 ];
@@ -114,7 +104,7 @@ const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
   older: ', with what waits of older days',
   operation: ', with what is left of the operation',
   exchange: ', with what is left of the exchange',
-  key: ', with everything that is left',
+  key: ', with what is left of the run; other open runs pause',
 };
 
 function wording(action: FailureAction): string {
@@ -196,7 +186,7 @@ function failureTable(): string {
     '',
     `Pauses between counted attempts double from \`EOD_BACKOFF_MS\` to ${minutes(MAX_BACKOFF_MS)}, half of each left to chance. A \`Retry-After\` is followed`,
     `instead, for ${minutes(MAX_RETRY_AFTER_MS)} at most and never longer than the run waits for a source that is down: \`EOD_OUTAGE_PATIENCE_MS\`, of a backfill a sixtieth of it.`,
-    `A window that has lost its worker more than ${MAX_LOST_WORKERS} times ends as ${lost}. The circuit breaker counts these failures: ${counted.map(({ what }) => what).join('; ')}.`,
+    `A window that has lost its worker more than ${MAX_LOST_WORKERS} times ends as ${lost}. The source is taken as down after five of these failures in a row: ${counted.map(({ what }) => what).join('; ')}.`,
     `A key that is being tried is taken as refused after ${kindsAfterWhich('refused')}, as accepted after ${kindsAfterWhich('accepted')}.`,
   ].join('\n');
 }

@@ -6,8 +6,8 @@ import { evidenceOf } from '../jobs/policy/failure-policy.ts';
 import { callLimitOf, fullHourWait } from '../jobs/policy/quota.ts';
 import type { Database } from '../load/database/database.ts';
 import { readServerTime } from '../load/database/inspect.ts';
-import { endKeyTrial, markKeyAccepted } from '../load/state/source/access-keys.ts';
 import { closeHour, openHour, returnCall, takeCall } from '../load/state/source/call-budget.ts';
+import { noteSourceResponded } from '../load/state/source/source-state.ts';
 import type { Cli } from './cli.ts';
 
 // Calls that a command makes itself, beside those of windows.
@@ -33,11 +33,12 @@ export async function storeEvidence(
   callLimit: ReturnType<typeof callLimitOf>,
   error: unknown,
 ): Promise<void> {
-  const { key, hour } = error === null ? { key: 'accepted', hour: 'open' } : evidenceOf(error, 1);
+  const { source, key, hour } =
+    error === null ? { source: 'success', key: 'accepted', hour: 'open' } : evidenceOf(error, 1);
   if (error instanceof PipelineError && error.isUnsent === true) await returnCall(db.drizzle, callLimit);
   if (hour === 'closed') await closeHour(db.drizzle, callLimit, messageOf(error));
   else if (hour === 'open') await openHour(db.drizzle, callLimit);
-  if (key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, { probe: true, keyGoodAt: null });
   // A refused key is left to a worker, which sends the alert.
-  else if (key === 'unknown') await endKeyTrial(db.drizzle, callLimit.keyHash);
+  if (source === 'success' && key !== 'refused')
+    await noteSourceResponded(db.drizzle, callLimit.keyHash, key === 'accepted');
 }

@@ -21,6 +21,7 @@ import {
 const PROBLEM_KINDS = [
   'run_failed',
   'access_key',
+  'source_down',
   'cannot_store',
   'late_data',
   'gaps',

@@ -8,7 +8,6 @@ import {
   type Backend,
   backfill,
   ended,
-  mostly,
   openPipeline,
   type PipelineOptions,
   start,
@@ -93,27 +92,3 @@ test('a database connection that breaks in use fails its statement and nothing e
   client.release(true);
   expect((await database.pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
 });
-
-test.concurrent.for(mostly('postgres'))(
-  'a worker that died while it tried the key is waited for, and not for good (queue on %s)',
-  async (backend, context) => {
-    const { sandbox, pipeline } = await openParts(context, { backend });
-    const runId = await start(pipeline, REQUEST);
-    const worker = await startWorker(pipeline);
-    await ended(pipeline, runId);
-    // As if another had just begun to try a key nobody knows, and died.
-    const known = sandbox.stats().requests;
-    const trying = new Date(Date.now() + 3_000);
-    await pipeline.db.pool.query("update etl.access_keys set state = 'unknown', probing_until = $1", [
-      trying,
-    ]);
-    const again = await start(pipeline, {
-      ...REQUEST,
-      targets: REQUEST.targets.map((target) => ({ ...target, refetchFrom: target.from })),
-    });
-    await waitFor(() => sandbox.stats().requests > known, { what: 'a call' });
-    expect(Date.now()).toBeGreaterThanOrEqual(trying.getTime());
-    expect(await ended(pipeline, again)).toMatchObject({ state: 'completed', requests: 28 });
-    await worker.stop();
-  },
-);

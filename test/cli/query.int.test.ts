@@ -208,9 +208,9 @@ test('a reader may query, and sees the reason where it may not', async () => {
   expect(await runCli(['query', 'select count(*) from market.prices_adjusted'], asReader)).toMatchObject({
     code: 0,
   });
-  expect(await runCli(['query', 'select * from etl.access_keys'], asReader)).toMatchObject({
+  expect(await runCli(['query', 'select * from etl.source_state'], asReader)).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('permission denied for table access_keys'),
+    stderr: expect.stringContaining('permission denied for table source_state'),
   });
   await execute(url, `drop owned by ${role}`);
   await execute(inject('databaseAdminUrl'), `drop role ${role}`);

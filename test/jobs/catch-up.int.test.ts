@@ -1,5 +1,4 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { keyHash } from '../../src/jobs/policy/quota.ts';
 import { catchUp } from '../../src/jobs/runs/catch-up.ts';
 import { startScheduler } from '../../src/jobs/worker/scheduler.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
@@ -22,8 +21,7 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   clock.moveTo(EVENING);
-  await pipeline.queues.resume();
-  await pipeline.db.pool.query('truncate etl.coverage, etl.runs, etl.windows, etl.access_keys');
+  await pipeline.db.pool.query('truncate etl.coverage, etl.runs, etl.windows, etl.source_state');
 });
 
 async function load(operation: string, ...days: readonly string[]) {
@@ -85,21 +83,4 @@ test('processes that start together start one run, and none while another has wi
   );
   expect(await catchUp(pipeline)).toBeNull();
   expect(await countRuns()).toBe(2);
-});
-
-test('a paused queue and a refused key are left to a person', async () => {
-  await load(PRICES, '2025-08-01');
-  await pipeline.queues.pause();
-  expect(await catchUp(pipeline)).toBeNull();
-  expect(await pipeline.queues.windows.backfill.isPaused()).toBe(true);
-  await pipeline.queues.resume();
-  const key = keyHash(pipeline.config.EOD_ACCESS_KEY ?? '');
-  await pipeline.db.pool.query(
-    "insert into etl.access_keys (key_hash, state, diagnostic, refused_at) values ($1, 'refused', 'Key Expired.', now())",
-    [key],
-  );
-  expect(await catchUp(pipeline)).toBeNull();
-  expect(await countRuns()).toBe(0);
-  await pipeline.db.pool.query('truncate etl.access_keys');
-  expect(await catchUp(pipeline)).not.toBeNull();
 });

@@ -9,19 +9,13 @@ import {
   evidenceOf,
   type FailureAction,
   failureInfo,
+  longestOutageMs,
   lostTooManyWorkers,
   MAX_BACKOFF_MS,
   MAX_RETRY_AFTER_MS,
   type Situation,
   waitForCallsMs,
 } from '../../src/jobs/policy/failure-policy.ts';
-import {
-  circuitIsOpen,
-  circuitPauseMs,
-  decideDuringOutage,
-  longestOutageMs,
-  type Outage,
-} from '../../src/jobs/policy/outage-policy.ts';
 import { forAll } from '../support/for-all.ts';
 
 const CONFIG = {
@@ -42,21 +36,10 @@ const FIRST: Situation = {
   isAhead: false,
   intoHourMs: 1_800_000,
   nextHourMs: 777,
-  outage: null,
+  outageMs: null,
   queue: 'nightly',
   chance: 0,
 };
-
-/** A source that is down, for a run that waited for it from the first. */
-const down = (downMs: number, more: Partial<Outage> = {}): Outage => ({
-  downMs,
-  sinceFailureMs: 0,
-  waitMs: 4_000,
-  probing: false,
-  runAgeMs: Number.POSITIVE_INFINITY,
-  triedBefore: true,
-  ...more,
-});
 
 type Facts = Partial<ErrorFacts>;
 
@@ -94,11 +77,11 @@ const BOUNDS = {
   'fifth attempt': { attempt: 5 },
   'budget of waiting used up': { notReadyMs: 10_000 },
   'seven days': { days: 7 },
-  'source down': { outage: down(60_000) },
-  'source down, last attempt': { attempt: 3, outage: down(596_000) },
-  'source down too long': { outage: down(600_001) },
-  'source down, seven days': { days: 7, outage: down(60_000) },
-  'source down too long for a backfill': { outage: down(60_000), queue: 'backfill' },
+  'source down': { outageMs: 60_000 },
+  'source down, last attempt': { attempt: 3, outageMs: 596_000 },
+  'source down too long': { outageMs: 600_001 },
+  'source down, seven days': { days: 7, outageMs: 60_000 },
+  'source down too long for a backfill': { outageMs: 60_000, queue: 'backfill' },
   'response not stored': { storeFailures: 1 },
   'response not stored three times': { storeFailures: 3 },
   'response not stored for hours': { storeFailures: 1_000 },
@@ -128,11 +111,11 @@ const kept = {
 const waitedOut = {
   'last attempt': FAIL,
   'fifth attempt': FAIL,
-  'source down': postpone(4_000),
-  'source down, last attempt': postpone(4_000),
-  'source down too long': FAIL,
-  'source down, seven days': postpone(4_000),
-  'source down too long for a backfill': FAIL,
+  'source down': postpone(30_000),
+  'source down, last attempt': postpone(30_000),
+  'source down too long': FAIL_OPERATION,
+  'source down, seven days': postpone(30_000),
+  'source down too long for a backfill': FAIL_OPERATION,
 } as const;
 const halved = { 'seven days': half(4), 'source down, seven days': half(4) } as const;
 
@@ -326,16 +309,7 @@ const anySituation: fc.Arbitrary<Situation> = fc.record({
   isAhead: fc.boolean(),
   intoHourMs: fc.integer({ min: 0, max: 3_600_000 }),
   nextHourMs: fc.integer({ min: 0, max: 3_602_000 }),
-  outage: fc.option(
-    fc.record({
-      downMs: fc.integer({ min: 0, max: 1e9 }),
-      sinceFailureMs: fc.integer({ min: 0, max: 1e9 }),
-      waitMs: fc.integer({ min: 0, max: 30_000 }),
-      probing: fc.boolean(),
-      runAgeMs: fc.integer({ min: 0, max: 1e9 }),
-      triedBefore: fc.boolean(),
-    }),
-  ),
+  outageMs: fc.option(fc.integer({ min: 0, max: 1e9 })),
   queue: fc.constantFrom('nightly', 'backfill'),
   chance: fc.double({ min: 0, max: 1, noNaN: true }),
 });
@@ -429,7 +403,7 @@ describe('whatever happens', () => {
     }));
 
   test('a window ends: every wait that does not count has a bound of its own', () => {
-    const late = { notReadyMs: 1e9, attempt: 1e6, outage: down(1e9) };
+    const late = { notReadyMs: 1e9, attempt: 1e6, outageMs: 1e9 };
     for (const kind of Object.keys(TABLE) as ErrorKind[]) {
       // These wait for something else than the source: the turn of the hour, Postgres, our own start. An operation is
       // replaced once a week.
@@ -499,52 +473,6 @@ describe('a response that is not ready', () => {
     expect(requested(16_000)).toEqual(again(16_000, true));
     expect(requested(16_001)).toEqual(again(16_001, false));
     expect(requested(0, { EOD_CALLS_PER_HOUR: 7_200, EOD_CONCURRENCY: 4 })).toEqual(again(3_000, false));
-  });
-});
-
-describe('while the source is down', () => {
-  const during = (downMs: number, more: Partial<Outage> = {}, queue: Situation['queue'] = 'nightly') =>
-    decideDuringOutage(down(downMs, { sinceFailureMs: 1_000, ...more }), queue, CONFIG);
-
-  test('everybody waits for the call that tries it, however long the run has waited', () => {
-    for (const downMs of [0, 600_000, 1e9]) {
-      expect(during(downMs, { probing: true })).toEqual({ act: 'wait', delayMs: 200 });
-    }
-  });
-
-  test('it is tried when its pause is over, and at the latest when the time of the run is', () => {
-    expect(during(60_000)).toEqual({ act: 'wait', delayMs: 4_000 });
-    expect(during(60_000, { waitMs: 0 })).toEqual({ act: 'call' });
-    expect(during(599_000)).toEqual({ act: 'wait', delayMs: 1_001 });
-    expect(during(9_500, {}, 'backfill')).toEqual({ act: 'wait', delayMs: 501 });
-  });
-
-  test('a run gives up once a call has failed after its time was over', () => {
-    expect(during(600_001)).toEqual({ act: 'call' });
-    expect(during(601_000)).toEqual({ act: 'give_up' });
-    expect(during(11_000, {}, 'backfill')).toEqual({ act: 'give_up' });
-    expect(during(11_000)).toEqual({ act: 'wait', delayMs: 4_000 });
-  });
-
-  test('the time of a run begins with the run, and so does a first call', () => {
-    expect(during(1e9, { runAgeMs: 0 })).toEqual({ act: 'call' });
-    expect(during(1e9, { runAgeMs: 600_000 })).toEqual({ act: 'wait', delayMs: 1 });
-    expect(during(1e9, { runAgeMs: 601_000 })).toEqual({ act: 'give_up' });
-    expect(during(1e9, { runAgeMs: 1e9, sinceFailureMs: 1e9 })).toEqual({ act: 'call' });
-  });
-
-  test('the first call for an operation and exchange is made at once, and nothing is given up without it', () => {
-    for (const downMs of [0, 9_500, 601_000]) {
-      expect(during(downMs, { triedBefore: false })).toEqual({ act: 'call' });
-    }
-    expect(during(0, { triedBefore: false, probing: true })).toEqual({ act: 'wait', delayMs: 200 });
-  });
-
-  test('each try that fails doubles the pause before the next, up to half a minute', () => {
-    expect([4, 5].map(circuitIsOpen)).toEqual([false, true]);
-    expect([5, 6, 7, 8, 9, 10, 50].map(circuitPauseMs)).toEqual([
-      1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000,
-    ]);
   });
 });
 

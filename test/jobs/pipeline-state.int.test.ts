@@ -35,7 +35,7 @@ beforeAll(async () => {
 /** Makes these facts true, and no others. @returns the run of each. */
 async function setFacts(facts: readonly Fact[]): Promise<Readonly<Partial<Record<Fact, number>>>> {
   const { pool } = pipeline.db;
-  await pool.query('truncate etl.runs, etl.windows, etl.coverage, etl.access_keys, etl.workers');
+  await pool.query('truncate etl.runs, etl.windows, etl.coverage, etl.source_state, etl.workers');
   const sessions = pipeline.calendar.lastSessions(PAIR.exchange, DAY, 40);
   await writeCoverage(pipeline.db.drizzle, {
     ...PAIR,
@@ -64,7 +64,7 @@ async function setFacts(facts: readonly Fact[]): Promise<Readonly<Partial<Record
   if (facts.includes('key')) {
     runs.key = await addRun('backfill', `1, ${hourAgo}, ${hourAgo}, 'blocked', 'x', 'Key Expired.'`);
     await pool.query(
-      "insert into etl.access_keys (key_hash, state, diagnostic, refused_at) values ($1, 'refused', 'Key Expired.', $2)",
+      "insert into etl.source_state (key_hash, called_at, diagnostic, refused_at) values ($1, now(), 'Key Expired.', $2)",
       [keyHash(KEY), '2025-09-12T21:40:00+05:30'],
     );
   }
@@ -72,8 +72,14 @@ async function setFacts(facts: readonly Fact[]): Promise<Readonly<Partial<Record
     await pool.query(
       "insert into etl.workers (worker, cannot_store, cannot_store_since) values ('w', 'Postgres: no space left', '2025-09-12T22:00:00+05:30')",
     );
-  if (facts.includes('outage'))
+  if (facts.includes('outage')) {
     runs.outage = await addRun('backfill', "5, now(), now(), 'failed', 'HTTP status 503', null");
+    await pool.query(
+      `insert into etl.source_state (key_hash, called_at, failures, failing_since, failure) values ($1, now(), 5, $2, 'HTTP status 503')
+         on conflict (key_hash) do update set failures = 5, failing_since = excluded.failing_since, failure = excluded.failure`,
+      [keyHash(KEY), '2025-09-12T22:10:00+05:30'],
+    );
+  }
   return runs;
 }
 
@@ -92,7 +98,6 @@ function expectedOf(facts: readonly Fact[], runs: Readonly<Partial<Record<Fact, 
       since: '2025-09-12T16:10:00.000000Z',
       runId: runs.key,
       remedy: 'try_key',
-      // It rests until 09:40 of Saturday.
       nextTry: 'the night of 2025-09-13 21:15',
     };
   if (has('storage'))
@@ -103,7 +108,12 @@ function expectedOf(facts: readonly Fact[], runs: Readonly<Partial<Record<Fact, 
       runId: null,
     };
   if (has('outage'))
-    return { state: 'blocked', cause: 'the source does not respond: HTTP status 503', runId: runs.outage };
+    return {
+      state: 'blocked',
+      cause: 'the source does not respond: HTTP status 503',
+      since: '2025-09-12T16:40:00.000000Z',
+      runId: runs.outage,
+    };
   // What a night lacked and was loaded since needs nobody.
   if (has('night') && has('missing'))
     return { state: 'failed', cause: 'the last night failed: Invalid Request.', runId: runs.night };
@@ -209,7 +219,7 @@ test('a source that was down stands first until it has responded, and gaps fill 
       EOD_OPERATIONS: PAIR.operation,
       EOD_EXCHANGES: PAIR.exchange,
       EOD_ATTEMPTS: '1',
-      EOD_OUTAGE_PATIENCE_MS: '60000',
+      EOD_OUTAGE_PATIENCE_MS: '1000',
     },
     sourceUrl: `http://127.0.0.1:${await freePort()}`,
   });

@@ -7,6 +7,7 @@ import { type Transaction, transaction } from '../../src/load/database/transacti
 import { RUN_STATES, type RunState, WINDOW_STATES, type WindowState } from '../../src/load/state/request.ts';
 import {
   abandonRun,
+  acceptKeyInRun,
   cancelRun,
   finishRun,
   pauseRun,
@@ -17,6 +18,7 @@ import {
 } from '../../src/load/state/runs/runs.ts';
 import { runs, windows } from '../../src/load/state/schema/work.ts';
 import type { CallLimit } from '../../src/load/state/source/call-budget.ts';
+import { noteSourceFailed, noteSourceResponded } from '../../src/load/state/source/source-state.ts';
 import { claimWindow, unclaimWindow } from '../../src/load/state/windows/claim.ts';
 import {
   insertFileWindows,
@@ -54,12 +56,11 @@ const PERMIT: CallLimit = {
   now: Date.parse('2025-09-08T12:00:00Z'),
   hour: Date.parse('2025-09-08T11:30:00Z'),
   closedBefore: Date.parse('2025-09-08T11:59:00Z'),
-  keyGoodSince: 0,
-  keyRefusedSince: 0,
+  downCalledBefore: Date.parse('2025-09-08T11:59:30Z'),
+  openingFailures: 5,
   limit: 1_000_000,
   backfillLimit: 1_000_000,
   leftoverLimit: 1_000_000,
-  probeUntil: Date.parse('2025-09-08T12:01:00Z'),
 };
 
 const COUNTS = {
@@ -76,7 +77,15 @@ const COUNTS = {
 async function insertRun(state: RunState): Promise<number> {
   const made = await db
     .insert(runs)
-    .values({ kind: 'backfill', state, requested_by: 'test', request: {}, from_date: DAY, to_date: DAY })
+    .values({
+      kind: 'backfill',
+      state,
+      requested_by: 'test',
+      request: {},
+      from_date: DAY,
+      to_date: DAY,
+      is_key_accepted: true,
+    })
     .returning({ id: runs.id });
   return made[0]?.id ?? 0;
 }
@@ -240,7 +249,7 @@ describe('a window', () => {
       expect(ends).toContain(to);
       const runId = await insertRun('running');
       const windowId = await insertWindow(runId, from);
-      await db.execute(sql`delete from etl.access_keys`);
+      await db.execute(sql`delete from etl.source_state`);
       const before = await rowOf('windows', windowId);
       await statement(windowId, runId);
       const after = await rowOf('windows', windowId);
@@ -323,9 +332,8 @@ describe('a claim', () => {
   );
 
   const fresh = async () => {
-    await db.execute(sql`delete from etl.access_keys`);
+    await db.execute(sql`delete from etl.source_state`);
     await db.execute(sql`delete from etl.call_budget`);
-    await db.execute(sql`insert into etl.access_keys (key_hash, state) values (${PERMIT.keyHash}, 'good')`);
   };
   const calls = async () => {
     const found = await db.execute<{ calls: number }>(sql`select calls from etl.call_budget`);
@@ -339,7 +347,7 @@ describe('a claim', () => {
     expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({
       outcome: 'claimed',
       window: {
-        probe: false,
+        isFirst: false,
         id: windowId,
         runId,
         operation: 'GetBhavCopyCM',
@@ -420,16 +428,31 @@ describe('a claim', () => {
     expect(await calls()).toBe(1);
   });
 
-  test('of an unproven key lets one worker try it, and gives the trial back when no call may be made', async () => {
+  test('of a run in which the key was not accepted yet is that of its first open window', async () => {
     await fresh();
-    await db.execute(sql`delete from etl.access_keys`);
-    const windowId = await insertWindow(await insertRun('running'), 'pending');
-    const spent = { ...PERMIT, backfillLimit: 0 };
-    expect(await claimWindow(db, windowId, spent)).toEqual({ outcome: 'spent' });
-    expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({ window: { probe: true } });
-    expect(await claimWindow(db, windowId, PERMIT)).toEqual({ outcome: 'probing' });
-    const later = { ...PERMIT, now: PERMIT.probeUntil };
-    expect(await claimWindow(db, windowId, later)).toMatchObject({ window: { probe: true } });
+    const runId = await insertRun('running');
+    await db.execute(sql`update etl.runs set is_key_accepted = false where id = ${runId}`);
+    const [first, second] = [await insertWindow(runId, 'pending'), await insertWindow(runId, 'pending')];
+    expect(await claimWindow(db, second, PERMIT)).toEqual({ outcome: 'gone' });
+    expect(await claimWindow(db, first, PERMIT)).toMatchObject({ window: { isFirst: true } });
+    expect(await acceptKeyInRun(db, runId)).toBe(true);
+    expect(await acceptKeyInRun(db, runId)).toBe(false);
+    expect(await claimWindow(db, second, PERMIT)).toMatchObject({ window: { isFirst: false } });
+  });
+
+  test('while the source is down waits for half a minute after any other, and of several one goes on', async () => {
+    await fresh();
+    const runId = await insertRun('running');
+    const ids: number[] = [];
+    for (const _ of 'abcd') ids.push(await insertWindow(runId, 'pending'));
+    for (let failed = 1; failed <= 5; failed++) await noteSourceFailed(db, PERMIT, 'no response');
+    const claims = (now: number) =>
+      Promise.all(ids.map((id) => claimWindow(db, id, { ...PERMIT, now, downCalledBefore: now - 30_000 })));
+    const outcomes = async (now: number) => (await claims(now)).map(({ outcome }) => outcome).sort();
+    expect(await outcomes(PERMIT.now + 29_999)).toEqual(['down', 'down', 'down', 'down']);
+    expect(await outcomes(PERMIT.now + 30_000)).toEqual(['claimed', 'down', 'down', 'down']);
+    await noteSourceResponded(db, PERMIT.keyHash, false);
+    expect(await outcomes(PERMIT.now + 30_001)).toEqual(['claimed', 'claimed', 'claimed', 'claimed']);
   });
 
   test('of a window that is still running counts the worker it lost', async () => {

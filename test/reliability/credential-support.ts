@@ -1,5 +1,3 @@
-import type { Setup } from './support.ts';
-
 /** Eight windows: four sessions of two exchanges. */
 export const EIGHT = { operations: ['GetBhavCopyCM'], from: '2025-09-08', to: '2025-09-11' };
 
@@ -10,7 +8,3 @@ export const LINES = [
   'Access Denied. Key Invalid.',
   'Key Expired.',
 ];
-
-export async function paused({ queues }: Setup): Promise<boolean[]> {
-  return Promise.all([queues.windows.nightly.isPaused(), queues.windows.backfill.isPaused()]);
-}

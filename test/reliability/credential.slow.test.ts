@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
-import { manualClock } from '../sandbox/support.ts';
 import { ended, mostly } from '../support/pipeline.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { EIGHT, LINES, paused } from './credential-support.ts';
+import { EIGHT, LINES } from './credential-support.ts';
 import { accountsOf, coverageRows, openSetup, start, tally } from './support.ts';
 
 describe.each(mostly('postgres'))('a refused key (queue on %s)', (backend) => {
@@ -20,7 +18,6 @@ describe.each(mostly('postgres'))('a refused key (queue on %s)', (backend) => {
     expect(loaded).toBeGreaterThanOrEqual(5 - 3);
     expect(loaded).toBeLessThanOrEqual(5);
     expect(blocked).toBe(total - loaded);
-    expect(await paused(setup)).toEqual([true, true]);
     expect(tally((await coverageRows(setup)).map(({ state }) => state))).toMatchObject({ loaded });
     await accountsOf(setup, report);
   });
@@ -43,8 +40,6 @@ test('a resume with a key that is still refused costs one more call, and no more
   await resumeRun(setup, report.runId);
   expect(await ended(setup, report.runId)).toMatchObject({ state: 'failed', windows: { blocked: 8 } });
   expect(setup.sandbox.stats().requests).toBe(2);
-  // The queues pause after the windows have ended.
-  await waitFor(async () => (await paused(setup)).every(Boolean));
 });
 
 test.each(['Calls limitation is reached.', 'Bandwidth limitation is reached.'])(
@@ -58,7 +53,6 @@ test.each(['Calls limitation is reached.', 'Bandwidth limitation is reached.'])(
     expect(setup.sandbox.stats().requests).toBe(4);
     expect(report).toMatchObject({ state: 'failed', windows: { loaded: 3, blocked: 5 } });
     expect(report.error).toContain(line);
-    await waitFor(async () => (await paused(setup)).every(Boolean));
     expect(tally((await coverageRows(setup)).map(({ state }) => state))).toEqual({ loaded: 3, blocked: 5 });
     await accountsOf(setup, report);
   },
@@ -92,48 +86,4 @@ test('nights that piled up make each request once', async () => {
   const days = (operation: string) =>
     known.filter((row) => row.operation === operation && row.state !== 'holiday').length;
   expect([days('GetBhavCopyCM'), days('GetSeriesChange')]).toEqual([13, 13]);
-});
-
-test('a refused key is tried once in half a day, however many nights were planned meanwhile', async () => {
-  const clock = manualClock(Date.parse('2025-09-12T22:02:00+05:30'));
-  const setup = await openSetup({
-    clock,
-    behaviour: { faults: [{ kind: 'diagnostic', value: 'Key Expired.', first: 3 }] },
-  });
-  const plan = (tick: string) => start(setup, { ...EIGHT, tick });
-  const requests = () => setup.sandbox.stats().requests;
-  const later = async (hours: number, minutes = 0) => {
-    clock.moveTo(clock.now() + hours * 3_600_000 + minutes * 60_000);
-    await setup.work();
-  };
-  const first = await plan('first');
-  await setup.work();
-  expect(await ended(setup, first)).toMatchObject({ windows: { blocked: 8 } });
-  const second = await plan('second');
-  const third = await plan('third');
-  await later(11, 59);
-  expect(requests()).toBe(1);
-  await later(0, 1);
-  expect(await ended(setup, third)).toMatchObject({ state: 'failed' });
-  // What the later night requests as well was left to that.
-  const { windows } = await ended(setup, second);
-  expect(windows.skipped + windows.blocked).toBe(8);
-  expect(requests()).toBe(2);
-  expect(await paused(setup)).toEqual([true, true]);
-  // It rests from the second refusal on, even where somebody lets the queues go on.
-  const fourth = await plan('fourth');
-  await later(11, 59);
-  await setup.queues.windows.nightly.resume();
-  expect(await ended(setup, fourth)).toMatchObject({ windows: { blocked: 8 }, requests: 0 });
-  expect(requests()).toBe(2);
-  await setup.queues.pause();
-  const fifth = await plan('fifth');
-  await later(0, 1);
-  expect(await ended(setup, fifth)).toMatchObject({ state: 'failed' });
-  expect(requests()).toBe(3);
-  // Meanwhile the vendor has put the key right.
-  const sixth = await plan('sixth');
-  await later(12);
-  expect(await ended(setup, sixth)).toMatchObject({ state: 'completed', windows: { loaded: 8 } });
-  expect(requests()).toBe(11);
 });

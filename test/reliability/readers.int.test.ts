@@ -92,7 +92,7 @@ test('a reader reads every table, view and function of market and its history, a
 test('of etl and the queue a reader reads what is named, so that responses, bodies and keys stay closed', async () => {
   const relations = await relationsOf('etl', 'eod_queue', 'market_partitions');
   expect(relations).toEqual(
-    expect.arrayContaining(['etl.access_keys', 'etl.response_bodies', 'etl.responses', 'etl.windows']),
+    expect.arrayContaining(['etl.response_bodies', 'etl.responses', 'etl.source_state', 'etl.windows']),
   );
   const codes = await codesOf(relations.map((name) => `select * from ${name} limit 1`));
   const open = Object.entries(codes).filter(([, code]) => code !== DENIED);

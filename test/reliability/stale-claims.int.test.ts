@@ -17,7 +17,7 @@ const REQUESTED = {
 /** Claims a window as a worker does. */
 async function claim(setup: Setup, windowId: number) {
   const callLimit = callLimitOf(setup.config, setup.clock, createSourceClock(setup));
-  const claimed = await claimWindow(setup.db.drizzle, windowId, { ...callLimit, probeUntil: callLimit.now });
+  const claimed = await claimWindow(setup.db.drizzle, windowId, callLimit);
   if (claimed.outcome !== 'claimed') throw new Error(`the claim was responded with ${claimed.outcome}`);
   return { window: claimed.window, callLimit };
 }

@@ -7,7 +7,14 @@ import { startWorker } from '../../src/jobs/worker/worker.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Behaviour, Sandbox } from '../../src/sandbox/index.ts';
 import { closeAfterTest } from '../support/closing.ts';
-import { type Backend, type BackfillOptions, backfill, ended, openPipeline } from '../support/pipeline.ts';
+import {
+  type Backend,
+  type BackfillOptions,
+  backfill,
+  ended,
+  openPipeline,
+  type Pipeline,
+} from '../support/pipeline.ts';
 import { openSandbox } from '../support/sandbox.ts';
 
 /** A clock that showed `start` when it was made and goes on from there. */
@@ -33,7 +40,7 @@ export interface SetupOptions {
 }
 
 /** A sandbox that misbehaves as reported, and all a real worker needs to meet it. */
-export interface Setup extends WorkContext {
+export interface Setup extends Pipeline {
   readonly sandbox: Sandbox;
   /** Starts workers; they are stopped after the test. */
   work(workers?: number): Promise<void>;

@@ -14,7 +14,6 @@ const LOAD = fileURLToPath(new URL('../../src/load/', import.meta.url));
 
 /** The module that owns each table of the schema etl: a file or a folder of src/load. */
 const OWNERS: Readonly<Record<string, string>> = {
-  access_keys: 'state/source/',
   alerts: 'state/alerts.ts',
   alias_owners: 'market/observed-aliases/',
   call_budget: 'state/source/',
@@ -38,6 +37,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   price_factors: 'market/price-tables.ts',
   runs: 'state/runs/',
   sessions: 'state/sessions.ts',
+  source_state: 'state/source/',
   windows: 'state/windows/',
   withdrawals: 'state/withdrawals.ts',
   workers: 'state/workers.ts',

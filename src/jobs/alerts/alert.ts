@@ -2,9 +2,10 @@ import type { Config } from '../../core/config.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { sha256 } from '../../core/sha256.ts';
-import { causeOf, plural } from '../../core/wording.ts';
+import { causeOf, momentText, plural } from '../../core/wording.ts';
 import type { SessionState } from '../../load/state/coverage/completeness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
+import type { SourceOutage } from '../../load/state/source/source-state.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
 import { pairTitle } from '../../operations/registry.ts';
 
@@ -31,8 +32,18 @@ export function keyAlert(keyHash: string, line: string): Alert {
   return {
     kind: 'access_key',
     subject: keyHash,
-    message: `the source takes no more calls with this access key (${line}); no call is made for half a day, unless a run is resumed or a backfill is started`,
+    message: `the source takes no more calls with this access key (${line}); what is open is paused, and each run that begins tries the key with one call`,
     facts: { diagnostic: line },
+  };
+}
+
+/** The alert that the source has been down for a while; the subject is since when, so that each outage has one. */
+export function outageAlert({ cause, since }: SourceOutage, timeZone: string): Alert {
+  return {
+    kind: 'source_down',
+    subject: since,
+    message: `the source does not respond since ${momentText(since, timeZone)}: ${cause}; it is tried every half minute`,
+    facts: { since, cause },
   };
 }
 

@@ -3,11 +3,10 @@ import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import type { FailureInfo } from '../../load/state/windows/windows.ts';
 import type { WindowQueue } from '../queue/queue.ts';
-import { decideDuringOutage, longestOutageMs, OPENING_FAILURES, type Outage } from './outage-policy.ts';
 
 /**
  * Decides what is done about a window whose call or load failed: for every kind of error and every limit the decision
- * is made in this file only; outage-policy.ts has its part about a source that does not respond. An error just has
+ * is made in this file only. An error just has
  * data: its kind, the HTTP status, the pause that the source requested. Everything here is pure. The table in
  * ARCHITECTURE.md is generated from it (`npm run docs:generate`).
  *
@@ -47,7 +46,7 @@ export type FailureAction =
 
 /**
  * Which windows end: this one, with it those of its run that wait and are about older days, the open windows of its run
- * for the operation or exchange, or all that use the key.
+ * for the operation or exchange, or, with `key`, all of its run, and the other open runs pause.
  */
 export type Scope = 'window' | 'older' | 'operation' | 'exchange' | 'key';
 
@@ -67,8 +66,8 @@ export interface Situation {
   readonly intoHourMs: number;
   /** Milliseconds until calls may start in the next clock hour. */
   readonly nextHourMs: number;
-  /** Null while the source responds. */
-  readonly outage: Outage | null;
+  /** For how long the run has waited for a source that is down, in milliseconds; null while it responds. */
+  readonly outageMs: number | null;
   readonly queue: WindowQueue;
   /** A random number from 0 to 1, so that workers do not come back all at once. */
   readonly chance: number;
@@ -109,11 +108,28 @@ const MAX_STORE_PAUSE_MS = 30_000;
  */
 export const HOUR_RECHECK_MS = 60_000;
 
-/** How long no call is made with a key that the source refused. Then one call, for all runs, tries it again. */
-export const REFUSED_KEY_REST_MS = 12 * 3_600_000;
+/** This many failed calls in a row show that the source is down. */
+export const OPENING_FAILURES = 5;
 
-/** How long a key is taken as valid after the source last accepted it. Then one call has to try it first. */
-export const ACCEPTED_KEY_TRUST_MS = 600_000;
+/** While the source is down, all workers together make one call in this time. */
+export const OUTAGE_PAUSE_MS = 30_000;
+
+/** While the source is down, workers look this often whether it is time for the next call. */
+export const OUTAGE_RECHECK_MS = 5_000;
+
+/** An outage that has lasted this long is an alert. */
+export const OUTAGE_ALERT_MS = 60_000;
+
+/** A backfill, which somebody is watching, waits for a source that does not respond for this part of the time only. */
+const BACKFILL_SHARE = 60;
+
+/** How long the source may be down before a run of a queue gives up an operation. Unit: milliseconds. */
+export function longestOutageMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, queue: WindowQueue): number {
+  return config.EOD_OUTAGE_PATIENCE_MS / (queue === 'nightly' ? 1 : BACKFILL_SHARE);
+}
+
+/** How soon a worker looks again whether a response can be stored, or whether the same request was made. */
+export const RECHECK_MS = 200;
 
 /** In this time after the beginning of an hour, the source's clock may still be in the hour before. */
 const HOUR_START_TOLERANCE_MS = 300_000;
@@ -187,11 +203,10 @@ const retry: Decide = (error, { attempt, queue, chance }, config) => {
 
 /** The same, unless the source is down: then waiting is limited by time and not by attempts. */
 const retryOrAwaitSource: Decide = (error, situation, config) => {
-  const { outage, queue } = situation;
-  if (outage === null || sourceEvidence(error) !== 'failure') return retry(error, situation, config);
-  const next = decideDuringOutage(outage, queue, config);
-  if (next.act === 'give_up') return FAIL;
-  return { act: 'postpone', delayMs: next.act === 'wait' ? next.delayMs : 0 };
+  const { outageMs, queue } = situation;
+  if (outageMs === null || sourceEvidence(error) !== 'failure') return retry(error, situation, config);
+  if (outageMs > longestOutageMs(config, queue)) return FAIL_OPERATION;
+  return { act: 'postpone', delayMs: OUTAGE_PAUSE_MS };
 };
 
 /** Waits for Postgres: with the response in hand if there is one, so that no call is made twice. */
@@ -226,7 +241,7 @@ export const STATUS_RULES: readonly {
   /** The maximum number of attempts, if EOD_ATTEMPTS is larger. */
   readonly attempts: number;
   /**
-   * `failure`: it counts towards the circuit breaker, and while the source is down `attempts` does not apply. `success`:
+   * `failure`: several in a row show that the source is down, and while the source is down `attempts` does not apply. `success`:
    * the source has responded, and `attempts` always applies.
    */
   readonly source: Evidence['source'];
@@ -254,8 +269,8 @@ function statusRule({ kind, status = 0 }: PipelineError) {
 }
 
 /**
- * Maximum number of attempts. A failed connection may be the beginning of an outage, which is known only when the
- * circuit opens: until then no window is given up, even if EOD_ATTEMPTS is smaller. An unknown line may mean that
+ * Maximum number of attempts. A failed connection may be the beginning of an outage, which is known only after some
+ * calls: until then no window is given up, even if EOD_ATTEMPTS is smaller. An unknown line may mean that
  * the request is wrong, and a response that is not HTTP that the address is, which no further attempt would change.
  */
 function attemptsFor(error: PipelineError, { EOD_ATTEMPTS }: PolicyConfig): number {

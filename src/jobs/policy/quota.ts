@@ -5,12 +5,7 @@ import { sha256 } from '../../core/sha256.ts';
 import type { Source } from '../../extract/types.ts';
 import type { CallLimit, HourState } from '../../load/state/source/call-budget.ts';
 import type { WindowQueue } from '../queue/queue.ts';
-import {
-  ACCEPTED_KEY_TRUST_MS,
-  HOUR_RECHECK_MS,
-  isStartOfHour,
-  REFUSED_KEY_REST_MS,
-} from './failure-policy.ts';
+import { HOUR_RECHECK_MS, isStartOfHour, OPENING_FAILURES, OUTAGE_PAUSE_MS } from './failure-policy.ts';
 
 /**
  * No call starts within this time before or after the full hour: it could be sent in one hour and be counted by the
@@ -20,7 +15,7 @@ const FULL_HOUR_MARGIN_MS = 2_000;
 
 type QuotaSettings = Pick<
   Config,
-  'EOD_ACCESS_KEY' | 'EOD_CALLS_PER_HOUR' | 'EOD_NIGHTLY_RESERVE' | 'EOD_TIMEZONE' | 'EOD_TIMEOUT_MS'
+  'EOD_ACCESS_KEY' | 'EOD_CALLS_PER_HOUR' | 'EOD_NIGHTLY_RESERVE' | 'EOD_TIMEZONE'
 >;
 
 /** Identifies a key without revealing it. */
@@ -47,9 +42,8 @@ export function callLimitOf(config: QuotaSettings, clock: Clock, sourceClock = c
     backfillLimit,
     // Where all calls are reserved for nights, an older night has to proceed too.
     leftoverLimit: backfillLimit > 0 ? backfillLimit : config.EOD_CALLS_PER_HOUR,
-    keyGoodSince: now - ACCEPTED_KEY_TRUST_MS,
-    keyRefusedSince: now - REFUSED_KEY_REST_MS,
-    probeUntil: now + config.EOD_TIMEOUT_MS + 5_000,
+    downCalledBefore: now - OUTAGE_PAUSE_MS,
+    openingFailures: OPENING_FAILURES,
   };
 }
 

@@ -16,9 +16,6 @@ export type { TickJob, WindowJob } from './job-ids.ts';
 export type JobQueue<Data> = Pick<
   Queue<Data>,
   | 'addBulk'
-  | 'pause'
-  | 'resume'
-  | 'isPaused'
   | 'rateLimit'
   | 'removeRateLimitKey'
   | 'getJobCounts'
@@ -85,9 +82,6 @@ export interface Queues {
   readonly databaseId: string;
   readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
   readonly ticks: JobQueue<TickJob>;
-  /** Until `resume`, no worker of any process starts another window. */
-  pause(): Promise<void>;
-  resume(): Promise<void>;
   /**
    * Calls `listener` whenever the queue's server can be reached again: it may have lost all jobs.
    *
@@ -122,7 +116,7 @@ export async function openQueues(settings: QueueSettings): Promise<Queues> {
 }
 
 async function openOnce(settings: QueueSettings, databaseId: string): Promise<Queues> {
-  const { db, config, log } = settings;
+  const { config, log } = settings;
   const { REDIS_URL } = config;
   const { UnrecoverableError } = await import('bullmq');
   const errors = errorLogger(log);
@@ -152,13 +146,6 @@ async function openOnce(settings: QueueSettings, databaseId: string): Promise<Qu
     databaseId,
     windows,
     ticks,
-    async pause() {
-      await Promise.all([windows.nightly.pause(), windows.backfill.pause()]);
-    },
-    resume: () =>
-      db.withRetry(async () => {
-        await Promise.all([windows.nightly.resume(), windows.backfill.resume()]);
-      }),
     onReconnect: server.onReconnect,
     work: (name, processor, options, onEnd) =>
       server.work(name, onlyOwnJobs(databaseId, log, processor, UnrecoverableError), options, onEnd),

@@ -2,7 +2,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { pairName } from '../../core/exchanges.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import type { Target } from '../../load/state/request.ts';
-import { deferTargets, lockOpenRun, readDeferred } from '../../load/state/runs/runs.ts';
+import { deferTargets, isKeyAccepted, lockOpenRun, readDeferred } from '../../load/state/runs/runs.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
 import { hasOpenWindows, openPairs } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
@@ -20,7 +20,9 @@ export async function advanceRun(context: QueueContext, runId: number): Promise<
   const { db } = context;
   if (await hasOpenWindows(db.drizzle, runId)) {
     // Windows that fail and are tried again must not hold back what does not depend on them.
-    if (await planDeferredTargets(context, runId, false)) await enqueueOpenWindows(context, [runId]);
+    // Until the source has accepted the key, windows are enqueued one by one.
+    if ((await planDeferredTargets(context, runId, false)) || !(await isKeyAccepted(db.drizzle, runId)))
+      await enqueueOpenWindows(context, [runId]);
     return;
   }
   while ((await planDeferredTargets(context, runId, true)) || (await planShownParts(context, runId))) {

@@ -5,10 +5,8 @@ import { groupBy } from '../../core/iterables.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { readCompleteness, type SessionState } from '../../load/state/coverage/completeness.ts';
 import { loadedPairs } from '../../load/state/coverage/coverage.ts';
-import { readKeyRefusal } from '../../load/state/source/access-keys.ts';
 import { pairsWithOpenWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
-import { keyHash } from '../policy/quota.ts';
 import { syncSessions } from '../responses/sync-sessions.ts';
 import { gapRequest, groupGaps } from './read-gaps.ts';
 import { startRun } from './run-control.ts';
@@ -29,7 +27,6 @@ export async function catchUp(opened: QueueContext): Promise<number | null> {
   // A process that starts at the same time finds the windows of this one.
   const lock = await takeSessionLock(db, `eod:catch-up:${config.EOD_QUEUE_PREFIX}`, async (once) => {
     const context = { ...opened, db: once };
-    if (await isStopped(context)) return;
     const sessions = await missedSessions(context);
     if (sessions.length === 0) return;
     const hour = new Date(Math.floor(clock.now() / HOUR_MS) * HOUR_MS).toISOString();
@@ -42,14 +39,6 @@ export async function catchUp(opened: QueueContext): Promise<number | null> {
   });
   await lock.release();
   return runId;
-}
-
-/** Whether a person has to act before anything is requested. */
-async function isStopped({ config, db, queues }: QueueContext): Promise<boolean> {
-  const paused = await Promise.all(Object.values(queues.windows).map((queue) => queue.isPaused()));
-  if (paused.includes(true)) return true;
-  const { EOD_ACCESS_KEY: key } = config;
-  return key !== undefined && (await readKeyRefusal(db.drizzle, keyHash(key))) !== null;
 }
 
 /** What is missing of the last sessions of each data set, in the order of the data sets. */

@@ -4,15 +4,14 @@ import { type Freshness, MISSING_OF } from '../../load/state/coverage/freshness.
 import {
   failuresOfNewestNight,
   type NightFailure,
-  readSourceOutage,
+  newestRequestingRun,
   runStoppedByKey,
 } from '../../load/state/runs/last-failures.ts';
 import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
-import { readRefusedAt } from '../../load/state/source/access-keys.ts';
+import { readSourceOutage } from '../../load/state/source/source-state.ts';
 import type { WorkersSeen } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
-import { REFUSED_KEY_REST_MS } from '../policy/failure-policy.ts';
-import { OPENING_FAILURES } from '../policy/outage-policy.ts';
+import { OPENING_FAILURES } from '../policy/failure-policy.ts';
 import { keyHash } from '../policy/quota.ts';
 import { nextTicks } from './night-schedules.ts';
 
@@ -58,6 +57,7 @@ interface Facts {
   readonly openRuns: readonly Pick<OpenRunProgress, 'runId' | 'kind' | 'state'>[];
   readonly workers: Pick<WorkersSeen, 'cannotStore' | 'cannotStoreSince'>;
   readonly keyRefused: string | null;
+  readonly keyRefusedSince: string | null;
 }
 
 /** The runs that work, or wait, and call the source. */
@@ -83,35 +83,28 @@ export async function readPipelineState(context: Context, facts: Facts): Promise
 }
 
 async function refusedKey(context: Context, facts: Facts): Promise<AdvisedState | null> {
-  const { keyRefused } = facts;
+  const { keyRefused, keyRefusedSince: since } = facts;
   if (keyRefused === null) return null;
   const { config, db } = context;
-  const hash = keyHash(config.EOD_ACCESS_KEY ?? '');
-  const since = await readRefusedAt(db.drizzle, hash);
-  const runId = await runStoppedByKey(db.drizzle, hash);
-  const isWaiting = requestingRuns(facts).length > 0;
+  const runId = await runStoppedByKey(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
   return {
     state: 'blocked',
     cause: `the source refuses the access key: ${keyRefused}`,
     since,
     runId,
     remedy: 'try_key',
-    nextTry: since === null ? null : nextKeyTrial(context, Date.parse(since), isWaiting),
+    nextTry: nextKeyTrial(context),
   };
 }
 
-/**
- * What tries a refused key again if nobody does so by hand: a run that waits, half a day after it was refused, or else the
- * first night after that; null if no night is scheduled.
- */
-function nextKeyTrial({ config, clock }: Context, refusedAt: number, isWaiting: boolean): string | null {
-  const zone = config.EOD_TIMEZONE;
-  const restsUntil = refusedAt + REFUSED_KEY_REST_MS;
-  const minuteText = (iso: string) => momentText(iso, zone).slice(0, '2025-11-27 21:15'.length);
-  if (isWaiting) return `what waits (from ${minuteText(new Date(restsUntil).toISOString())} on)`;
-  const ticks = nextTicks(config, { now: () => Math.max(restsUntil, clock.now()) });
-  const [first] = ticks.map(({ next }) => next).sort();
-  return first === undefined ? null : `the night of ${minuteText(first)}`;
+/** What tries a refused key next if nobody starts or resumes a run: the next night; null if none is scheduled. */
+function nextKeyTrial({ config, clock }: Context): string | null {
+  const [first] = nextTicks(config, clock)
+    .map(({ next }) => next)
+    .sort();
+  return first === undefined
+    ? null
+    : `the night of ${momentText(first, config.EOD_TIMEZONE).slice(0, '2025-11-27 21:15'.length)}`;
 }
 
 function refusedStorage({ workers }: Facts): AdvisedState | null {
@@ -126,16 +119,17 @@ function refusedStorage({ workers }: Facts): AdvisedState | null {
   };
 }
 
-async function sourceOutage({ db }: Context): Promise<AdvisedState | null> {
-  const outage = await readSourceOutage(db.drizzle, OPENING_FAILURES);
+async function sourceOutage({ config, db }: Context): Promise<AdvisedState | null> {
+  const outage = await readSourceOutage(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''), OPENING_FAILURES);
   if (outage === null) return null;
-  const { runId, cause, since, isOpen } = outage;
+  const { cause, since } = outage;
+  const run = await newestRequestingRun(db.drizzle);
   return {
     state: 'blocked',
     cause: `the source does not respond: ${cause}`,
     since,
-    runId,
-    remedy: isOpen ? 'follow_run' : 'await_source',
+    runId: run?.runId ?? null,
+    remedy: run?.isOpen === true ? 'follow_run' : 'await_source',
     nextTry: null,
   };
 }

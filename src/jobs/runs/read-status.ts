@@ -16,8 +16,8 @@ import { countOpenRejects } from '../../load/state/rejects.ts';
 import type { RunKind } from '../../load/state/request.ts';
 import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/reports.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
-import { readKeyRefusal } from '../../load/state/source/access-keys.ts';
 import { readHour } from '../../load/state/source/call-budget.ts';
+import { readKeyRefusal } from '../../load/state/source/source-state.ts';
 import { countSuspiciousWindows } from '../../load/state/windows/suspicious.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import { isQuarterly } from '../../operations/operation.ts';
@@ -53,8 +53,9 @@ interface OperationStatus extends CurrentSet {
 interface KeyStatus {
   /** Its budget of this clock hour; null if no key is set. */
   readonly quota: QuotaStatus | null;
-  /** The line with which the source refused it, or null. */
+  /** The line with which the source refused it, and when it first did, ISO 8601; or null. */
   readonly keyRefused: string | null;
+  readonly keyRefusedSince: string | null;
 }
 
 /** The state of a data set. */
@@ -174,12 +175,12 @@ async function recentSessions(
 /** Reads what is known about the access key of the settings. */
 export async function readKeyStatus(context: Context): Promise<KeyStatus> {
   const { EOD_ACCESS_KEY: key } = context.config;
-  if (key === undefined) return { quota: null, keyRefused: null };
-  const [quota, keyRefused] = await Promise.all([
+  if (key === undefined) return { quota: null, keyRefused: null, keyRefusedSince: null };
+  const [quota, refusal] = await Promise.all([
     quotaStatus(context),
     readKeyRefusal(context.db.drizzle, keyHash(key)),
   ]);
-  return { quota, keyRefused };
+  return { quota, keyRefused: refusal?.diagnostic ?? null, keyRefusedSince: refusal?.since ?? null };
 }
 
 export interface QuotaStatus {

@@ -6,7 +6,6 @@ import { writeCoverage } from '../../load/state/coverage/coverage.ts';
 import { takePosition } from '../../load/state/position-sql.ts';
 import type { RunRequest, RunState } from '../../load/state/request.ts';
 import * as stored from '../../load/state/runs/runs.ts';
-import { allowKeyTrial } from '../../load/state/source/access-keys.ts';
 import { tryHourNow } from '../../load/state/source/call-budget.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -32,11 +31,6 @@ export async function startRun(
   request: RunRequest,
   options: StartOptions = {},
 ): Promise<number | null> {
-  if (options.tick === undefined) {
-    // A nightly run may be started by cron: then nobody has replaced the refused key.
-    if (request.kind !== 'nightly') await allowRefusedKey(context);
-    await context.queues.resume();
-  }
   const plan = await planRun(context, request);
   const runId = await insertRun(context, request, plan, options);
   if (runId === null) return null;
@@ -63,12 +57,6 @@ async function writeHolidays({ db, calendar }: Context, request: RunRequest, run
       coverage: holidays.map((day) => ({ day, instrument: '', variant: '', state: 'holiday', records: 0 })),
     });
   }
-}
-
-/** Lets a refused key be tried once more, because a person requests it. */
-async function allowRefusedKey({ config, db, log }: Context): Promise<void> {
-  const wasRefused = await allowKeyTrial(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
-  if (wasRefused) log.warn('the access key was refused before; trying it once more');
 }
 
 async function insertRun(
@@ -122,14 +110,10 @@ export async function cancelRun(context: Context, runId: number): Promise<void> 
  */
 export async function resumeRun(context: QueueContext, runId: number): Promise<void> {
   await checkNotEnded(context, runId);
-  await allowRefusedKey(context);
   await reopenRun(context, runId);
   // A person requests it now: the next call tries whether the source takes calls again.
   await tryHourNow(context.db.drizzle, keyHash(context.config.EOD_ACCESS_KEY ?? ''));
   await enqueueRun(context, runId);
-  // Not before: a paused queue may still have jobs of these windows. A worker that took one before its window is open
-  // again would remove the job, and the window would be left without one.
-  await context.queues.resume();
   await liftRateLimits(context);
   await advanceRun(context, runId);
 }

@@ -11,9 +11,9 @@ import { transaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage/coverage.ts';
 import { takePosition } from '../../load/state/position-sql.ts';
 import { NOT_ALLOWED } from '../../load/state/registers.ts';
-import { stopPlanning } from '../../load/state/runs/runs.ts';
-import { markKeyRefused } from '../../load/state/source/access-keys.ts';
+import { stopRuns } from '../../load/state/runs/runs.ts';
 import { type CallLimit, closeHour } from '../../load/state/source/call-budget.ts';
+import { noteKeyRefused } from '../../load/state/source/source-state.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import type { NewWindow } from '../../load/state/windows/plan.ts';
 import {
@@ -169,9 +169,12 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       await skipWindow(db.drizzle, job.windowId, action.reason);
       return [job.runId];
     case 'end': {
-      // If the window was not claimed, the key is already known to be refused.
-      if (action.scope === 'key' && window !== null) await pauseForKey(context, callLimit, info);
       const runs = await endWithCoverage(context, job, window, action, info);
+      if (action.scope === 'key') {
+        // Where the run has been paused by the refusal of another call, the window waits until it is resumed.
+        await releaseWindow(db.drizzle, job.windowId, null, { claim, restart: true });
+        await noteRefusal(context, callLimit, info.diagnostic ?? info.error);
+      }
       if (window !== null) {
         const { operation, exchange } = window;
         windowEnded.publish({ operation, exchange, state: action.state, rows: {}, hasUnknownFields: false });
@@ -182,18 +185,14 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
   return [];
 }
 
-/** Pauses the queues until a person acts. The worker that records the refusal first raises the alert. */
-async function pauseForKey(context: QueueContext, callLimit: CallLimit, info: FailureInfo): Promise<void> {
-  const line = info.diagnostic ?? info.error;
-  const first = await markKeyRefused(context.db.drizzle, callLimit, line);
-  await context.queues.pause();
-  if (!first) return;
+async function noteRefusal(context: Context, callLimit: CallLimit, line: string): Promise<void> {
+  await noteKeyRefused(context.db.drizzle, callLimit, line);
   await raiseAlerts(context, [keyAlert(callLimit.keyHash, line)]);
 }
 
 /**
  * Ends the windows in the scope of an action and records the coverage of their days, in one transaction. A refusal of
- * the key ends every open run, because all of them use the key.
+ * the key ends its run and pauses the others, because all of them use the key.
  *
  * @returns the runs of these windows.
  */
@@ -208,7 +207,7 @@ async function endWithCoverage(
   const position = window?.position ?? (await takePosition(db.drizzle));
   return transaction(db, async (tx) => {
     // Runs are locked before windows, as everywhere, so that two writers cannot deadlock.
-    if (action.scope === 'key') await stopPlanning(tx, info.error);
+    if (action.scope === 'key') await stopRuns(tx, job.runId, info.error);
     const calledOn = today(clock, config.EOD_TIMEZONE);
     const oldestKept = addDays(calledOn, -config.EOD_HISTORY_DAYS);
     const selection = selectionOf(job, window, action, oldestKept);
@@ -244,7 +243,7 @@ function selectionOf(
   { scope }: EndAction,
   oldestKept: Day,
 ): Selection {
-  if (scope === 'key') return {};
+  if (scope === 'key') return { runId };
   if (scope === 'operation' && window !== null) return { runId, operation: window.operation };
   if (scope === 'exchange' && window !== null) return { runId, exchange: window.exchange };
   const only = { runId, windowId, claim: window?.attempts };

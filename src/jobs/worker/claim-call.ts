@@ -1,21 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { followDatabase, today } from '../../core/clock.ts';
+import { daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
-import { readRunAge } from '../../load/state/runs/runs.ts';
-import { endKeyTrial } from '../../load/state/source/access-keys.ts';
 import type { CallLimit } from '../../load/state/source/call-budget.ts';
 import { type ClaimedWindow, claimWindow, unclaimWindow } from '../../load/state/windows/claim.ts';
 import { isOvertaken } from '../../load/state/windows/overtaken.ts';
-import { readWindow, skipWindow } from '../../load/state/windows/windows.ts';
+import { skipWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
-import { lostTooManyWorkers, waitForCallsMs } from '../policy/failure-policy.ts';
-import { decideDuringOutage, type Outage, PROBE_RECHECK_MS } from '../policy/outage-policy.ts';
+import {
+  lostTooManyWorkers,
+  OUTAGE_RECHECK_MS,
+  RECHECK_MS,
+  waitForCallsMs,
+} from '../policy/failure-policy.ts';
 import { callLimitOf, fullHourWait, hourStart, type SourceClock, untilNextHour } from '../policy/quota.ts';
 import type { JobQueue, WindowJob, WindowQueue } from '../queue/queue.ts';
 import { dependsOnDays, entriesOf } from '../responses/response-coverage.ts';
-import type { Breaker } from './breaker.ts';
 import type { Storage } from './storage.ts';
 
 /** The context of a worker on one queue. */
@@ -23,7 +25,6 @@ export interface WorkerContext extends WorkContext {
   /** The queue of the jobs; rate limits are set there. */
   readonly queue: JobQueue<WindowJob>;
   readonly kind: WindowQueue;
-  readonly breaker: Breaker;
   readonly storage: Storage;
   readonly sourceClock: SourceClock;
   /** Aborts calls and waits when the worker stops. */
@@ -41,37 +42,30 @@ export type ClaimResult =
   | ({ readonly outcome: 'claimed' } & ClaimedCall)
   /** Nothing is left to do for the window. */
   | { readonly outcome: 'done' }
-  /** Another window makes the same request, or the hour's budget is used up: then the whole queue waits. */
-  | { readonly outcome: 'wait'; readonly for: 'window' | 'hour'; readonly delayMs: number };
+  /** Another window makes the same request; or the source is down or the hour's budget used up: then the queue waits. */
+  | { readonly outcome: 'wait'; readonly for: 'window' | 'source' | 'hour'; readonly delayMs: number };
 
 /**
- * Claims a window as soon as a call may start: not around the full hour, while the source is down or responses wait to
- * be stored, while another worker tries the key, or beyond the hour's budget. Short waits happen here; for the next
- * hour, the queue waits.
+ * Claims a window as soon as a call may start: not around the full hour, while responses wait to be stored, within half a
+ * minute of another call while the source is down, or beyond the hour's budget. Short waits happen here; for the next hour
+ * and for a source that is down, the queue waits.
  *
- * @throws PipelineError if the window has lost too many workers, the key is refused, the source has been down for too
- *   long, Postgres cannot be reached, or the worker is stopping.
+ * @throws PipelineError if the window has lost too many workers, Postgres cannot be reached, or the worker is stopping.
  */
-export async function claimCall(
-  context: WorkerContext,
-  { runId, windowId }: WindowJob,
-): Promise<ClaimResult> {
-  const { config, clock, sourceClock, db, breaker, storage, signal } = context;
+export async function claimCall(context: WorkerContext, { windowId }: WindowJob): Promise<ClaimResult> {
+  const { config, clock, sourceClock, db, storage, signal } = context;
   for (;;) {
     if (await storage.isRefusing()) {
-      await pause(PROBE_RECHECK_MS, signal);
+      await pause(RECHECK_MS, signal);
       continue;
     }
     const callLimit = callLimitOf(config, clock, sourceClock);
-    const wait =
-      fullHourWait(sourceClock.now(), config.EOD_TIMEZONE) ||
-      (await outageWait(context, { runId, windowId }));
+    const wait = fullHourWait(sourceClock.now(), config.EOD_TIMEZONE);
     if (wait > 0) {
       await pause(wait, signal);
       continue;
     }
     const claim = await claimWindow(db.drizzle, windowId, callLimit).catch((error) => {
-      breaker.abandoned();
       throw databaseError(error);
     });
     if (claim.outcome === 'claimed') {
@@ -82,11 +76,9 @@ export async function claimCall(
       // After the claim, which waits for a window with the same request until its response is stored.
       const isKnown = window.mayBeKnown && (await isKnownByNow(context, window));
       if (!lostTooMany && !isKnown && isLimitCurrent(context, callLimit)) return { ...claim, callLimit };
-      breaker.abandoned();
       await unclaimWindow(db.drizzle, window, callLimit).catch((error) => {
         throw databaseError(error);
       });
-      if (window.probe) await endKeyTrial(db.drizzle, callLimit.keyHash);
       if (lostTooMany) throw workersLostError(window.lostWorkers);
       if (isKnown) {
         await skipWindow(db.drizzle, windowId, 'covered by now, or requested by a later night');
@@ -95,20 +87,17 @@ export async function claimCall(
       // The claim took until the end of the hour, or the clock has leapt: the call would count against another hour.
       continue;
     }
-    breaker.abandoned();
     switch (claim.outcome) {
       case 'gone':
         return { outcome: 'done' };
-      case 'refused':
-        throw keyRefusedError(claim.diagnostic);
+      case 'down':
+        return { outcome: 'wait', for: 'source', delayMs: OUTAGE_RECHECK_MS };
       case 'spent':
         // Unless a new hour has begun since: then the budget of the old one is used up.
         if (hourStart(sourceClock.now(), config.EOD_TIMEZONE) !== callLimit.hour) break;
         return { outcome: 'wait', for: 'hour', delayMs: waitForCallsMs(hourLeft(context)) };
       case 'waits':
-        return { outcome: 'wait', for: 'window', delayMs: PROBE_RECHECK_MS };
-      case 'probing':
-        await pause(PROBE_RECHECK_MS, signal);
+        return { outcome: 'wait', for: 'window', delayMs: RECHECK_MS };
     }
   }
 }
@@ -134,29 +123,6 @@ function isLimitCurrent({ config, sourceClock }: WorkerContext, callLimit: CallL
   );
 }
 
-/**
- * Milliseconds to wait because the source is down; 0: call now. If it is down, that call is the single one that tries
- * it, and the breaker must receive its outcome.
- *
- * @throws PipelineError if the source has been down for too long.
- */
-async function outageWait(context: WorkerContext, job: RequestingJob): Promise<number> {
-  const outage = await outageFor(context, job).catch((error) => {
-    throw databaseError(error);
-  });
-  if (outage === null) return 0;
-  const next = decideDuringOutage(outage, context.kind, context.config);
-  if (next.act === 'wait') return next.delayMs;
-  if (next.act === 'give_up') {
-    throw new PipelineError(
-      `gave up after ${Math.round(outage.downMs / 1000)} s without a usable response: ${outage.error}`,
-      { kind: 'network' },
-    );
-  }
-  context.breaker.beginProbe();
-  return 0;
-}
-
 /** Waits. @throws PipelineError `aborted` if the worker stops meanwhile. */
 export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   await sleep(milliseconds, undefined, { signal }).catch(() => {
@@ -172,31 +138,7 @@ export const hourLeft = ({ sourceClock, config }: WorkerContext): number =>
 const workersLostError = (times: number) =>
   new PipelineError(`${times} workers ended while they worked on this window`, { kind: 'defect' });
 
-function keyRefusedError(diagnostic: string): PipelineError {
-  return new PipelineError(`the access key was refused: ${diagnostic}`, {
-    kind: 'credential',
-    diagnostic,
-  });
-}
-
-type RequestingJob = Pick<WindowJob, 'runId' | 'windowId'>;
-
-/** The outage of the source as it concerns a window; null while the source responds. */
-export async function outageFor(
-  { breaker, db }: WorkerContext,
-  { runId, windowId }: RequestingJob,
-): Promise<(Outage & { readonly error: string }) | null> {
-  if (breaker.outage() === null) return null;
-  const window = await readWindow(db.drizzle, windowId);
-  const runAgeMs = await readRunAge(db.drizzle, runId);
-  // It may have ended meanwhile.
-  const outage = breaker.outage();
-  if (outage === null) return null;
-  return { ...outage, runAgeMs, triedBefore: window === null || outage.hasTried(window) };
-}
-
-/** The same if Postgres cannot be queried: the run is taken as older than the outage. */
-export function longestOutage({ breaker }: WorkerContext): Outage | null {
-  const outage = breaker.outage();
-  return outage === null ? null : { ...outage, runAgeMs: Number.POSITIVE_INFINITY, triedBefore: true };
+/** The number of days of a window if it can be split, otherwise 1: only windows of ranges can. */
+export function splittableDays({ operation, from, to }: ClaimedWindow): number {
+  return operationNamed(operation).windows.per === 'range' ? daysBetween(from, to) + 1 : 1;
 }

@@ -1,7 +1,7 @@
 import { tradingDayAt } from '../../core/clock.ts';
-import { type Day, daysBetween } from '../../core/days.ts';
-import { type ErrorKind, PipelineError } from '../../core/errors.ts';
-import { sourceCallEnded, windowEnded } from '../../core/events.ts';
+import type { Day } from '../../core/days.ts';
+import { PipelineError } from '../../core/errors.ts';
+import { windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
@@ -11,27 +11,27 @@ import type { RawResponse, ReceivedResponse } from '../../extract/types.ts';
 import { isSharedSession } from '../../load/database/database-errors.ts';
 import { keepFailedResponse, packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
 import { newestResponses } from '../../load/state/responses/to-replay.ts';
-import { endKeyTrial, markKeyAccepted } from '../../load/state/source/access-keys.ts';
-import { type CallLimit, openHour } from '../../load/state/source/call-budget.ts';
-import { type ClaimedWindow, uncountCall } from '../../load/state/windows/claim.ts';
+import { readRunAge } from '../../load/state/runs/runs.ts';
+import { readSourceOutage } from '../../load/state/source/source-state.ts';
+import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import type { Requested } from '../../operations/fields.ts';
 import { AHEAD } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
-import { decideFailure, evidenceOf, failureOf, type Situation } from '../policy/failure-policy.ts';
+import { decideFailure, failureOf, OPENING_FAILURES, type Situation } from '../policy/failure-policy.ts';
 import { callLimitOf } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { digestOf, repeatResponse } from '../responses/repeat-response.ts';
 import { storeResponse } from '../responses/store-response.ts';
+import { afterCall } from './after-call.ts';
 import { applyFailure } from './apply-failure.ts';
 import {
   type ClaimedCall,
   type ClaimResult,
   claimCall,
   hourLeft,
-  longestOutage,
-  outageFor,
   pause,
+  splittableDays,
   type WorkerContext,
 } from './claim-call.ts';
 import type { QueueAction } from './hand-to-queue.ts';
@@ -108,11 +108,9 @@ export async function processWindow(context: WorkerContext, job: WindowJob): Pro
 /** What becomes of a window that could not be claimed yet. */
 function waiting(wait: Extract<ClaimResult, { outcome: 'wait' }>): WorkedWindow {
   const { delayMs } = wait;
-  const isForBudget = wait.for === 'hour';
-  const action: QueueAction = isForBudget
-    ? { act: 'rate_limit', delayMs, closeHour: false }
-    : { act: 'postpone', delayMs };
-  return { verdict: { action, error: null, isForBudget }, runs: [], isLoaded: false };
+  const action: QueueAction =
+    wait.for === 'window' ? { act: 'postpone', delayMs } : { act: 'rate_limit', delayMs, closeHour: false };
+  return { verdict: { action, error: null, isForBudget: wait.for === 'hour' }, runs: [], isLoaded: false };
 }
 
 /**
@@ -150,15 +148,19 @@ async function situationOf(
     isAhead: window?.variant === AHEAD,
     intoHourMs: sourceClock.intoHour(),
     nextHourMs: hourLeft(context),
-    outage: await outageFor(context, job).catch(() => longestOutage(context)),
+    outageMs: await readOutageMs(context, job.runId).catch(() => null),
     queue: kind,
     chance: Math.random(),
   };
 }
 
-/** The number of days of a window if it can be split, otherwise 1: only windows of ranges can. */
-function splittableDays({ operation, from, to }: ClaimedWindow): number {
-  return operationNamed(operation).windows.per === 'range' ? daysBetween(from, to) + 1 : 1;
+/** For how long a run has waited for a source that is down, in milliseconds; null while it responds. */
+async function readOutageMs({ config, clock, db }: WorkerContext, runId: number): Promise<number | null> {
+  const { keyHash, now } = callLimitOf(config, clock);
+  const outage = await readSourceOutage(db.drizzle, keyHash, OPENING_FAILURES);
+  return outage === null
+    ? null
+    : Math.min(now - Date.parse(outage.since), await readRunAge(db.drizzle, runId));
 }
 
 /** A response of the source that is not stored yet. */
@@ -177,10 +179,11 @@ interface FetchedResponse {
 
 async function fetchResponse(
   context: WorkerContext,
-  { window, callLimit }: ClaimedCall,
+  call: ClaimedCall,
   times: StepTimes,
 ): Promise<FetchedResponse> {
-  const { config, source, breaker, signal } = context;
+  const { config, source, signal } = context;
+  const { window } = call;
   const calledAt = context.clock.now();
   const operation = operationNamed(window.operation);
   const { exchange, from, to } = window;
@@ -194,25 +197,18 @@ async function fetchResponse(
   };
   const sentAt = performance.now();
   let receivedAt: number | undefined;
-  const publishEnd = (outcome: 'success' | ErrorKind) =>
-    sourceCallEnded.publish({
-      operation: operation.name,
-      exchange,
-      seconds: ((receivedAt ?? performance.now()) - sentAt) / 1_000,
-      outcome,
-    });
+  const after = (error: unknown) =>
+    afterCall(context, call, error, ((receivedAt ?? performance.now()) - sentAt) / 1_000);
   const fetched = timeStep(times, 'fetch', () => source.receive(operation, requested, signal));
   const looked = fetched.then((received) => {
     receivedAt = performance.now();
     return repeatOrCheck(context, { window, requested, calledAt }, received, times);
   });
   const response = await looked.catch(async (error) => {
-    publishEnd(error instanceof PipelineError ? error.kind : 'network');
-    await recordEvidence(context, { window, callLimit }, error);
+    await after(error);
     throw error;
   });
-  publishEnd('success');
-  breaker.succeeded();
+  await after(null);
   return response;
 }
 
@@ -240,16 +236,13 @@ async function repeatOrCheck(
  */
 async function storeFetched(
   context: WorkerContext,
-  { window, callLimit }: ClaimedCall,
+  { window }: ClaimedCall,
   response: FetchedResponse,
   times: StepTimes,
 ): Promise<boolean> {
-  const { db } = context;
   const operation = operationNamed(window.operation);
   const { exchange } = window;
   const { bytes, body, repeated } = response;
-  await markKeyAccepted(db.drizzle, callLimit, window);
-  if (window.triesHour) await reopenHour(context, callLimit);
   // What is repeated was loaded, with records.
   const { counts, state, hasUnknownFields } =
     body === null
@@ -329,31 +322,4 @@ async function checkLastLineEnd(
       throw incomplete('its CSV has no end of the last line, which other responses of the operation have');
     }
   }
-}
-
-/** Lets all workers call again, because the source has responded in an hour that it had closed. */
-async function reopenHour({ db, queue }: WorkerContext, callLimit: CallLimit): Promise<void> {
-  await openHour(db.drizzle, callLimit);
-  await queue.removeRateLimitKey();
-}
-
-/** Records what a failed call shows about the source and the hour's quota, and about the key if this call tried it. */
-async function recordEvidence(
-  context: WorkerContext,
-  { window, callLimit }: ClaimedCall,
-  error: unknown,
-): Promise<void> {
-  const { db, breaker, sourceClock } = context;
-  const evidence = evidenceOf(error, splittableDays(window));
-  if (evidence.source === 'failure') breaker.failed(window, failureOf(error).message);
-  else if (evidence.source === 'success') breaker.succeeded();
-  else breaker.abandoned();
-  if (evidence.hour === 'closed') sourceClock.hourRefused();
-  else if (evidence.hour === 'open' && window.triesHour) await reopenHour(context, callLimit);
-  if (error instanceof PipelineError && error.isUnsent === true)
-    await uncountCall(db.drizzle, window, callLimit);
-  if (!window.probe) return;
-  if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, window);
-  // If the key was refused, its trial stays taken: see `markKeyRefused`.
-  else if (evidence.key === 'unknown') await endKeyTrial(db.drizzle, callLimit.keyHash);
 }

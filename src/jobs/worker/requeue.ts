@@ -3,11 +3,9 @@ import { DAY_MS } from '../../core/days.ts';
 import { readServerTime } from '../../load/database/inspect.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { runningRuns } from '../../load/state/runs/runs.ts';
-import { hasRested } from '../../load/state/source/access-keys.ts';
 import { markWorkerSeen, workerName } from '../../load/state/workers.ts';
 import type { Context, QueueContext } from '../context.ts';
 import { updateDerived } from '../events/update-derived.ts';
-import { callLimitOf } from '../policy/quota.ts';
 import { enqueueLostWindows, lacksJobs } from '../queue/enqueue.ts';
 import { learnSessions } from '../responses/sync-sessions.ts';
 import { advanceRun } from '../runs/advance.ts';
@@ -34,9 +32,6 @@ export async function requeueLostWindows(context: QueueContext, isThorough = tru
   await followUpRuns(context);
   const runs = await runningRuns(context.db.drizzle);
   if (runs.length === 0) return;
-  const { config, clock, queues } = context;
-  // After its rest a refused key is tried by the next window. If it is refused again, open windows end as blocked.
-  if (await hasRested(context.db.drizzle, callLimitOf(config, clock))) await queues.resume();
   const mayBeLost = isThorough || (await lacksJobs(context));
   const windows = mayBeLost ? await enqueueLostWindows(context, runs) : 0;
   if (windows > 0) context.log.info({ windows }, 'enqueued windows for which the queue had no job');

@@ -9,7 +9,6 @@ import { callLimitOf, callsOf, createSourceClock } from '../policy/quota.ts';
 import { enqueueReopened, liftRateLimits } from '../queue/enqueue.ts';
 import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from '../queue/queue.ts';
 import { advanceRun } from '../runs/advance.ts';
-import { createBreaker } from './breaker.ts';
 import type { WorkerContext } from './claim-call.ts';
 import { handToQueue } from './hand-to-queue.ts';
 import { processWindow, type QueueVerdict } from './process-window.ts';
@@ -43,13 +42,11 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   await liftRateLimits(context);
   const requeueing = await startRequeueing(context);
   // Both queues call the same source, so they share what is known about it.
-  // By a clock that nobody sets: the length of an outage must not change with the time of day.
-  const breaker = createBreaker({ now: () => performance.now() });
   const sourceClock = createSourceClock(context);
   const storage = createStorage(context);
   let inProgress = 0;
   const workers = WINDOW_QUEUES.map((kind) => {
-    const shared = { breaker, storage, sourceClock, signal: abort.signal };
+    const shared = { storage, sourceClock, signal: abort.signal };
     const own = { ...context, ...shared, queue: queues.windows[kind], kind };
     return queues.work<WindowJob>(
       kind,

@@ -12,7 +12,7 @@ import {
   sentenceCase,
 } from '../../core/wording.ts';
 import type { QueueContext } from '../../jobs/context.ts';
-import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/queue/queue.ts';
+import { countQueued } from '../../jobs/queue/queue.ts';
 import type { NextTick } from '../../jobs/runs/night-schedules.ts';
 import { callsLeft, type QuotaStatus } from '../../jobs/runs/read-status.ts';
 import { readTonight, type Tonight } from '../../jobs/runs/read-tonight.ts';
@@ -31,7 +31,7 @@ const REFRESH_S = 15;
 
 /** Whether the latest trading day is complete, what is in progress or waits, and what comes next. */
 export async function statusPage(context: QueueContext): Promise<Page> {
-  const [tonight, paused] = await Promise.all([readTonight(context), pausedQueues(context)]);
+  const [tonight, hasQueue] = await Promise.all([readTonight(context), queueResponds(context)]);
   const zone = context.config.EOD_TIMEZONE;
   const summary = summarizeNight(tonight, zone);
   const hasRequests = summary.isFilledByFiles !== true;
@@ -46,7 +46,7 @@ export async function statusPage(context: QueueContext): Promise<Page> {
           <div class="columns">
             <div class="side-column">
               <Section id="runs" title="In progress">
-                {inProgress(tonight, paused, context)}
+                {inProgress(tonight, hasQueue, context)}
               </Section>
               {hasRequests ? (
                 <Section id="calls" title="Calls this hour">
@@ -222,30 +222,22 @@ function FirstSteps() {
   );
 }
 
-/** The queues that are paused; null if the queue does not respond. */
-async function pausedQueues({ queues, log }: QueueContext): Promise<readonly WindowQueue[] | null> {
-  const isStopped = Promise.all(WINDOW_QUEUES.map((name) => queues.windows[name].isPaused()));
-  return within(isStopped).then(
-    (paused) => WINDOW_QUEUES.filter((_, at) => paused[at]),
+/** Whether the queue responds. */
+async function queueResponds({ queues, log }: QueueContext): Promise<boolean> {
+  return within(countQueued(queues.windows.nightly)).then(
+    () => true,
     (error) => {
       log.warn({ err: error }, 'dashboard: the queue does not respond');
-      return null;
+      return false;
     },
   );
 }
 
 /** What keeps all work from going on. */
-function waitsOfAll(
-  { quota, keyRefused, openRuns }: Tonight,
-  paused: readonly WindowQueue[] | null,
-  zone: string,
-) {
-  // A refused key pauses both queues, and the banner says when it is tried again.
-  const waits: ComponentChildren[] = (keyRefused === null ? (paused ?? []) : []).map(
-    (name) =>
-      `The queue of ${name === 'nightly' ? 'nightly runs' : 'backfills'} is paused; starting or resuming a run continues it.`,
-  );
-  if (paused === null) waits.unshift('The queue does not respond: no work is started until it does.');
+function waitsOfAll({ quota, openRuns }: Tonight, hasQueue: boolean, zone: string) {
+  const waits: ComponentChildren[] = hasQueue
+    ? []
+    : ['The queue does not respond: no work is started until it does.'];
   if (quota?.nightsWaitUntil != null && openRuns.length === 0) {
     waits.push(
       <>
@@ -359,9 +351,9 @@ const COLUMNS: readonly Column<Line>[] = [
 ];
 
 /** Runs with their progress, and everything that waits. */
-function inProgress(tonight: Tonight, paused: readonly WindowQueue[] | null, context: QueueContext) {
+function inProgress(tonight: Tonight, hasQueue: boolean, context: QueueContext) {
   const { openRuns } = tonight;
-  const waits = waitsOfAll(tonight, paused, context.config.EOD_TIMEZONE);
+  const waits = waitsOfAll(tonight, hasQueue, context.config.EOD_TIMEZONE);
   return (
     <>
       <Waits waits={waits} />

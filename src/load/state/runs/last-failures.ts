@@ -2,7 +2,7 @@ import { and, desc, eq, inArray, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Pair } from '../../../core/exchanges.ts';
 import { isoText } from '../schema/columns.ts';
-import { accessKeys } from '../schema/source-tables.ts';
+import { sourceState } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { callsSource } from '../windows/windows.ts';
 
@@ -11,49 +11,17 @@ import { callsSource } from '../windows/windows.ts';
 /** So many of the newest runs that call the source are looked at, besides those that are open. */
 const RECENT_RUNS = 10;
 
-/** A source that was down is taken as down for this long, if it was not called since. */
-const OUTAGE_STANDS = sql`interval '1 day'`;
-
-/** What the last calls got, if it was no response: why, since when, and the run whose calls these were. */
-export interface SourceOutage {
-  readonly runId: number;
-  readonly cause: string;
-  /** ISO 8601. */
-  readonly since: string;
-  /** True if its run goes on, and tries the source again. */
-  readonly isOpen: boolean;
-}
-
-/**
- * The outage of the source that the last calls show: windows of a run that were begun after the last response to any
- * window, and that all failed without a line of the source. Null if it responds, as far as is known.
- *
- * @param attempts how many tries of these windows show it.
- */
-export async function readSourceOutage(db: NodePgDatabase, attempts: number): Promise<SourceOutage | null> {
-  const found = await db.execute<SourceOutage & Record<string, unknown>>(sql`
-    with recent as (
-      select ${runs.id}, ${runs.state} from ${runs}
-       where ${runs.id} in (
-               select ${runs.id} from ${runs} where ${callsSource()} order by ${runs.id} desc limit ${RECENT_RUNS})
-          or (${runs.state} in ('running', 'paused') and ${callsSource()})
-    ), responded as (
-      select max(w.finished_at) as at from ${windows} w
-       where w.run_id in (select id from recent)
-         and (w.state in ('loaded', 'empty') or w.diagnostic is not null)
-    )
-    select w.run_id::int as "runId", r.state in ('running', 'paused') as "isOpen", ${isoText(sql`min(w.started_at)`)} as since,
-           (array_agg(w.error order by w.attempts desc, w.id desc))[1] as cause
-      from ${windows} w join recent r on r.id = w.run_id cross join responded
-     where w.error is not null
-       and w.diagnostic is null
-       and (w.state = 'failed' or (w.state in ('pending', 'running') and w.retry_at is not null))
-       and w.started_at > coalesce(responded.at, '-infinity')
-       and coalesce(w.finished_at, w.retry_at) > clock_timestamp() - ${OUTAGE_STANDS}
-     group by w.run_id, r.state
-    having sum(w.attempts) >= ${attempts}
-     order by w.run_id desc limit 1`);
-  return found.rows[0] ?? null;
+/** The newest run that calls the source, and whether it is open; null if there is none. */
+export async function newestRequestingRun(
+  db: NodePgDatabase,
+): Promise<{ readonly runId: number; readonly isOpen: boolean } | null> {
+  const [run] = await db
+    .select({ runId: runs.id, isOpen: sql<boolean>`${runs.state} in ('running', 'paused')` })
+    .from(runs)
+    .where(callsSource())
+    .orderBy(desc(runs.id))
+    .limit(1);
+  return run ?? null;
 }
 
 /** What failed in a run of the newest night. */
@@ -105,9 +73,9 @@ export async function runStoppedByKey(db: NodePgDatabase, keyHash: string): Prom
   const [run] = await db
     .select({ id: windows.run_id })
     .from(windows)
-    .innerJoin(accessKeys, eq(accessKeys.diagnostic, windows.diagnostic))
+    .innerJoin(sourceState, eq(sourceState.diagnostic, windows.diagnostic))
     .where(
-      and(eq(accessKeys.key_hash, keyHash), eq(windows.state, 'blocked'), inArray(windows.run_id, newest)),
+      and(eq(sourceState.key_hash, keyHash), eq(windows.state, 'blocked'), inArray(windows.run_id, newest)),
     )
     .orderBy(desc(windows.run_id))
     .limit(1);

@@ -7,7 +7,7 @@ import { type CompletenessContext, sessionStatesIn } from '../coverage/completen
 import type { RunState } from '../request.ts';
 import { isoText } from '../schema/columns.ts';
 import { expectations } from '../schema/knowledge.ts';
-import { accessKeys } from '../schema/source-tables.ts';
+import { sourceState } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 
@@ -18,7 +18,7 @@ const said = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error}
 
 /** The condition that a window was blocked because the source refuses this key: its diagnostic is that of the key. */
 const blockedByKey = (keyHash: string) => sql`(${windows.state} = 'blocked' and exists (
-  select from ${accessKeys} k where k.key_hash = ${keyHash} and k.diagnostic = ${said}))`;
+  select from ${sourceState} k where k.key_hash = ${keyHash} and k.diagnostic = ${said}))`;
 
 /** The diagnostic with which the source refused a key and stopped a run; null if it did not. */
 export async function refusalInRun(

@@ -191,7 +191,13 @@ export async function reopenRun(tx: NodePgDatabase, runId: number): Promise<bool
     .for('update');
   if (run === undefined) return false;
   const followUp = { follow_up: 'none', follow_up_attempts: 0 } as const;
-  const reopened = { state: 'running', error: null, finished_at: null, resumed_at: now } as const;
+  const reopened = {
+    state: 'running',
+    error: null,
+    finished_at: null,
+    resumed_at: now,
+    is_key_accepted: false,
+  } as const;
   await moveRun(tx, 'reopen', { ...reopened, ...followUp }, runId);
   const hasFailed = run.state === 'failed';
   await reopenWindows(tx, runId, hasFailed);
@@ -234,12 +240,35 @@ export async function deferTargets(
   await tx.update(runs).set({ deferred: targets }).where(eq(runs.id, runId));
 }
 
-/** Stores why running runs that call the source cannot continue; no more of their windows are planned. */
-export async function stopPlanning(tx: NodePgDatabase, error: string): Promise<void> {
+/** Stores why a run cannot continue, plans no more of its windows, and pauses the other running runs that call the source. */
+export async function stopRuns(tx: NodePgDatabase, runId: number, error: string): Promise<void> {
+  // In the order of their ids, as everywhere.
+  const running = await tx
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.state, 'running'), callsSource()))
+    .orderBy(asc(runs.id))
+    .for('update');
+  // One that the refusal of another call has paused stays as it is.
   await tx
     .update(runs)
     .set({ error, deferred: [] })
-    .where(and(eq(runs.state, 'running'), callsSource()));
+    .where(and(eq(runs.id, runId), eq(runs.state, 'running')));
+  for (const { id } of running) if (id !== runId) await pauseRun(tx, id, error);
+}
+
+/** Whether the source has accepted the key since a run was started or resumed. */
+export async function isKeyAccepted(db: NodePgDatabase, runId: number): Promise<boolean> {
+  return (await db.$count(runs, and(eq(runs.id, runId), runs.is_key_accepted))) > 0;
+}
+
+/** Notes that the source accepts the key in a run. @returns true for the call that notes it first. */
+export async function acceptKeyInRun(db: NodePgDatabase, runId: number): Promise<boolean> {
+  const accepted = await db
+    .update(runs)
+    .set({ is_key_accepted: true })
+    .where(and(eq(runs.id, runId), eq(runs.is_key_accepted, false)));
+  return accepted.rowCount === 1;
 }
 
 /** How a run ends if its windows alone do not decide that. */

@@ -1,15 +1,5 @@
 import { sql } from 'drizzle-orm';
-import {
-  boolean,
-  check,
-  index,
-  integer,
-  jsonb,
-  primaryKey,
-  text,
-  unique,
-  uniqueIndex,
-} from 'drizzle-orm/pg-core';
+import { boolean, index, integer, jsonb, primaryKey, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
 import { COVERAGE_STATES } from '../registers.ts';
 import { bytea, day, etl, id, moment, ofWindow, position, requested } from './columns.ts';
 import { describe } from './describe.ts';
@@ -33,25 +23,28 @@ describe(callBudget, 'Calls made with a key in a clock hour: one budget for all 
   diagnostic: 'The line with which the source said so.',
 });
 
-export const accessKeys = etl.table(
-  'access_keys',
-  {
-    key_hash: text('key_hash').primaryKey(),
-    state: text('state').notNull(),
-    diagnostic: text('diagnostic'),
-    last_good_at: moment('last_good_at'),
-    probing_until: moment('probing_until'),
-    refused_at: moment('refused_at'),
-  },
-  (table) => [check('access_keys_state', sql`${table.state} in ('unknown', 'good', 'refused')`)],
-);
-describe(accessKeys, 'What is known about each access key, by its hash.', {
-  state: 'unknown, good or refused.',
-  diagnostic: 'The line with which the source refused it.',
-  last_good_at: 'When the source last accepted it.',
-  probing_until: 'Until when one worker tries the key while the others wait.',
-  refused_at: 'When the source refused it.',
+export const sourceState = etl.table('source_state', {
+  key_hash: text('key_hash').primaryKey(),
+  called_at: moment('called_at').notNull(),
+  refused_at: moment('refused_at'),
+  diagnostic: text('diagnostic'),
+  failures: integer('failures').notNull().default(0),
+  failing_since: moment('failing_since'),
+  failure: text('failure'),
 });
+describe(
+  sourceState,
+  'What keeps calls with a key from the source; no row while it responds and accepts the key.',
+  {
+    key_hash: 'Hash of the access key.',
+    called_at: 'When a call last failed or was refused, or, while the source is down, was begun.',
+    refused_at: 'When the source first refused the key, since it last accepted it; NULL if it does not.',
+    diagnostic: 'The line with which it refused the key.',
+    failures: 'Calls in a row that got no response. Unit: calls.',
+    failing_since: 'When the first of these failed.',
+    failure: 'Why the last of them failed.',
+  },
+);
 
 export const responseBodies = etl.table('response_bodies', {
   hash: text('hash').primaryKey(),

@@ -25,6 +25,7 @@ export const runs = etl.table(
     to_date: day('to_date').notNull(),
     tick: text('tick'),
     deferred: jsonb('deferred').$type<readonly Target[]>().notNull().default([]),
+    is_key_accepted: boolean('is_key_accepted').notNull().default(false),
     error: text('error'),
     requests: count('requests'),
     bytes: count('bytes'),
@@ -50,11 +51,13 @@ describe(runs, 'One row per run: what was requested, by whom, its state and tota
   id: 'Number of the run, as `eod runs`, `eod runs resume` and `eod runs cancel` take it.',
   kind: 'backfill, nightly, import, replay, gap_fill or events (corporate events computed again).',
   state:
-    'running; paused (stopped by hand; `eod runs resume` continues it); completed (every window loaded, empty or skipped for a reason); failed (a window failed or was blocked); cancelled.',
+    'running; paused (stopped by hand, or because the source refused the key; `eod runs resume` continues it); completed (every window loaded, empty or skipped for a reason); failed (a window failed or was blocked); cancelled.',
   requested_by: 'Who requested it: user and host, or the scheduler.',
   request: 'What was requested, as JSON; never the access key.',
   tick: 'Schedule and time that started it; unique, so that two schedulers start one run. Null when a person started it.',
   deferred: 'Operations whose windows wait for others of the run, which list what to request.',
+  is_key_accepted:
+    'Whether the source has accepted the key since the run was started or resumed; until then one window of it is requested.',
   error: 'Why the run as a whole stopped, or was paused.',
   requests: 'Calls made to the source.',
   bytes: 'Bytes received. Unit: bytes.',

@@ -21,12 +21,10 @@ export interface CallLimit {
   readonly backfillLimit: number;
   /** How much of it the windows that are left of an older night may use. */
   readonly leftoverLimit: number;
-  /** A key that was last accepted before this moment is tried with one call first. */
-  readonly keyGoodSince: number;
-  /** A key that was refused before this moment may be tried again. */
-  readonly keyRefusedSince: number;
-  /** Until when one worker may try an unproven key while others wait. */
-  readonly probeUntil: number;
+  /** While the source is down, a call may begin if the last one began before this moment. */
+  readonly downCalledBefore: number;
+  /** So many failed calls in a row show that the source is down. */
+  readonly openingFailures: number;
 }
 
 type Hour = Pick<CallLimit, 'keyHash' | 'hour'>;

@@ -349,9 +349,14 @@ export async function readWindow(db: NodePgDatabase, windowId: number) {
   return found ?? null;
 }
 
+/** The first open window of a run, of the newest day: until the source has accepted the key, no other one is requested. */
+export const firstOpenSql = (runId: SQL): SQL =>
+  sql`(select o.id from ${windows} o where o.run_id = ${runId} and o.state in ('pending', 'running')
+        order by o.to_date desc, o.id limit 1)`;
+
 /**
  * The first open windows of a run that call the source, in the order they were planned, from the one after `after` on:
- * a backfill of years has more than should be held at once.
+ * a backfill of years has more than should be held at once. Until the source has accepted the key in the run, there is one.
  */
 export async function openWindows(
   db: NodePgDatabase,
@@ -383,6 +388,7 @@ export async function openWindows(
         eq(runs.state, 'running'),
         callsSource(),
         gt(windows.id, after),
+        or(runs.is_key_accepted, eq(windows.id, firstOpenSql(sql`${runId}`))),
       ),
     )
     .orderBy(asc(windows.id))
