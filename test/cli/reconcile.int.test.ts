@@ -13,15 +13,10 @@ test('eod reconcile and eod findings: look, list, fail on demand', async ({ url 
   const clean = await runJson<{
     from: string;
     checks: { check: string; open: number }[];
-    store: { name: string; state: string }[];
   }>(['reconcile', ...range], options);
   expect(clean.code).toBe(0);
   expect(clean.json.from).toBe('2025-09-01');
   expect(clean.json.checks.every(({ open }) => open === 0)).toBe(true);
-  expect(clean.json.store.map(({ name, state }) => [name, state])).toEqual([
-    ['coverage', 'ok'],
-    ['positions', 'ok'],
-  ]);
   expect((await runCli(['findings'], options)).stdout).toBe('no findings: no prices are loaded\n');
 
   await query(
@@ -72,19 +67,6 @@ test('nothing is said of days that were not checked since they were loaded', asy
   expect(await findings()).toBe('no findings\n');
   await load('2025-09-10');
   expect(await findings()).toContain('2025-09-10');
-});
-
-test('a store that does not agree with itself is said, with what to do, and fails on demand', async ({
-  url,
-}) => {
-  const options = { cwd, env: { DATABASE_URL: url } };
-  await query(url, "update etl.clock set last = clock_timestamp() + interval '2 hours 30 seconds'");
-  const { code, stdout } = await runCli(['reconcile', '--fail-on', 'error'], options);
-  expect(code).toBe(0);
-  expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(
-    /positions: the last response has a position 2h 00m ahead of the clock of Postgres.*What to do: correct the clock/,
-  );
-  expect((await runCli(['reconcile', '--fail-on', 'warning'], options)).code).toBe(1);
 });
 
 test.each([

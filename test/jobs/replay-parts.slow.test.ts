@@ -3,10 +3,10 @@ import { drizzle } from 'drizzle-orm/node-postgres';
 import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { differingEntries } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
 import { countSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { differingCoverage } from '../load/differing-coverage.ts';
 import { newRun, openPool } from '../load/support.ts';
 import { copyResponses } from '../support/copy-responses.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -48,7 +48,7 @@ const bhav = (day: string, n: number, close: unknown = 100, more: Record<string,
   ...more,
 });
 const sums = (context: Context, operations: string[], exchange = 'NSE') =>
-  differingEntries(context.db.drizzle, { operations, exchange }, 10);
+  differingCoverage(context.db.drizzle, operations, [exchange]);
 
 const _never = new AbortController().signal;
 const DAY = '2025-08-20';

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, today } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
@@ -11,6 +10,7 @@ import { forAllAsync } from '../support/for-all.ts';
 import { positionOf } from '../support/position.ts';
 import { loadResponse, type Response } from './as-worker.ts';
 import { contentOf, DAYS, SYMBOLS, truncateSql } from './commute-support.ts';
+import { differingCoverage } from './differing-coverage.ts';
 import { newRun, openPool } from './support.ts';
 
 /** Of which times a record says that it was saved; 0: of none; the last is not believed. */
@@ -195,7 +195,7 @@ const stored = async () => ({
     `select jsonb_build_array(position, said, records, diagnostic, entries, is_suspicious)::text as row from etl.responses
       where operation in (${operations.map(({ name }) => `'${name}'`).join(', ')}) order by 1`,
   ),
-  differing: (await compareSums(context.db, 60_000)).differing,
+  differing: await differingCoverage(context.db.drizzle),
 });
 
 /** The rows of the tables that responses fill; others are computed from them when a run ends. */

@@ -5,7 +5,6 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { hashBody } from '../../src/load/state/responses/responses.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
@@ -14,6 +13,7 @@ import { forAllAsync } from '../support/for-all.ts';
 import { positionOf } from '../support/position.ts';
 import { openWindow, responseWindow } from './as-worker.ts';
 import { contentOf, DAYS, SYMBOLS, truncateSql } from './commute-support.ts';
+import { differingCoverage } from './differing-coverage.ts';
 import { newRun, openPool } from './support.ts';
 
 /** Of which times a record says that it was saved; 0: of none; the last is not believed. */
@@ -431,7 +431,7 @@ describe('loads in any order', () => {
         const model = fold(responses, new Set());
         expect(await stored()).toEqual(model.rows);
         expect((await refusals()).map(({ name }) => name).sort()).toEqual(model.refused);
-        expect((await compareSums(context.db, 60_000)).differing).toEqual([]);
+        expect(await differingCoverage(context.db.drizzle)).toEqual([]);
 
         // A person accepts what was refused, one after the other.
         const accepted = new Set<string>();
@@ -445,7 +445,7 @@ describe('loads in any order', () => {
           const now = fold(responses, accepted);
           expect(await stored()).toEqual(now.rows);
           expect((await refusals()).map(({ name }) => name).sort()).toEqual(now.refused);
-          expect((await compareSums(context.db, 60_000)).differing).toEqual([]);
+          expect(await differingCoverage(context.db.drizzle)).toEqual([]);
         }
 
         // Loaded anew, the history comes out as well, whatever is loaded meanwhile.
@@ -474,7 +474,7 @@ describe('loads in any order', () => {
         });
         expect(await physical(context)).toEqual(before);
         expect(await stored()).toEqual(fold(responses, accepted).rows);
-        expect((await compareSums(context.db, 60_000)).differing).toEqual([]);
+        expect(await differingCoverage(context.db.drizzle)).toEqual([]);
       },
     );
     console.log(`${loads} loads`);

@@ -1,14 +1,14 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Position, positionAt } from '../../src/core/position.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { differingEntries, sumCoverage } from '../../src/load/state/coverage/sum-of-facts.ts';
+import { sumCoverage } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { COVERAGE_STATES, type CoverageEntry } from '../../src/load/state/registers.ts';
 import { factOf, SAID } from '../../src/load/state/responses/response-facts.ts';
 import { openStore, query } from '../jobs/import-support.ts';
 import { ask, fetched, fixReading, records, replay, type SourceRecord } from '../jobs/replay-support.ts';
 import { sample } from '../support/for-all.ts';
+import { differingCoverage } from './differing-coverage.ts';
 import { newRun } from './support.ts';
 
 const LAST = '2025-08-29';
@@ -68,8 +68,7 @@ test('what a response says of its entries comes back as it was kept, in a few by
   });
 });
 
-const sums = ({ db }: Context, limited: { readonly since?: Position } = {}) =>
-  differingEntries(db.drizzle, { operations: ['GetBhavCopyCM'], exchange: 'NSE', ...limited }, 10);
+const sums = ({ db }: Context) => differingCoverage(db.drizzle, ['GetBhavCopyCM'], ['NSE']);
 const covered = (context: Context) =>
   query(context, 'select day::text, state, records::int from etl.coverage order by day');
 
@@ -130,24 +129,6 @@ test('a response that a late one leaves nothing to take says so no more', async 
     { exchange: 'BSE', minute: 3, ...withdrawn },
     { exchange: 'NSE', minute: 2, ...withdrawn },
   ]);
-});
-
-test('what was said since a position can be compared alone', async () => {
-  const context = await openStore();
-  await fetched(1, records(0, 5))(context);
-  await query(context, 'update etl.coverage set loaded_records = 6');
-  const differs = {
-    operation: 'GetBhavCopyCM',
-    day: LAST,
-    instrument: '',
-    registers: ['loaded'],
-    entries: 1,
-  };
-  expect(await sums(context)).toMatchObject([differs]);
-  expect(await sums(context, { since: positionAt(new Date(Date.UTC(2025, 7, 29, 16))) })).toMatchObject([
-    differs,
-  ]);
-  expect(await sums(context, { since: positionAt(new Date(Date.UTC(2025, 7, 29, 17))) })).toEqual([]);
 });
 
 test('a new response is kept with what it said by the statement that keeps it, and no other statement', async () => {

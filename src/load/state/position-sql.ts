@@ -16,8 +16,6 @@ export const takePositionSql = (from: SQL = sql``, positions = 1): SQL => sql`
   update ${clock} set last = greatest(clock_timestamp(), last + interval '1 microsecond') + interval '1 microsecond' * ${positions - 1}::int ${from}
   returning ${positionText(sql`last`)} as position`;
 
-const noClock = () => new Error('etl.clock has no row: no response can get a position');
-
 /**
  * Takes the next positions in the order of responses. Call it outside of transactions, because every other process
  * that takes one waits until it is committed.
@@ -29,7 +27,7 @@ export async function takePositions(db: NodePgDatabase, positions: number, room 
     with taken as (${takePositionSql(sql``, positions * (room + 1))})
     select ${positionText(sql`taken.position::timestamptz - interval '1 microsecond' * (${room + 1}::int * n)`)} as position
       from taken, generate_series(${positions - 1}::int, 0, -1) n`);
-  if (found.rows.length < positions) throw noClock();
+  if (found.rows.length < positions) throw new Error('etl.clock has no row: no response can get a position');
   return found.rows.map(({ position }) => position);
 }
 
@@ -37,13 +35,4 @@ export async function takePositions(db: NodePgDatabase, positions: number, room 
 export async function takePosition(db: NodePgDatabase): Promise<Position> {
   const [position] = await takePositions(db, 1);
   return position as Position;
-}
-
-/** How far the last position is ahead of the server's clock, in milliseconds: it was set back. */
-export async function clockLead(db: NodePgDatabase): Promise<number> {
-  const [row] = await db
-    .select({ lead: sql`extract(epoch from ${clock.last} - clock_timestamp()) * 1000`.mapWith(Number) })
-    .from(clock);
-  if (row === undefined) throw noClock();
-  return row.lead;
 }

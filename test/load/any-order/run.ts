@@ -2,11 +2,11 @@ import type { Position as ResponsePosition } from '../../../src/core/position.ts
 import type { Context } from '../../../src/jobs/context.ts';
 import { readToFold } from '../../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
-import { differingEntries } from '../../../src/load/state/coverage/sum-of-facts.ts';
 import { countSuspiciousWindows } from '../../../src/load/state/windows/suspicious.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
 import { loadResponse } from '../as-worker.ts';
+import { differingCoverage } from '../differing-coverage.ts';
 import { type Copy, emptyCopy, follow } from '../follower.ts';
 import type { Step } from './draw.ts';
 import { type Accepted, fold, rejectText, type Stored, type Topic } from './model.ts';
@@ -98,10 +98,6 @@ const REJECTS_SQL = `select r.operation, r.from_date::text as from, r.to_date::t
     ${isoSql('r.last_seen_at', 'MS')} as seen, w.variant, w.instruments
   from etl.rejects r join etl.windows w on w.id = r.window_id where r.exchange = $1`;
 
-/** The response in the middle of the order: what was said since is compared for itself as well. */
-const MIDDLE_SQL = `select ${POSITION_SQL} as position from etl.responses a where exchange = $1
-  order by a.position offset (select count(*) / 2 from etl.responses where exchange = $1) limit 1`;
-
 /** Responses of which it is not known what they said: the comparison leaves them out. */
 const UNKNOWN_SQL = `select 'unknown ' || operation as text from etl.responses where exchange = $1 and said is null and entries is null`;
 
@@ -142,13 +138,7 @@ async function storedIn(
   const openNames = open.map(({ name }) => name);
   const suspicious = await countSuspiciousWindows(drizzle);
   const operations = kinds.map((kind) => kindOf(kind).operation);
-  const differing = await differingEntries(drizzle, { operations, exchange }, 100);
-  const { rows: middle } = await pool.query<{ position: ResponsePosition }>(MIDDLE_SQL, [exchange]);
-  const recent = await differingEntries(
-    drizzle,
-    { operations, exchange, ...(middle[0] && { since: middle[0].position }) },
-    100,
-  );
+  const differing = await differingCoverage(drizzle, operations, [exchange]);
   const unknown = await pool.query<{ text: string }>(UNKNOWN_SQL, [exchange]);
   const notFollowed: string[] = [];
   for (const { name } of kinds.flatMap((kind) => kindOf(kind).tables)) {
@@ -174,9 +164,7 @@ async function storedIn(
       .map(({ operation, windows }) => `${operation} ${windows}`)
       .sort(),
     notTheSum: [
-      ...[...differing, ...recent].map(
-        (one) => `${one.operation} ${one.day} ${one.instrument} ${one.registers.join()}`,
-      ),
+      ...differing.map((one) => `${one.operation} ${one.day} ${one.instrument} ${one.registers.join()}`),
       ...unknown.rows.map(({ text }) => text),
     ],
     notFollowed,

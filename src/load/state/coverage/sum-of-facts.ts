@@ -1,12 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { PipelineError } from '../../../core/errors.ts';
-import type { Position } from '../../../core/position.ts';
-import type { Database } from '../../database/database.ts';
-import { isCanceled } from '../../database/database-errors.ts';
-import { transaction } from '../../database/transaction.ts';
 import { SAID } from '../responses/response-facts.ts';
-import { positionText } from '../schema/columns.ts';
 import { coverage, withdrawals } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
 import { dayEffectsSql } from '../withdrawals.ts';
@@ -22,8 +17,7 @@ const REGISTERS = {
   emptied: ['emptied_position'],
   withheld: ['withheld_position'],
 } as const;
-type Register = keyof typeof REGISTERS;
-const NAMES = Object.keys(REGISTERS) as Register[];
+export const REGISTER_NAMES = Object.keys(REGISTERS) as readonly (keyof typeof REGISTERS)[];
 const COLUMNS = Object.values(REGISTERS).flat();
 const KEY_COLUMNS = ['operation', 'exchange', 'day', 'instrument', 'variant'];
 const KEY = sql.raw(KEY_COLUMNS.join(', '));
@@ -36,14 +30,10 @@ const summed = (column: string) => sql.raw(/emptied|withheld/.test(column) ? `m.
  * True if a register differs from the sum. One that is later, of a call without a response or of a response of which it
  * is not known what it said, is right.
  */
-function differs(name: Register, since: Position | null): SQL {
+function differs(name: keyof typeof REGISTERS): SQL {
   const columns = REGISTERS[name];
   const [position] = columns;
-  const isOlder =
-    since === null
-      ? sql``
-      : sql`when ${summed(position)} is null and coalesce(${stored(position)} <= ${since}::timestamptz, true) then false`;
-  return sql`case ${isOlder} when (${list(columns.map(stored))}) is not distinct from (${list(columns.map(summed))}) then false
+  return sql`case when (${list(columns.map(stored))}) is not distinct from (${list(columns.map(summed))}) then false
       when ${stored(position)} > coalesce(${summed(position)}, '-infinity') then exists (
         select from ${responses} k where k.position = ${stored(position)} and (k.said is not null or k.entries is not null))
       else true end`;
@@ -55,15 +45,13 @@ interface Compared {
   readonly exchange: string;
   /** Null: all. */
   readonly days: { readonly from: string; readonly to: string } | null;
-  /** If given, only what was said since this position is compared, which takes less time. */
-  readonly since?: Position;
 }
 
 /**
  * `compared`: the registers of entries as the sum of what the responses said and did, and whether those that are stored
  * differ.
  */
-function comparing({ operations, exchange, days, since }: Compared): SQL {
+export function comparingCoverage({ operations, exchange, days }: Compared): SQL {
   const isOf = (row: SQL) =>
     sql`${row}operation = any(${sql.param(operations)}::text[]) and ${row}exchange = ${exchange}::text`;
   const isWithin = days === null ? sql`` : sql` and day between ${days.from}::date and ${days.to}::date`;
@@ -72,8 +60,7 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
     days === null
       ? sql``
       : sql` and (a.from_date <= ${days.to}::date and a.to_date >= ${days.from}::date or a.called_on between ${days.from}::date and ${days.to}::date)`;
-  const isSince = since === undefined ? sql`` : sql` and a.position > ${since}::timestamptz`;
-  const requested = sql`${isOf(sql`a.`)}${mayBeWithin}${isSince}`;
+  const requested = sql`${isOf(sql`a.`)}${mayBeWithin}`;
   const newest = (column: SQL) => sql`(array_agg(${column} order by position desc)`;
   const isLoaded = sql` filter (where said = 'loaded')`;
   return sql`
@@ -96,87 +83,10 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
     ), compared as (
       select b.row, ${list(KEY_COLUMNS.map((name) => sql.raw(`b.${name}`)))},
              ${list(COLUMNS.map((name) => sql`${summed(name)} as ${sql.identifier(name)}`))},
-             ${list(NAMES.map((name) => sql`${differs(name, since ?? null)} as ${sql.identifier(`${name}_differs`)}`))}
-        from (select * from stored ${sql.raw(since === undefined ? 'full' : 'right')} join summed using (${KEY})) b
+             ${list(REGISTER_NAMES.map((name) => sql`${differs(name)} as ${sql.identifier(`${name}_differs`)}`))}
+        from (select * from stored full join summed using (${KEY})) b
         left join effects m on m.operation = b.operation and m.exchange = b.exchange and m.day = b.day and m.variant = b.variant and b.instrument = ''
     )`;
-}
-
-/** Entries of which what is stored is not the sum of what the responses said of them, and did. */
-interface Differing {
-  readonly day: string;
-  readonly instrument: string;
-  readonly variant: string;
-  readonly operation: string;
-  /** Which of the registers. */
-  readonly registers: readonly Register[];
-  /** How many entries there are in all. */
-  readonly entries: number;
-}
-
-/** The first entries of some operations and an exchange of which `etl.coverage` is not the sum of the facts. */
-export async function differingEntries(
-  db: NodePgDatabase,
-  requested: Omit<Compared, 'days'>,
-  limit: number,
-): Promise<Differing[]> {
-  const flag = (name: Register) => sql.identifier(`${name}_differs`);
-  const found = await db.execute<Differing & Record<string, unknown>>(sql`
-    with ${comparing({ ...requested, days: null })}
-    select operation, day::text, instrument, variant, count(*) over ()::int as entries,
-           array_remove(array[${list(NAMES.map((name) => sql`case when ${flag(name)} then ${sql.raw(`'${name}'`)} end`))}], null) as registers
-      from compared where ${sql.join(NAMES.map(flag), sql` or `)}
-     order by operation, day, instrument, variant limit ${limit}`);
-  return found.rows;
-}
-
-/** How the coverage of some operations and exchanges compares with its facts. */
-interface Sums {
-  /** Operations and exchanges with entries that differ: how many, and the first one. */
-  readonly differing: readonly (Differing & { readonly exchange: string })[];
-  /** Operations and exchanges with so many requests that at most those of the last day could be compared. */
-  readonly left: readonly string[];
-}
-
-/**
- * Compares all coverage with its facts, one operation and exchange after the other. Where that takes too long, only what
- * was said in the last day is compared.
- */
-export async function compareSums(database: Database, withinMs: number): Promise<Sums> {
-  const db = database.drizzle;
-  const next = (after: SQL) => sql`
-    select operation, exchange from ${responses} where ${after} order by operation, exchange limit 1`;
-  // Found with the index: there may be millions of responses.
-  const { rows: pairs } = await db.execute<{ operation: string; exchange: string; since: Position }>(sql`
-    with recursive pair as (
-      (${next(sql`true`)}) union all select n.* from pair p, lateral (${next(sql`(operation, exchange) > (p.operation, p.exchange)`)}) n
-    ) select pair.*, ${positionText(sql`(select max(position) - interval '1 day' from ${responses})`)} as since from pair`);
-  const until = performance.now() + withinMs;
-  const differing: Sums['differing'][number][] = [];
-  const left: string[] = [];
-  for (const [at, { operation, exchange, since }] of pairs.entries()) {
-    const requested = { operations: [operation], exchange };
-    // Each has its share of the time, and what others have left of theirs: half of it for each of the two ways.
-    const share = Math.max(100, Math.ceil((until - performance.now()) / (pairs.length - at) / 2));
-    const compare = async (limited: { readonly since?: Position }) => {
-      const [first] = await transaction(database, async (tx) => {
-        await tx.execute(sql.raw(`set local statement_timeout = ${share}`));
-        return differingEntries(tx, { ...requested, ...limited }, 1);
-      });
-      if (first !== undefined) differing.push({ ...first, exchange });
-    };
-    const note = (error: unknown) => {
-      if (!isCanceled(error)) throw error;
-    };
-    try {
-      await compare({});
-    } catch (error) {
-      note(error);
-      left.push(`${operation} ${exchange}`);
-      await compare({ since }).catch(note);
-    }
-  }
-  return { differing, left };
 }
 
 /**
@@ -186,8 +96,8 @@ export async function compareSums(database: Database, withinMs: number): Promise
  * @throws PipelineError `database_locked` if other loads kept moving rows meanwhile.
  */
 export async function sumCoverage(db: NodePgDatabase, requested: Compared): Promise<void> {
-  const flag = (name: Register) => sql.raw(`s."${name}_differs"`);
-  const changes = NAMES.flatMap((name) =>
+  const flag = (name: keyof typeof REGISTERS) => sql.raw(`s."${name}_differs"`);
+  const changes = REGISTER_NAMES.flatMap((name) =>
     REGISTERS[name].map(
       (column) =>
         sql`${sql.identifier(column)} = case when ${flag(name)} then ${sql.raw(`s.${column}`)} else ${sql.raw(`c.${column}`)} end`,
@@ -195,8 +105,8 @@ export async function sumCoverage(db: NodePgDatabase, requested: Compared): Prom
   );
   // Locked in key order, so that two writers cannot deadlock. A row that another load has moved meanwhile is compared again.
   const write = sql`
-    with ${comparing(requested)}, differing as materialized (
-      select s.* from compared s where ${sql.join(NAMES.map(flag), sql` or `)}
+    with ${comparingCoverage(requested)}, differing as materialized (
+      select s.* from compared s where ${sql.join(REGISTER_NAMES.map(flag), sql` or `)}
     ), locked as materialized (
       select c.ctid as row from ${coverage} c join differing s on s.row = c.ctid
        order by c.operation, c.exchange, c.day, c.instrument, c.variant for update of c
