@@ -3,7 +3,6 @@ import { loadCalendar } from '../../src/calendar/calendar.ts';
 import type { Day } from '../../src/core/days.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { contentSql } from '../../src/load/market/content-digest.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { runJson } from '../support/cli.ts';
 import { ended, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
@@ -97,11 +96,14 @@ async function eod<Printed>(...args: string[]): Promise<Printed> {
   return json;
 }
 
-/** The digests of the values of all tables, with the SQL of `eod state --content`. */
+/** A digest of the values of each table. */
 async function contentOf(client: Pick<PostgresCopy['client'], 'query'>, schema = '') {
   const digests: Record<string, unknown> = {};
   for (const table of tables) {
-    const { rows } = await client.query(contentSql(table, `${schema}${table.name}`));
+    const columns = table.fields.map(({ column }) => `"${column}"`).join();
+    const { rows } = await client.query(
+      `select md5(string_agg(r::text, ' ' order by r::text)) as digest from (select ${columns} from ${schema}${table.name}) r`,
+    );
     digests[table.name] = rows[0];
   }
   return digests;

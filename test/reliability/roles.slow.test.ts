@@ -89,7 +89,7 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
       urls.reader,
       'select * from market.instruments join market.instrument_aliases using (instrument_id)',
     );
-    expect(await runJson(['state', '--content'], asRole('reader'))).toMatchObject({
+    expect(await runJson(['state'], asRole('reader'))).toMatchObject({
       code: 0,
       json: { state: now?.state },
     });

@@ -1,4 +1,3 @@
-import { contentDigest } from '../../load/market/content-digest.ts';
 import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openReadable } from '../open-context.ts';
@@ -7,7 +6,6 @@ import { momentText } from '../output.ts';
 
 interface Flags extends JsonFlag {
   readonly at?: string;
-  readonly content?: boolean;
 }
 
 export async function showState(cli: Cli, flags: Flags): Promise<void> {
@@ -15,15 +13,11 @@ export async function showState(cli: Cli, flags: Flags): Promise<void> {
   const at = flags.at === undefined ? null : parseMoment('--at', flags.at, { config });
   const { db } = await openReadable(cli, 'tables');
   const { stateNumber, committedAt } = await readStateNumber(db.drizzle, at);
-  const content = flags.content === true ? await contentDigest(db, stateNumber) : undefined;
-  if (flags.json === true) {
-    return printJson(cli, { state: stateNumber, committedAt, ...(content !== undefined && { content }) });
-  }
+  if (flags.json === true) return printJson(cli, { state: stateNumber, committedAt });
   if (committedAt === null) return print(cli, 'database state 0: nothing has been loaded yet');
   const when = momentText(committedAt, config.EOD_TIMEZONE);
-  const digest = content === undefined ? '' : `\ncontent ${content}`;
   print(
     cli,
-    `database state ${stateNumber}, since ${when} (${config.EOD_TIMEZONE})\nmarket_history.<table>_at(${stateNumber}) shows it${digest}`,
+    `database state ${stateNumber}, since ${when} (${config.EOD_TIMEZONE})\nmarket_history.<table>_at(${stateNumber}) shows it`,
   );
 }

@@ -194,14 +194,8 @@ export const lookCommands: readonly Specification[] = [
     name: 'state',
     summary:
       'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
-    options: [
-      new Option('--at <time>', 'the state at that time: a day, or a time with its zone'),
-      new Option(
-        '--content',
-        'also the digest of its values, which a database that was filled from the same responses has too',
-      ),
-    ],
-    examples: ['eod state', `eod state --at ${to}T21:00:00+05:30 --json`, 'eod state --content'],
+    options: [new Option('--at <time>', 'the state at that time: a day, or a time with its zone')],
+    examples: ['eod state', `eod state --at ${to}T21:00:00+05:30 --json`],
     run: async () => (await import('../commands/state.ts')).showState,
   },
   {
