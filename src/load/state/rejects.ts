@@ -122,9 +122,6 @@ function rejectedRecordOf(exchange: string, response: RejectsOfResponse, entry: 
   } satisfies Readonly<Record<(typeof OF_LAST)[number], unknown>> & Readonly<Record<string, unknown>>;
 }
 
-/** One statement carries at most about this many characters of records. */
-const STATEMENT_CHARACTERS = 4 * 1024 * 1024;
-
 /**
  * Stores the rejected records of responses, inside the transaction of their load: each once per request, however often
  * it is sent, with the positions of the first and of the last response that had it. Whether a later response resolves a
@@ -150,26 +147,14 @@ export async function writeRejects(
   if (found.size === 0) return;
   const operations = [...new Set(responses.map(({ operation }) => operation))];
   await lockRejects(tx, { operations, exchange }, { shared: true });
-  let records: string[] = [];
-  let characters = 0;
-  // In one order, so that two loads cannot deadlock.
-  for (const [, rejected] of [...found].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const text = JSON.stringify(rejected);
-    records.push(text);
-    characters += text.length;
-    if (characters < STATEMENT_CHARACTERS) continue;
-    await storeRecords(tx, records);
-    records = [];
-    characters = 0;
-  }
-  if (records.length > 0) await storeRecords(tx, records);
+  await storeRecords(tx, [...found.values()]);
 }
 
 /** The condition that a later response resolves the record `r`. */
 const isResolved = sql.raw(`exists (select ${resolving('r')})`);
 
-/** Stores records, as JSON. Of one that is stored already, the last response with it prevails, whichever is loaded last. */
-async function storeRecords(tx: Writing, records: readonly string[]): Promise<void> {
+/** Stores records, in one order, so that two loads cannot deadlock. Of one that is stored already, the last response with it prevails, whichever is loaded last. */
+async function storeRecords(tx: Writing, records: readonly RejectedRecord[]): Promise<void> {
   const columns = sql.raw(
     ['operation', 'exchange', 'fingerprint', 'is_dated', 'record', 'first_seen_at', ...OF_LAST].join(', '),
   );
@@ -183,7 +168,7 @@ async function storeRecords(tx: Writing, records: readonly string[]): Promise<vo
   });
   await tx.execute(sql`
     insert into ${rejectedRecords} as r (${columns})
-    select ${columns} from jsonb_populate_recordset(null::${rejectedRecords}, ${`[${records.join(',')}]`}::jsonb)
+    select ${columns} from jsonb_populate_recordset(null::${rejectedRecords}, ${JSON.stringify(records)}::jsonb)
      order by fingerprint, operation
         on conflict (operation, exchange, fingerprint) do update
        set ${sql.join(taken, sql`, `)}, first_seen_at = least(r.first_seen_at, excluded.first_seen_at),

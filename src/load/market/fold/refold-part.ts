@@ -52,9 +52,6 @@ interface ReplayedPart extends Part {
   readonly runId: number;
 }
 
-/** A part of more days locks their months: it is folded within seconds, and has other locks besides. */
-const MOST_LOCKS = 10;
-
 /** How kept responses are read and judged. */
 interface Judging {
   readonly read: ReadKept;
@@ -122,7 +119,7 @@ function readOnce(read: ReadKept): ReadKept {
 async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Promise<RecordCounts | null> {
   const { windowId, tables, exchange, days } = part;
   const parts = days === null ? null : eachDay(days.from, days.to);
-  const rows = tables.flatMap(({ name }) => locksOfTable(name, exchange, parts, { most: MOST_LOCKS }));
+  const rows = tables.flatMap(({ name }) => locksOfTable(name, exchange, parts));
   const begun = await beginLoad(tx, windowId, rows);
   if (begun === null) return null;
   for (const table of tables) await ensureStage(tx.client, table);

@@ -27,13 +27,8 @@ const MOST = 40;
  *
  * @param around what has the parts.
  * @param parts days, or names of another kind, which belong to no month; null: all of it, whatever parts it has.
- * @param options.most how many locks there may be before months, or all of it, are locked instead.
  */
-function locksOn(
-  around: string,
-  parts: Iterable<string> | null,
-  { most = MOST }: { readonly most?: number } = {},
-): Lock[] {
+function locksOn(around: string, parts: Iterable<string> | null): Lock[] {
   if (parts === null) return [{ name: around, shared: false }];
   const ones = new Set(parts);
   if (ones.size === 0) return [];
@@ -46,8 +41,8 @@ function locksOn(
   const named = (names: ReadonlySet<string>, isShared: boolean): Lock[] =>
     Array.from(names, (name) => ({ name: `${around}|${name}`, shared: isShared }));
   const held = { name: around, shared: true };
-  if (ones.size + months.size < most) return [held, ...named(months, true), ...named(ones, false)];
-  if (undated === 0 && months.size < most) return [held, ...named(months, false)];
+  if (ones.size + months.size < MOST) return [held, ...named(months, true), ...named(ones, false)];
+  if (undated === 0 && months.size < MOST) return [held, ...named(months, false)];
   return [{ name: around, shared: false }];
 }
 
@@ -66,9 +61,5 @@ export async function takeLocks(tx: Preparing, locks: readonly Lock[]): Promise<
  * The locks on parts of a table of `market`, days (NO_DAY if it has none) or entries; null: on all rows of the
  * exchange.
  */
-export const locksOfTable = (
-  table: string,
-  exchange: string,
-  parts: Iterable<string> | null,
-  options?: { readonly most: number },
-): Lock[] => locksOn(`eod|${table}|${exchange}`, parts, options);
+export const locksOfTable = (table: string, exchange: string, parts: Iterable<string> | null): Lock[] =>
+  locksOn(`eod|${table}|${exchange}`, parts);

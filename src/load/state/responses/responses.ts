@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
-import { and, eq, inArray, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, eq, notExists, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Position } from '../../../core/position.ts';
 import { sha256 } from '../../../core/sha256.ts';
@@ -212,11 +212,6 @@ export async function readKeptResponse(db: NodePgDatabase, responseId: number) {
   };
 }
 
-/** How many rows are deleted with one statement. */
-const BATCH = 1_000;
-
-const bodySize = sql`length(${responseBodies.body})`.mapWith(Number);
-
 /** The condition that neither a response nor a window, whose response could not be read, has the body. */
 function isUnused(db: NodePgDatabase): SQL | undefined {
   const { hash } = responseBodies;
@@ -237,38 +232,18 @@ export async function pruneBodies(
   database: Database,
   dryRun: boolean,
 ): Promise<{ readonly bodies: number; readonly bytes: number }> {
+  const { hash, body } = responseBodies;
+  const size = sql`length(${body})`.mapWith(Number);
   const db = database.drizzle;
-  const unused = await db
-    .select({ hash: responseBodies.hash, size: bodySize })
-    .from(responseBodies)
-    .where(isUnused(db));
-  let bodies = 0;
-  let bytes = 0;
-  for (let at = 0; at < unused.length; at += BATCH) {
-    const some = unused.slice(at, at + BATCH);
-    for (const { size } of dryRun ? some : await deleteBodies(database, some)) {
-      bodies += 1;
-      bytes += size;
-    }
-  }
-  return { bodies, bytes };
-}
-
-/** Checks again with the exclusive lock held, because a load may have used a body since. */
-function deleteBodies(database: Database, bodies: readonly { readonly hash: string }[]) {
-  return transaction(database, async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
-    return tx
-      .delete(responseBodies)
-      .where(
-        and(
-          inArray(
-            responseBodies.hash,
-            bodies.map(({ hash }) => hash),
-          ),
-          isUnused(tx),
-        ),
-      )
-      .returning({ size: bodySize });
-  });
+  const unused = await db.select({ hash, size }).from(responseBodies).where(isUnused(db));
+  const hashes = sql.param(unused.map((one) => one.hash));
+  const pruned = dryRun
+    ? unused
+    : await transaction(database, async (tx) => {
+        // Checked again with the exclusive lock held, because a load may have used a body since.
+        await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
+        const isPruned = and(sql`${hash} = any(${hashes}::text[])`, isUnused(tx));
+        return tx.delete(responseBodies).where(isPruned).returning({ size });
+      });
+  return { bodies: pruned.length, bytes: pruned.reduce((sum, one) => sum + one.size, 0) };
 }
