@@ -6,7 +6,7 @@ import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { hasRequestedSymbol } from '../../load/market/fold/fold-sql.ts';
-import type { Part } from '../../load/market/fold/refold-part.ts';
+import type { Part } from '../../load/market/fold/part.ts';
 import { isEmptied } from '../../load/market/stored-values.ts';
 import {
   pairsWithResponses,

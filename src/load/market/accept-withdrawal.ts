@@ -6,8 +6,8 @@ import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
 import { loadedResponsesOf } from '../state/responses/to-fold.ts';
 import { markAccepted, NO_DAY, readWithheld, writeWithdrawals } from '../state/withdrawals.ts';
-import { foldPart, keptReader, type ReadAgain, tableReader } from './fold/fold.ts';
-import { scopeOfPart } from './fold/refold-part.ts';
+import { foldPart, keptReader, type ReadAgain } from './fold/fold.ts';
+import { foldingOf, scopeOfPart } from './fold/part.ts';
 import { ensureStage } from './merge/merge.ts';
 import { mergeSql } from './merge/merge-sql.ts';
 
@@ -54,16 +54,10 @@ export async function acceptWithdrawal(
     const { runId, windowId, operation, position } = withheld;
     const load = { loadId: await nextLoadId(tx), runId };
     const days = day === null ? null : { from: day, to: day };
-    const scope = scopeOfPart({ tables: [table], exchange, days, instruments: null });
-    const folding = {
-      table,
-      exchange,
-      days: day === null ? null : [day],
-      instruments: null,
-      maxWithdrawShare,
-      responses: await loadedResponsesOf(tx, scope),
-      read: tableReader(keptReader(tx, readAgain), table),
-    };
+    const part = { tables: [table], exchange, days, instruments: null };
+    const scope = scopeOfPart(part);
+    const judging = { read: keptReader(tx, readAgain), maxWithdrawShare };
+    const folding = foldingOf(part, table, await loadedResponsesOf(tx, scope), judging);
     const { decided, withdrawals, withdrawn } = await foldPart(tx, folding, load);
     if (decided !== null)
       await writeWithdrawals(tx, { ...load, windowId, operation, exchange }, decided, withdrawals);

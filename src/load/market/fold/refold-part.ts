@@ -1,7 +1,7 @@
-import { type DayRange, eachDay } from '../../../core/days.ts';
+import { eachDay } from '../../../core/days.ts';
 import { BEFORE_ALL } from '../../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../../core/record-counts.ts';
-import { dataSetNamed, listedInFull, namesFilling } from '../../../operations/registry.ts';
+import { dataSetNamed, namesFilling } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { databaseError } from '../../database/database-errors.ts';
@@ -29,43 +29,18 @@ import {
   type ReadAgain,
   type ReadKept,
   type Settled,
-  tableReader,
 } from './fold.ts';
+import { foldingOf, type Judging, type Part, partOfTable, scopeOfPart } from './part.ts';
 
 // A replay reads kept responses again with the code of today, part by part: days or instruments of tables. First it
 // writes what the responses that end in the part say, each as a whole: facts, rejects, coverage. Then it folds the rows
 // of the part. What comes out differently is written.
-
-/** The part of some tables of an exchange that one fold is about. */
-export interface Part {
-  readonly tables: readonly TableDefinition[];
-  readonly exchange: string;
-  /** The days, if responses list days of these tables in full. */
-  readonly days: DayRange | null;
-  /** Responses about these instruments only, in upper case; null: about any. */
-  readonly instruments: readonly string[] | null;
-}
 
 /** A window of a replay. */
 interface ReplayedPart extends Part {
   readonly windowId: number;
   readonly runId: number;
 }
-
-/** How kept responses are read and judged. */
-interface Judging {
-  readonly read: ReadKept;
-  /** Largest share of the rows present that may be withdrawn, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
-  readonly maxWithdrawShare: number;
-}
-
-/** The condition that responses are about a part. */
-export const scopeOfPart = ({ tables, exchange, days, instruments }: Part) => ({
-  operations: namesFilling(tables),
-  exchange,
-  days,
-  instruments,
-});
 
 /**
  * Replays a part in one transaction: readers see all of it as before or as after, loads of its days come before or
@@ -143,8 +118,7 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
   const load = { loadId: begun.loadId, runId: part.runId };
   const folding = { ...part, ...judging, load, responses };
   const folded: FoldedTable[] = [];
-  for (const table of tables)
-    folded.push(await refoldTable(tx, { ...folding, table, fills: emptyTables.has(table) }));
+  for (const table of tables) folded.push(await refoldTable(tx, folding, table, emptyTables.has(table)));
   for (const { table, decided, withdrawals } of folded) {
     const by = { ...load, windowId, operation: namesFilling([table])[0] ?? '', exchange };
     if (decided !== null) await writeWithdrawals(tx, by, decided, withdrawals);
@@ -312,53 +286,19 @@ interface FoldedTable extends Settled {
   readonly table: TableDefinition;
 }
 
-const isAbout = ({ from, to }: ResponseOfPart, day: string) => from <= day && day <= to;
-
-/** What of a table is in a part: its days about which there are responses, or its instruments. */
-export function partOfTable(
-  { exchange, days, instruments }: Part,
-  table: TableDefinition,
-  responses: readonly ResponseOfPart[],
-) {
-  const hasDays = days !== null && listedInFull(table) === 'days';
-  return {
-    table,
-    exchange,
-    days: hasDays
-      ? eachDay(days.from, days.to).filter((day) => responses.some((one) => isAbout(one, day)))
-      : null,
-    instruments,
-  };
-}
-
 async function refoldTable(
   tx: Transaction,
-  {
-    table,
-    fills,
-    load,
-    responses: all,
-    read,
-    maxWithdrawShare,
-    ...part
-  }: FoldedPart & {
-    readonly table: TableDefinition;
-    /** True if nothing of it is stored or ever was. */
-    readonly fills: boolean;
-  },
+  part: FoldedPart,
+  table: TableDefinition,
+  /** True if nothing of it is stored or ever was. */
+  fills: boolean,
 ): Promise<FoldedTable> {
-  const filling = namesFilling([table]);
-  const responses = all.filter(({ operation }) => filling.includes(operation));
-  const about = partOfTable(part, table, all);
-  const folding = {
-    ...about,
-    maxWithdrawShare,
-    // Rows of the copy have to show which response wrote them.
-    responses: responses.map(({ ownLoadId, load: first, ...one }) => {
-      const own = ownLoadId === null ? load : { loadId: ownLoadId, runId: part.runId };
-      return { ...one, load: fills ? own : (first ?? own) };
-    }),
-    read: tableReader(read, table),
-  };
+  const { load, runId } = part;
+  // Rows of the copy have to show which response wrote them.
+  const responses = part.responses.map(({ ownLoadId, load: first, ...one }) => {
+    const own = ownLoadId === null ? load : { loadId: ownLoadId, runId };
+    return { ...one, load: fills ? own : (first ?? own) };
+  });
+  const folding = foldingOf(part, table, responses, part);
   return { table, ...(fills ? await fillPart(tx, folding) : await foldPart(tx, folding, load)) };
 }

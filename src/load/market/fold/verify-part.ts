@@ -7,8 +7,8 @@ import { loadedResponsesOf } from '../../state/responses/to-fold.ts';
 import { RESPONSES } from '../../state/responses/to-replay.ts';
 import { ensureStage } from '../merge/merge.ts';
 import { quote } from '../merge/merge-sql.ts';
-import { findDifferences, keptReader, type ReadAgain, type RowDifference, tableReader } from './fold.ts';
-import { type Part, partOfTable, scopeOfPart } from './refold-part.ts';
+import { findDifferences, keptReader, type ReadAgain, type RowDifference } from './fold.ts';
+import { foldingOf, type Part, scopeOfPart } from './part.ts';
 
 /** A row of a table that is not what the kept responses say. */
 export interface TableDifference extends RowDifference {
@@ -34,13 +34,7 @@ export async function verifyPart(
     const read = keptReader(tx, readAgain);
     const found: TableDifference[] = [];
     for (const table of part.tables) {
-      const filling = namesFilling([table]);
-      const folding = {
-        ...partOfTable(part, table, loaded),
-        maxWithdrawShare,
-        responses: loaded.filter(({ operation }) => filling.includes(operation)),
-        read: tableReader(read, table),
-      };
+      const folding = foldingOf(part, table, loaded, { read, maxWithdrawShare });
       for (const one of await findDifferences(tx, folding)) found.push({ ...one, table: table.name });
     }
     return found;
