@@ -5,7 +5,7 @@ import { sample } from '../support/for-all.ts';
 import { describeSteps, type Step, smaller, stepsOf, stepsOfSomeInstruments } from './any-order/draw.ts';
 import { MAX_REJECT_SHARE, type Topic } from './any-order/model.ts';
 import { LOOKBACK, positionsOf } from './any-order/responses.ts';
-import { type Deviation, type Position, run } from './any-order/run.ts';
+import { type Deviation, KILL_LOADS, type Position, run } from './any-order/run.ts';
 import { truncateSql } from './commute-support.ts';
 import { newRun } from './support.ts';
 
@@ -24,6 +24,7 @@ beforeAll(async () => {
     EOD_MAX_REJECT_SHARE: String(MAX_REJECT_SHARE),
     EOD_LOOKBACK_SESSIONS: String(LOOKBACK),
   });
+  await context.db.pool.query(KILL_LOADS);
   position = { context, runId: await newRun(context.db) };
 });
 
@@ -80,7 +81,7 @@ async function explain(steps: readonly Step[], topic: Topic): Promise<string> {
   return `${topic}, after step ${last?.step} of\n${describeSteps(least, positions)}\n${texts.join('\n')}`;
 }
 
-describe('responses that are loaded in any order, with replays and emptied tables in between', () => {
+describe('responses that are loaded in any order, with replays, kills and emptied tables in between', () => {
   test('leave what their ordered fold leaves, after every load', async () => {
     const sets = [
       ...sample(stepsOf, { numRuns: 6, seed: 20_270_817 }),

@@ -4,7 +4,7 @@ const WRITE_COVERAGE = 'src/load/state/coverage/coverage.ts';
 const COVERAGE = 'test/load/coverage-registers.int.test.ts';
 const PAST = 'test/load/past-states.int.test.ts';
 const MERGING = 'test/load/merge.int.test.ts';
-const COMMUTE = 'test/load/commute.int.test.ts';
+const ANY_ORDER = 'test/load/any-order.int.test.ts';
 
 export interface Mutant {
   readonly name: string;
@@ -73,7 +73,7 @@ export const NAMED: readonly Mutant[] = [
     file: LOAD,
     from: '!(await hasLaterLoad(tx, scope, part.position))',
     to: 'true',
-    test: COMMUTE,
+    test: ANY_ORDER,
   },
   {
     name: 'accepted-days-are-not-folded-so',
@@ -87,7 +87,7 @@ export const NAMED: readonly Mutant[] = [
     file: 'src/load/market/fold/fold.ts',
     from: 'if (folded.decided !== null) {',
     to: 'if (folded.decided === undefined) {',
-    test: COMMUTE,
+    test: ANY_ORDER,
   },
   {
     name: 'read-again-and-not-replaced',

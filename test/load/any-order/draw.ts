@@ -16,8 +16,14 @@ import {
 
 /** What happens to a database, one after the other. */
 export type Step =
-  /** `together`: at the same time as the load before. `again`: a second time after that. */
-  | { readonly act: 'load'; readonly response: Response; readonly together: boolean; readonly again: boolean }
+  /** `together`: at the same time as the load before. `again`: a second time after that. `killed`: and tried once more. */
+  | {
+      readonly act: 'load';
+      readonly response: Response;
+      readonly together: boolean;
+      readonly again: boolean;
+      readonly killed: boolean;
+    }
   /** A person accepts a withdrawal that was withheld, if there is one. */
   | { readonly act: 'accept'; readonly which: number }
   /** `empty`: of rows and history, before a replay. */
@@ -142,6 +148,7 @@ const drawnStep = fc.oneof(
       act: fc.constant('load' as const),
       together: fc.constantFrom(false, false, false, true),
       again: fc.constantFrom(false, false, false, false, false, false, true),
+      killed: fc.constantFrom(false, false, false, true),
     }),
   },
   { weight: 2, arbitrary: fc.record({ act: fc.constant('accept' as const), which: fc.nat(2) }) },
@@ -200,6 +207,7 @@ export function* smaller(steps: readonly Step[]): Generator<readonly Step[]> {
     const sent = (records: readonly Sent[]) => replaced({ response: { ...step.response, sent: records } });
     if (step.together) yield replaced({ together: false });
     if (step.again) yield replaced({ again: false });
+    if (step.killed) yield replaced({ killed: false });
     const records = step.response.sent;
     for (let size = Math.ceil(records.length / 2); size >= 1; size = size > 1 ? Math.ceil(size / 2) : 0) {
       for (let from = 0; from < records.length; from += size) yield sent(records.toSpliced(from, size));
@@ -228,6 +236,7 @@ export function describeSteps(steps: readonly Step[], positions: ReadonlyMap<Res
         ...(kind === 'ratios' ? [nature] : []),
         `[${records.join(', ')}]`,
         ...(step.again ? ['twice'] : []),
+        ...(step.killed ? ['killed at first'] : []),
       ].join(' ');
     })
     .join('\n');

@@ -5,7 +5,7 @@ import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts'
 import { countSuspiciousWindows } from '../../../src/load/state/windows/suspicious.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
-import { loadResponse } from '../as-worker.ts';
+import { openWindow, responseWindow } from '../as-worker.ts';
 import { differingCoverage } from '../differing-coverage.ts';
 import { type Copy, emptyCopy, follow } from '../follower.ts';
 import type { Step } from './draw.ts';
@@ -30,14 +30,23 @@ export interface Position {
   readonly exchange: string;
 }
 
-/** Loads a response as the worker does. */
-export async function load(
+/** Makes the loads of windows that are named in the table `killed` fail where all is written but the load itself. */
+export const KILL_LOADS = `create table killed (window_id bigint);
+  create function kill_load() returns trigger language plpgsql as $$ begin
+    if exists (select from killed k where k.window_id = new.window_id) then raise 'killed'; end if;
+    return new;
+  end $$;
+  create trigger kill_load before insert on etl.loads for each row execute function kill_load()`;
+
+/** Loads a response as the worker does; one that is killed, a second time. */
+async function load(
   { context, runId, exchange }: Position,
   response: Response,
   position: string,
-): Promise<number> {
+  isKilled = false,
+): Promise<void> {
   const { operation, ...entry } = entryOf(response);
-  return loadResponse(context, runId, {
+  const sent = {
     ...entry,
     operation: operationNamed(operation),
     exchange,
@@ -45,7 +54,16 @@ export async function load(
     calledAt: calledAt(response),
     calledOn: calledOn(response),
     body: bodyOf(response),
-  });
+  };
+  const id = await openWindow(context, runId, sent);
+  if (isKilled) {
+    await context.db.pool.query('insert into killed values ($1)', [id]);
+    await responseWindow(context, runId, id, sent).catch((error) => {
+      if (!String(error).includes('killed')) throw error;
+    });
+    await context.db.pool.query('delete from killed where window_id = $1', [id]);
+  }
+  await responseWindow(context, runId, id, sent);
 }
 
 /** Accepts one of the withdrawals that were withheld. @returns null if there is none. */
@@ -205,7 +223,9 @@ export async function run(position: Position, steps: readonly Step[]): Promise<D
       inOrder &&= together.length === 1 && (positions.get(step.response) ?? '') >= newest();
       for (const { response } of together) loaded.set(response, positions.get(response) ?? '');
       const done = await Promise.allSettled(
-        together.map(({ response }) => load(position, response, positions.get(response) ?? '')),
+        together.map(({ response, killed }) =>
+          load(position, response, positions.get(response) ?? '', killed),
+        ),
       );
       for (const one of done) if (one.status === 'rejected') throw one.reason;
       for (const { response, again } of together)
