@@ -224,8 +224,12 @@ async function repeatOrCheck(
   const digest = digestOf(context, hash);
   const { position } = window;
   const response = { window, position, calledAt, calledOn: requested.calledOn, bytes, digest };
-  // If Postgres fails here, the response is read, and the failure policy decides about the next failure.
-  const repeated = await timeStep(times, 'load', () => repeatResponse(context, response)).catch(() => null);
+  const repeat = timeStep(times, 'load', () => repeatResponse(context, response));
+  const repeated = await repeat.catch((err) => {
+    // The response is read, then, and the failure policy decides about the next failure of Postgres.
+    context.log.warn({ ...windowFacts(window), err }, 'could not compare a response with the last one');
+    return null;
+  });
   return { requested, calledAt, digest, bytes, repeated, body: repeated === null ? received.check() : null };
 }
 
