@@ -109,11 +109,13 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
     };
     const { status, body, contentType, bytes } = await get(url, signal).catch(fail);
     log?.debug({ ...about, status, bytes, ms: ms() }, 'response');
+    const hash = sha256(body);
     return {
-      hash: sha256(body),
+      hash,
       bytes,
       check() {
-        const response = { body: redactBody(body), contentType, bytes };
+        const redacted = redactBody(body);
+        const response = { body: redacted, contentType, bytes, ...(redacted === body && { hash }) };
         try {
           check(response.body, operation);
         } catch (error) {

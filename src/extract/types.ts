@@ -56,6 +56,8 @@ export interface RawResponse {
   readonly contentType: string | null;
   /** Bytes that were received (compressed, if the source compresses). */
   readonly bytes: number;
+  /** SHA-256 of the body in hex, if that is known. */
+  readonly hash?: string;
 }
 
 /** A response, read and validated. */

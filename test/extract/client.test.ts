@@ -45,7 +45,8 @@ describe('a good response', () => {
     });
     const made = source({ baseUrl });
     const response = await made.fetch(operation, requested);
-    expect(response).toEqual({ body: Buffer.from(GOOD), contentType: 'text/plain', bytes: GOOD.length });
+    const body = Buffer.from(GOOD);
+    expect(response).toEqual({ body, contentType: 'text/plain', bytes: GOOD.length, hash: sha256(body) });
     expect(made.read(operation, requested, response).fetched).toBe(1);
     expect(requests[0]?.method).toBe('GET');
     expect(requests[0]?.headers['accept-encoding']).toBe('gzip');

@@ -281,7 +281,7 @@ async function readAndStore(
 ) {
   const { config, source, db } = context;
   const operation = operationNamed(window.operation);
-  const packed = await packBody(db.drizzle, body.body);
+  const packed = await packBody(db.drizzle, body.body, body.hash);
   const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
   const extracted = await timeStep(times, 'read', () => source.read(operation, requested, body, count));
   if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, requested);

@@ -54,8 +54,7 @@ const WORTH_A_QUERY = 64 * 1024;
  * Makes a body ready to be kept. Call it before the transaction that keeps it: compression of a body that is not kept
  * yet starts at once in zlib's threads. Of a body that is kept already, only the name is needed.
  */
-export async function packBody(db: NodePgDatabase, body: Buffer): Promise<PackedBody> {
-  const hash = hashBody(body);
+export async function packBody(db: NodePgDatabase, body: Buffer, hash = hashBody(body)): Promise<PackedBody> {
   const mayBeKept =
     body.length >= WORTH_A_QUERY && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   let compressed: Promise<Buffer> | undefined;
