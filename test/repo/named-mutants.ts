@@ -71,7 +71,7 @@ export const NAMED: readonly Mutant[] = [
   {
     name: 'no-look-at-later-loads',
     file: LOAD,
-    from: '!(await hasLaterLoad(tx, scope, part.position))',
+    from: '!(await hasLaterOrOwnLoad(tx, scope, part.position))',
     to: 'true',
     test: ANY_ORDER,
   },

@@ -14,7 +14,7 @@ import { locksOfTable } from '../state/loads/locks.ts';
 import { writeRejects } from '../state/rejects.ts';
 import { canResolveRejects, factOf } from '../state/responses/response-facts.ts';
 import { keepResponse, type ResponseToKeep } from '../state/responses/responses.ts';
-import { hasLaterLoad } from '../state/responses/to-fold.ts';
+import { hasLaterOrOwnLoad } from '../state/responses/to-fold.ts';
 import { endingWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import type { ReadAgain, ResponseReading } from './fold/fold.ts';
@@ -162,7 +162,7 @@ async function storeTable(tx: Transaction, part: ResponseOfTable): Promise<Store
   const { table, rows, fullSet } = part;
   await ensureStage(tx.client, table);
   const scope = scopeOfRows(part);
-  const isLast = !(await hasLaterLoad(tx, scope, part.position));
+  const isLast = !(await hasLaterOrOwnLoad(tx, scope, part.position));
   const stored = isLast ? await applyResponse(tx.client, part) : await foldLateResponse(tx, part, scope);
   const isChanged = stored.written + stored.withdrawn > 0;
   const changed = isChanged ? { table: table.name, ...changedDays(table, rows, fullSet) } : null;

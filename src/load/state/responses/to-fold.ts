@@ -52,14 +52,18 @@ function isOf({ operations, exchange, days, instruments, near = null }: FoldScop
 }
 
 /**
- * True if a response of a scope was loaded that was fetched later than this position. While the locks of the days are
+ * True if a later response of a scope was loaded, or the one of this position itself. While the locks of the days are
  * held, no more can come.
  */
-export async function hasLaterLoad(tx: Preparing, scope: FoldScope, position: Position): Promise<boolean> {
+export async function hasLaterOrOwnLoad(
+  tx: Preparing,
+  scope: FoldScope,
+  position: Position,
+): Promise<boolean> {
   const found = await runPrepared<{ later: boolean }>(
     tx,
     sql`select exists (select from ${loads} a
-      where ${isOf(scope)} and a.position > ${position}::timestamptz) as later`,
+      where ${isOf(scope)} and a.position >= ${position}::timestamptz) as later`,
   );
   return found.rows[0]?.later ?? true;
 }
