@@ -1,4 +1,3 @@
-import { PRIORITY } from '../../src/jobs/queue/enqueue.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { type Case, check, type Site } from '../support/bench.ts';
 import { prepareLeast } from '../support/least-window.ts';
@@ -97,7 +96,7 @@ async function runBareJobs({ server, source }: Site, jobs: number, { least = fal
       opts: {
         jobId: `bare-${at}`,
         attempts: 1_000_000,
-        priority: PRIORITY.backfill,
+        priority: 1_000_000,
         removeOnComplete: true,
         removeOnFail: true,
       },

@@ -230,7 +230,6 @@ export function forecastText(forecast: Forecast, timeZone: string, isDemo = fals
     '',
     `${forecast.from} to ${forecast.to}: ${isEstimated ? 'about ' : ''}${plural(requests, 'request')}; no call was made`,
     `${isDemo ? 'the sandbox does not limit calls' : limitText(forecast)}: ${whenText(forecast, timeZone)}`,
-    ...(isDemo ? [] : nightLines(forecast, timeZone)),
     ...(outOfReach === 0
       ? []
       : [
@@ -239,43 +238,9 @@ export function forecastText(forecast: Forecast, timeZone: string, isDemo = fals
   ].join('\n');
 }
 
-/** How long a night takes operation by operation, what does not fit before the next one, and what can be done about it. */
-function nightLines(forecast: Forecast, timeZone: string): string[] {
-  const { operations, nextNightAt, leftOver } = forecast;
-  if (nextNightAt === null || forecast.requests <= forecast.leftThisHour) return [];
-  const done = operations.filter((one) => one.requests > 0 && one.isDoneInTime);
-  const late = operations.filter((one) => !one.isDoneInTime);
-  const by = ({ finishAt }: OperationForecast) =>
-    finishAt === null ? 'never' : minuteText(finishAt, timeZone);
-  // Those of an hour end at about the same time.
-  const byHour = [
-    ...groupBy(done, ({ finishAt }) => String(finishAt).slice(0, '2025-01-01T00'.length)),
-  ].sort();
-  return [
-    '',
-    ...byHour.map(([, ofHour]) => {
-      const last = ofHour.map(by).sort().at(-1);
-      const named = ofHour.slice(0, NAMED_WINDOWS).map(pairTitle).join(', ');
-      const more = ofHour.length - NAMED_WINDOWS;
-      return `done by ${last}: ${named}${more > 0 ? ` and ${more} more` : ''}`;
-    }),
-    ...(leftOver === 0
-      ? []
-      : [
-          `${plural(leftOver, 'call')} do not fit before the next night begins (${minuteText(nextNightAt, timeZone)}):`,
-          ...late.map(
-            (one) =>
-              `  ${pairTitle(one)}: ${count(one.leftOver)} of ${plural(one.requests, 'call')}, done by ${by(one)} at the earliest`,
-          ),
-          'later nights request prices and lists first, then what was requested longest ago',
-          `to make them fit: ${FITTING}`,
-        ]),
-  ];
-}
-
 /** What makes more of a night fit. */
 export const FITTING =
-  'raise EOD_CALLS_PER_HOUR as far as the key allows, set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, spread instruments over the week (schedule.spread in the declaration), or disable operations';
+  'raise EOD_CALLS_PER_HOUR as far as the key allows, set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, or leave operations out (EOD_OPERATIONS=default,-NAME)';
 
 function limitText({ kind, callsPerHour, leftThisHour }: Forecast): string {
   const runs = kind === 'nightly' ? 'nightly runs' : 'backfills';
@@ -286,9 +251,7 @@ function whenText({ hours, finishAt }: Forecast, timeZone: string): string {
   if (hours === null || finishAt === null)
     return 'it would never end, because all calls are reserved for the night';
   const when = minuteText(finishAt, timeZone);
-  return hours === 0
-    ? 'nothing to do'
-    : `done in ${plural(hours, 'clock hour')}, about ${when} (${timeZone})`;
+  return hours === 0 ? 'nothing to do' : `done in ${plural(hours, 'clock hour')}, by ${when} (${timeZone})`;
 }
 
 const minuteText = (moment: string, timeZone: string) => momentText(moment, timeZone).slice(0, -':00'.length);

@@ -57,6 +57,6 @@ export default defineOperation({
   udiff: { segment: 'CM', exchanges: { BSE: 'BSE', NSE: 'NSE' } },
   alsoInFiles: [deliveries],
   windows: { per: 'session' },
-  schedule: { at: '21:15', on: 'daily', hasLookback: true, value: 'prices' },
+  schedule: { at: '21:15', on: 'daily', hasLookback: true, order: 1 },
   emptyIsNormal: false,
 });

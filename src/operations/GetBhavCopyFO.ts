@@ -77,6 +77,6 @@ export default defineOperation({
   shapes: [{ table, has: ['symbol', 'tradDt'], symbolColumn: 'identifier', dated: true, fullSet: 'days' }],
   udiff: { segment: 'FO', exchanges: { BSE: 'BFO', NSE: 'NFO' } },
   windows: { per: 'session' },
-  schedule: { at: '21:19', on: 'daily', hasLookback: true, value: 'prices' },
+  schedule: { at: '21:19', on: 'daily', hasLookback: true, order: 1 },
   emptyIsNormal: false,
 });

@@ -34,6 +34,6 @@ export default defineOperation({
   },
   shapes: [{ table, has: ['scripId'], dated: true, fullSet: 'days' }],
   windows: { per: 'session' },
-  schedule: { at: '21:30', on: 'daily', hasLookback: true },
+  schedule: { at: '21:30', on: 'daily', hasLookback: true, order: 2 },
   emptyIsNormal: true,
 });

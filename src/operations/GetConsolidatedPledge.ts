@@ -118,6 +118,6 @@ export default defineOperation({
     corporateActionShape,
   ],
   windows: { per: 'range', days: 30, everyDay: true },
-  schedule: { at: '21:51', on: 'saturday', hasLookback: false },
+  schedule: { at: '21:51', on: 'saturday', hasLookback: false, order: 2 },
   emptyIsNormal: true,
 });

@@ -27,6 +27,6 @@ export default defineOperation({
   // The service limits ranges of other operations to 30 days. So a night makes two calls: the lookback, and the days to
   // come. An action is announced at least some days before its ex-date, and is requested each night until then.
   windows: { per: 'range', days: 30, everyDay: true, ahead: 30 },
-  schedule: { at: '21:48', on: 'daily', hasLookback: true },
+  schedule: { at: '21:48', on: 'daily', hasLookback: true, order: 2 },
   emptyIsNormal: true,
 });

@@ -25,6 +25,6 @@ export default defineOperation({
     corporateActionShape,
   ],
   windows: { per: 'once' },
-  schedule: { at: '21:57', on: 'sunday', hasLookback: false },
+  schedule: { at: '21:57', on: 'sunday', hasLookback: false, order: 2 },
   emptyIsNormal: false,
 });

@@ -18,6 +18,6 @@ export default defineOperation({
       ),
   },
   publishedAt: '22:00',
-  schedule: { at: '22:10', on: 'daily', hasLookback: false },
+  schedule: { at: '22:10', on: 'daily', hasLookback: false, order: 3 },
   emptyIsNormal: true,
 });

@@ -17,6 +17,6 @@ export default defineOperation({
       forBothNatures({ variant: '', from: today, to: today, params: { variant: 'snapshot' } }),
   },
   publishedAt: '22:00',
-  schedule: { at: '23:00', on: 'saturday', hasLookback: false },
+  schedule: { at: '23:00', on: 'saturday', hasLookback: false, order: 3 },
   emptyIsNormal: true,
 });

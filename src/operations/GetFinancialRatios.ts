@@ -143,6 +143,6 @@ export default defineOperation({
   shapes: [ratioShape, ratioFactShape],
   windows: { per: 'instrument', days: 'quarters', requests },
   publishedAt: '22:00',
-  schedule: { at: '22:30', on: 'daily', hasLookback: false },
+  schedule: { at: '22:30', on: 'daily', hasLookback: false, order: 3 },
   emptyIsNormal: true,
 });

@@ -68,6 +68,6 @@ export default defineOperation({
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
   shapes: [{ table, has: ['Date'], hasOneOf: ['IndexCode', 'IndexName'], dated: true, fullSet: 'none' }],
   windows: { per: 'range', days: 30, everyDay: false },
-  schedule: { at: '21:38', on: 'daily', hasLookback: true },
+  schedule: { at: '21:38', on: 'daily', hasLookback: true, order: 2 },
   emptyIsNormal: false,
 });

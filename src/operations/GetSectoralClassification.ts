@@ -114,6 +114,6 @@ export default defineOperation({
     everyDay: true,
     parts: { param: 'sector', values: SECTORS, column: 'sector' },
   },
-  schedule: { at: '21:45', on: 'saturday', hasLookback: false },
+  schedule: { at: '21:45', on: 'saturday', hasLookback: false, order: 2 },
   emptyIsNormal: true,
 });

@@ -31,6 +31,6 @@ export default defineOperation({
   request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },
   shapes: [{ table, has: ['changeDate', 'scripId'], symbolColumn: 'symbol', dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: true },
-  schedule: { at: '21:42', on: 'daily', hasLookback: true },
+  schedule: { at: '21:42', on: 'daily', hasLookback: true, order: 2 },
   emptyIsNormal: true,
 });

@@ -59,6 +59,6 @@ export default defineOperation({
   },
   shapes: [{ table, has: ['scripCode'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 5, everyDay: false },
-  schedule: { at: '21:24', on: 'daily', hasLookback: true },
+  schedule: { at: '21:24', on: 'daily', hasLookback: true, order: 2 },
   emptyIsNormal: false,
 });

@@ -27,6 +27,6 @@ export default defineOperation({
   request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },
   shapes: [{ table, has: ['tradeHighlights'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: false },
-  schedule: { at: '21:36', on: 'daily', hasLookback: true },
+  schedule: { at: '21:36', on: 'daily', hasLookback: true, order: 2 },
   emptyIsNormal: false,
 });

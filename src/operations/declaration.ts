@@ -244,14 +244,9 @@ export interface Schedule {
   readonly on: keyof typeof SCHEDULED_WEEKDAYS;
   /** True if the last EOD_LOOKBACK_SESSIONS sessions are requested again, to get late corrections. */
   readonly hasLookback: boolean;
-  /**
-   * What its windows are worth where not all of a night's fit: prices come before lists of whole exchanges, and these
-   * before details of single instruments. By default details if it is about instruments, and lists otherwise.
-   */
-  readonly value?: 'prices' | 'lists' | 'details';
+  /** When it comes in a night whose calls do not all fit: 1 prices, 2 lists of whole exchanges, 3 details of instruments. */
+  readonly order: 1 | 2 | 3;
 }
-
-export type ScheduleValue = NonNullable<Schedule['value']>;
 
 /** A data set that is requested from the source service. */
 export interface Operation {

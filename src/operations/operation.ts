@@ -20,7 +20,6 @@ export type {
   RequestInput,
   RequestOption,
   Schedule,
-  ScheduleValue,
   Shape,
 } from './declaration.ts';
 export { GROUPS, SCHEDULED_WEEKDAYS } from './declaration-values.ts';

@@ -6,6 +6,7 @@ import {
   callLimitOf,
   createSourceClock,
   fullHourWait,
+  furtherHours,
   hourStart,
   untilNextHour,
 } from '../../src/jobs/policy/quota.ts';
@@ -155,3 +156,11 @@ describe('the calls that are left in an hour', () => {
     expect(usedUpText(used, kind)).toBe(sentence);
   });
 });
+
+test('calls take as many hours as the budget of each makes necessary', () =>
+  forAll([fc.nat(5_000), fc.integer({ min: 1, max: 900 }), fc.nat(900)], (calls, perHour, left) => {
+    let [hours, rest] = [0, calls - left];
+    for (; rest > 0; rest -= perHour) hours += 1;
+    expect(furtherHours(calls, { perHour, left })).toBe(hours);
+    expect(furtherHours(left + 1, { perHour: 0, left })).toBe(Number.POSITIVE_INFINITY);
+  }));

@@ -111,3 +111,11 @@ export function callsOf(
   const perHour = queue === 'nightly' ? callLimit.limit : callLimit.backfillLimit;
   return { perHour, left: hour.refused === null ? Math.max(0, perHour - hour.calls) : 0 };
 }
+
+/** After how many hours this many calls are made, if those that are left are made in this one; Infinity: never. */
+export function furtherHours(
+  calls: number,
+  { perHour, left }: { readonly perHour: number; readonly left: number },
+): number {
+  return calls <= left ? 0 : Math.ceil((calls - left) / perHour);
+}

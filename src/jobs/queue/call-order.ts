@@ -1,70 +1,38 @@
 import { type Day, daysBetween } from '../../core/days.ts';
-import { isByInstrument, type Operation, type ScheduleValue } from '../../operations/operation.ts';
+import type { RunKind } from '../../load/state/request.ts';
+import { operations } from '../../operations/registry.ts';
 
-// The order in which the calls of nights are made (pure). BullMQ gives workers the job with the lowest priority number
-// first, and of equal ones the job that was added first, so that the whole order is one number.
+// The order in which calls are made (pure). BullMQ gives workers the job with the lowest priority number first, and of
+// equal ones the job that was added first, so that the whole order is one number, at most 2^21 - 1.
 
-/** What windows are worth, the most first. */
-const VALUES: readonly ScheduleValue[] = ['prices', 'lists', 'details'];
+/** Of windows whose response the source has prepared or is preparing. */
+export const PREPARED_PRIORITY = 1;
 
-/** How new the days of a window are, the newest first: the night's own, those of the lookback, and older gaps. */
-const RECENCIES = ['newest', 'lookback', 'older'] as const;
-export type Recency = (typeof RECENCIES)[number];
-
-/** What the order depends on. */
-export interface Turn {
-  readonly value: ScheduleValue;
-  readonly recency: Recency;
-  /** When what it is about was last requested; null: never, as far as is known. */
-  readonly requestedOn: Day | null;
-}
-
-/** The priorities of one class lie between two multiples of this. */
+/** More than the age of any day. */
 const CLASS_SIZE = 2 ** 16;
 
-/** Days are counted from here, so that those of 179 years fit into a class. */
-const FIRST_DAY = '2000-01-01';
+/** Operations are ordered from 1 on; this is for backfills, which have a queue of their own. */
+const BACKFILL_ORDER = 4;
 
-/** The class of a turn: whatever is in a lower one comes first, however long anything else has waited. */
-export function classOf({ value, recency }: Pick<Turn, 'value' | 'recency'>): number {
-  return VALUES.indexOf(value) * RECENCIES.length + RECENCIES.indexOf(recency);
-}
-
-/** True if details of single instruments have this class. */
-export const isDetailClass = (found: number): boolean =>
-  found >= VALUES.indexOf('details') * RECENCIES.length;
-
-/**
- * The priority of a window of a night: first by value, then newer days before older ones, then what was requested
- * longest ago or never. Above all windows that go before the order (`PRIORITY`), and at most 2^21 - 1, which is
- * BullMQ's limit.
- */
-export function nightPriority(turn: Turn): number {
-  const age = turn.requestedOn === null ? 0 : 1 + daysBetween(FIRST_DAY, turn.requestedOn);
-  return (1 + classOf(turn)) * CLASS_SIZE + Math.min(CLASS_SIZE - 1, Math.max(0, age));
-}
-
-/** What an operation's windows are worth: what it declares, or else details if it is about instruments. */
-export function worthOf(operation: Pick<Operation, 'schedule' | 'windows'>): ScheduleValue {
-  return operation.schedule.value ?? (isByInstrument(operation) ? 'details' : 'lists');
+interface OrderedWindow {
+  readonly kind: RunKind;
+  readonly operation: string;
+  readonly to: Day;
+  /** True if it is a piece of a window that was split. */
+  readonly piece: boolean;
+  /** True if the source is preparing the response. */
+  readonly prepared: boolean;
 }
 
 /**
- * How new the days of a window are.
- *
- * @param sessions the last sessions up to the night's day: its own and those of the lookback, in their order.
+ * The priority of a window: what is prepared, pieces of split windows, then windows of a night by the order of their
+ * operation, or those of backfills; and of these the newest day first, so that the first day that is too old for the source
+ * shows that all which wait are.
  */
-export function recencyOf(
-  { windows }: Pick<Operation, 'windows'>,
-  to: Day,
-  sessions: readonly Day[],
-): Recency {
-  if (windows.per === 'once' || isUndated(windows)) return 'newest';
-  const [first = to] = sessions;
-  if (to >= (sessions.at(-1) ?? to)) return 'newest';
-  return to >= first ? 'lookback' : 'older';
+export function priorityOf({ kind, operation: name, to, piece, prepared }: OrderedWindow): number {
+  if (prepared) return PREPARED_PRIORITY;
+  const age = Math.max(0, daysBetween(to, '2100-01-01'));
+  const operation = operations.find((one) => one.name === name);
+  const order = kind === 'nightly' ? (operation?.schedule.order ?? BACKFILL_ORDER) : BACKFILL_ORDER;
+  return (piece ? 0 : order * CLASS_SIZE) + PREPARED_PRIORITY + age;
 }
-
-/** True if its requests are about no session. Those about quarters are about the last one, which ended weeks ago. */
-const isUndated = (windows: Operation['windows']) =>
-  windows.per === 'instrument' && windows.days !== 'sessions';

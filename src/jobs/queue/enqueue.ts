@@ -1,43 +1,20 @@
-import { type Day, daysBetween } from '../../core/days.ts';
-import { pairName } from '../../core/exchanges.ts';
-import { readLastRequested } from '../../load/state/coverage/last-requested.ts';
 import { countOpenWindows, openWindows } from '../../load/state/windows/windows.ts';
-import type { Operation } from '../../operations/operation.ts';
-import { operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
-import { nightPriority, recencyOf, worthOf } from './call-order.ts';
+import { priorityOf } from './call-order.ts';
 import { type WindowJob, windowJobId } from './job-ids.ts';
 import { countQueued, queuedIds, queueOf, WINDOW_QUEUES } from './queue.ts';
 
 const BATCH = 1_000;
 
-/**
- * Priorities in BullMQ: jobs with the lowest number are taken first. Those of nights are in call-order.ts. To pieces and
- * windows of backfills the age of their days is added: the newest are first, so that the first day that is too
- * old for the source shows that all which wait are.
- */
-export const PRIORITY = {
-  /** Windows whose response the source has prepared or is preparing. */
-  prepared: 1,
-  /** Pieces of split windows. */
-  piece: 1,
-  /** Windows of a backfill, which has a queue of its own. */
-  backfill: 1_000_000,
-} as const;
-
 /** A window that has not ended, with what the queue needs to know about it. */
 type OpenWindow = Awaited<ReturnType<typeof openWindows>>[number];
-
-/** The age of a day, counted from one that is far ahead: less than 2^16. */
-const ageOf = (day: Day) => Math.max(0, daysBetween(day, '2100-01-01'));
 
 /**
  * Adds a job for every open window of these runs. May be called any number of times: the job id is made from the
  * window's, and BullMQ does not add a job whose id it has.
  */
 export async function enqueueOpenWindows(context: QueueContext, runIds: readonly number[]): Promise<void> {
-  const priorityOf = priorities(context);
-  for await (const windows of openWindowsOf(context, runIds)) await addJobs(context, windows, priorityOf);
+  for await (const windows of openWindowsOf(context, runIds)) await addJobs(context, windows);
 }
 
 /** The open windows of these runs, in parts that are all of one queue. */
@@ -52,15 +29,10 @@ async function* openWindowsOf({ db }: Pick<QueueContext, 'db'>, runIds: readonly
 }
 
 /** Adds jobs for windows of one queue. */
-async function addJobs(
-  context: QueueContext,
-  windows: readonly OpenWindow[],
-  priorityOf: PriorityOf,
-): Promise<void> {
+async function addJobs(context: QueueContext, windows: readonly OpenWindow[]): Promise<void> {
   const [first] = windows;
   if (first === undefined) return;
-  const jobs: ReturnType<typeof windowJob>[] = [];
-  for (const window of windows) jobs.push(windowJob(context, window, await priorityOf(window)));
+  const jobs = windows.map((window) => windowJob(context, window));
   await context.queues.windows[queueOf(first.kind)].addBulk(jobs);
 }
 
@@ -100,12 +72,11 @@ export async function lacksJobs({ db, queues }: Pick<QueueContext, 'db' | 'queue
 /** Enqueues the windows that the queue has lost, wholly or in part. @returns how many there were. */
 export async function enqueueLostWindows(context: QueueContext, runIds: readonly number[]): Promise<number> {
   let count = 0;
-  const priorityOf = priorities(context);
   for await (const lost of lostWindows(context, runIds)) {
     const queue = context.queues.windows[queueOf((lost[0] as OpenWindow).kind)];
     // What is left of a job keeps its id, so that BullMQ would not add it.
     await Promise.all(lost.map((window) => queue.remove(idOf(window))));
-    await addJobs(context, lost, priorityOf);
+    await addJobs(context, lost);
     count += lost.length;
   }
   return count;
@@ -121,7 +92,6 @@ export async function enqueueReopened(context: QueueContext, job: WindowJob): Pr
     await addJobs(
       context,
       found.filter(({ id }) => id === job.windowId),
-      priorities(context),
     );
   } catch (error) {
     context.log.debug({ ...job, err: error }, 'could not look whether the window was opened again');
@@ -142,7 +112,7 @@ export async function enqueueRun(context: QueueContext, runId: number): Promise<
 
 const idOf = ({ runId, id }: OpenWindow) => windowJobId({ runId, windowId: id });
 
-function windowJob({ queues }: QueueContext, window: OpenWindow, priority: number) {
+function windowJob({ queues }: QueueContext, window: OpenWindow) {
   return {
     name: 'window',
     data: { database: queues.databaseId, runId: window.runId, windowId: window.id },
@@ -151,54 +121,11 @@ function windowJob({ queues }: QueueContext, window: OpenWindow, priority: numbe
       // Attempts are counted with the window and limited by the failure policy.
       attempts: 1_000_000,
       backoff: { type: 'eod' },
-      priority,
+      priority: priorityOf(window),
       // While a finished job is kept, a resumed run could not add a job with the same id.
       removeOnComplete: true,
       removeOnFail: true,
     },
-  };
-}
-
-type PriorityOf = (window: OpenWindow) => Promise<number>;
-
-/**
- * The priorities of windows. Those of nights follow the value of the operation and the age of what is requested
- * (call-order.ts), which is read once for each operation and exchange.
- */
-function priorities({ db, calendar, config }: QueueContext): PriorityOf {
-  const ages = new Map<string, Promise<ReadonlyMap<string, Day>>>();
-  const agesOf = (operation: Operation, { exchange, date }: OpenWindow) => {
-    const pair = pairName({ operation: operation.name, exchange });
-    const requested = {
-      operation: operation.name,
-      exchange,
-      date,
-      timeZone: config.EOD_TIMEZONE,
-    };
-    const known = ages.get(pair) ?? readLastRequested(db.drizzle, requested);
-    ages.set(pair, known);
-    return known;
-  };
-  return async (window) => {
-    if (window.prepared) return PRIORITY.prepared;
-    if (window.piece) return PRIORITY.piece + ageOf(window.to);
-    const operation = operations.find(({ name }) => name === window.operation);
-    // One that is no longer declared makes no call.
-    if (window.kind !== 'nightly' || operation === undefined) return PRIORITY.backfill + ageOf(window.to);
-    const { exchange, date, to, instruments } = window;
-    const known = await agesOf(operation, window);
-    const requested = (instruments.length === 0 ? [''] : instruments).map(
-      (symbol) => known.get(symbol) ?? '',
-    );
-    return nightPriority({
-      value: worthOf(operation),
-      recency: recencyOf(
-        operation,
-        to,
-        calendar.lastSessions(exchange, date, 1 + config.EOD_LOOKBACK_SESSIONS),
-      ),
-      requestedOn: requested.sort()[0] || null,
-    });
   };
 }
 

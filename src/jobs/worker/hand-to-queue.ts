@@ -1,7 +1,7 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { messageOf } from '../../core/errors.ts';
 import type { FailureAction } from '../policy/failure-policy.ts';
-import { PRIORITY } from '../queue/enqueue.ts';
+import { PREPARED_PRIORITY } from '../queue/call-order.ts';
 
 /** What BullMQ can be instructed to do with a job. */
 export type QueueAction = Exclude<FailureAction, { act: 'split' | 'keep_response' }>;
@@ -21,7 +21,7 @@ export async function handToQueue(
     case 'postpone':
       return postponeJob(job, action.delayMs, token);
     case 'await_data':
-      await job.changePriority({ priority: PRIORITY.prepared });
+      await job.changePriority({ priority: PREPARED_PRIORITY });
       return postponeJob(job, action.delayMs, token);
     case 'put_back':
       await job.moveToWait(token);

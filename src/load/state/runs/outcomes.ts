@@ -1,4 +1,4 @@
-import { and, count, desc, eq, inArray, isNotNull, max, min, ne, not, sql } from 'drizzle-orm';
+import { and, count, eq, inArray, isNotNull, max, min, ne, not, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/exchanges.ts';
@@ -60,22 +60,6 @@ export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: 
     )
     .groupBy(operation, exchange)
     .orderBy(operation, exchange);
-}
-
-/** The median duration in seconds of the windows loaded last; null if there are none. */
-export async function medianWindowSeconds(db: NodePgDatabase): Promise<number | null> {
-  const recent = db
-    .select({ started_at: windows.started_at, finished_at: windows.finished_at })
-    .from(windows)
-    .where(and(eq(windows.state, 'loaded'), eq(windows.requests, 1)))
-    .orderBy(desc(windows.id))
-    .limit(200)
-    .as('recent');
-  const seconds = sql`extract(epoch from ${recent.finished_at} - ${recent.started_at})`;
-  const [found] = await db
-    .select({ seconds: sql<number | null>`percentile_cont(0.5) within group (order by ${seconds})` })
-    .from(recent);
-  return found?.seconds ?? null;
 }
 
 /** The files that an import has loaded in full: their paths by the SHA-256 hash of their content. */
