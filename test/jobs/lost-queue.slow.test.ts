@@ -153,6 +153,8 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
   test('windows whose process died between commit and enqueue are found although the queue knows others', async () => {
     const pipeline = await open();
     const runId = await start(pipeline, REQUEST);
+    await pipeline.db.pool.query('update etl.runs set is_key_accepted = true');
+    await requeueLostWindows(pipeline);
     const late = await pipeline.db.pool.query<{ id: number }>(
       `insert into etl.windows (run_id, operation, exchange, from_date, to_date)
        values ($1, 'GetCircuitBreakers', 'NSE', '2025-09-01', '2025-09-01') returning id::int`,

@@ -22,7 +22,8 @@ test('two databases on one Redis, with the same prefix, work each on their own w
   expect(runs[0]).toBe(runs[1]);
   expect(await workToEnd(one, runs[0])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
   const left = Object.values(await other.queues.windows.backfill.getJobCounts());
-  expect(left.reduce((sum, count) => sum + count, 0)).toBe(10);
+  // Until the source has accepted the key in a run, one of its windows is enqueued.
+  expect(left.reduce((sum, count) => sum + count, 0)).toBe(1);
   expect(await workToEnd(other, runs[1])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
 });
 
