@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { runCli, runJson } from '../support/cli.ts';
+import { runCli, runJson, unwrapped } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -37,7 +37,7 @@ test('the plan of a night counts every operation, its calls, and the hours that 
   expect(found.requests).toBe(found.operations.reduce((sum, { requests }) => sum + requests, 0));
   expect(found.hours).toBe(Math.ceil(found.requests / 450));
   const { stdout } = await runCli(['nightly', '--dry-run'], optionsFor(5_000, { EOD_CALLS_PER_HOUR: '450' }));
-  expect(stdout).toContain(`done in ${found.hours} clock hours, by `);
+  expect(unwrapped(stdout)).toContain(`done in ${found.hours} clock hours, by `);
 });
 
 test('the doctor says the same of an ordinary night', async () => {
