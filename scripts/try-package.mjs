@@ -124,14 +124,14 @@ async function serve() {
   });
   for (const path of ['/readyz', '/', '/runs']) {
     const { status } = await fetch(`${address}${path}`);
-    check(status === 200, `eod up responds ${path}`);
+    check(status === 200, `eod up responds to ${path}`);
   }
   service.removeAllListeners('exit');
-  const requested = performance.now();
+  const signalledAt = performance.now();
   const code = await new Promise((resolve) => {
     service.once('exit', resolve);
     service.kill('SIGTERM');
   });
-  const took = performance.now() - requested;
+  const took = performance.now() - signalledAt;
   check(code === 0 && took < STOP_WITHIN_MS, `SIGTERM ends it (${Math.round(took)} ms)`);
 }

@@ -270,13 +270,13 @@ function checkedValue(chosen: readonly Operation[], param: string, value: string
   for (const operation of chosen) {
     const option = declared(operation, param);
     if (option === undefined) continue;
-    const found = spelledOption(option, value);
-    if (found === null) {
+    const spelling = spelledOption(option, value);
+    if (spelling === null) {
       throw usageError(
         `${param}: ${operation.name} does not know "${value}"${didYouMean(value, option.values ?? [])} (known: ${allowedText(option)})`,
       );
     }
-    spelled = found;
+    spelled = spelling;
   }
   return spelled;
 }

@@ -146,13 +146,13 @@ function groupText(group: string): string {
 }
 
 async function help(program: Command, cli: Cli, names: readonly string[]): Promise<void> {
-  const requested = names.join(' ').toLowerCase();
-  const group = Object.keys(GROUPS).find((name) => name.toLowerCase() === requested);
+  const typed = names.join(' ').toLowerCase();
+  const group = Object.keys(GROUPS).find((name) => name.toLowerCase() === typed);
   if (group !== undefined) return print(cli, groupText(group));
   let command = program;
   for (const name of names) {
-    const found = command.commands.find((one) => one.name() === name);
-    if (found === undefined) {
+    const named = command.commands.find((one) => one.name() === name);
+    if (named === undefined) {
       if (command === program) throw unknownCommand(name);
       const known = command.commands.map((one) => one.name());
       const guess = didYouMean(name, known);
@@ -160,8 +160,8 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
       throw usageError(`unknown command '${name}' of ${command.name()}${guess}${whole}`);
     }
     // A verb is loaded with its command.
-    if (command === program) await loadCommand(found, cli);
-    command = found;
+    if (command === program) await loadCommand(named, cli);
+    command = named;
   }
   command.outputHelp();
 }

@@ -154,9 +154,9 @@ function contains(words: readonly string[], phrase: readonly string[]): boolean 
   return words.some((_, start) => {
     let at = start;
     return phrase.every((wanted) => {
-      const found = words.slice(at, at + LONGEST_GAP + 1).indexOf(wanted);
-      if (found < 0 || words.slice(at, at + found).some((word) => NEGATIONS.includes(word))) return false;
-      at += found + 1;
+      const gap = words.slice(at, at + LONGEST_GAP + 1).indexOf(wanted);
+      if (gap < 0 || words.slice(at, at + gap).some((word) => NEGATIONS.includes(word))) return false;
+      at += gap + 1;
       return true;
     });
   });

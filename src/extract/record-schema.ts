@@ -14,13 +14,13 @@ import {
 
 /** Remembers what is made for a table and a time zone. */
 export function madeOnce<Made>(make: (table: TableDefinition, timeZone: string) => Made) {
-  const made = new WeakMap<TableDefinition, Map<string, Made>>();
+  const byTable = new WeakMap<TableDefinition, Map<string, Made>>();
   return (table: TableDefinition, timeZone: string): Made => {
-    const ofTable = made.get(table) ?? new Map<string, Made>();
-    made.set(table, ofTable);
-    const found = ofTable.get(timeZone) ?? make(table, timeZone);
-    ofTable.set(timeZone, found);
-    return found;
+    const byTimeZone = byTable.get(table) ?? new Map<string, Made>();
+    byTable.set(table, byTimeZone);
+    const value = byTimeZone.get(timeZone) ?? make(table, timeZone);
+    byTimeZone.set(timeZone, value);
+    return value;
   };
 }
 

@@ -127,15 +127,15 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
   };
 
   const stateOf = (layout: Layout): LayoutState => {
-    let found = layouts.get(layout);
-    if (found === undefined) {
+    let state = layouts.get(layout);
+    if (state === undefined) {
       for (const key of layout.unknown) if (unknown.size < 1_000) unknown.add(key);
       for (const key of layout.repeated) if (repeated.size < 20) repeated.add(key);
       const keys = layout.shape?.namedBy?.flatMap((source) => layout.keyOf.get(plainName(source)) ?? []);
-      found = { layout, state: shapeStateOf(layout.shape), fill: createFill(layout), namedBy: keys ?? null };
-      layouts.set(layout, found);
+      state = { layout, state: shapeStateOf(layout.shape), fill: createFill(layout), namedBy: keys ?? null };
+      layouts.set(layout, state);
     }
-    return found;
+    return state;
   };
 
   const shapeStateOf = (shape: Shape | null): ShapeState | null => {

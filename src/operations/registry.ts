@@ -74,10 +74,10 @@ interface Titled {
 
 /** How a data set is called; null if none has this name. */
 export function titled(name: string): Titled | null {
-  const found = dataSets.find((dataSet) => dataSet.name === name);
-  if (found === undefined) return null;
-  const { table } = found.shapes[0];
-  const { title = sentenceCase(table.name.replaceAll('_', ' ')), group } = found;
+  const dataSet = dataSets.find((dataSet) => dataSet.name === name);
+  if (dataSet === undefined) return null;
+  const { table } = dataSet.shapes[0];
+  const { title = sentenceCase(table.name.replaceAll('_', ' ')), group } = dataSet;
   const isAlone = allNamedBy(dataSets, table.name).every((one) => one.name === name);
   return { title, listedAs: isAlone ? table.name : name, group };
 }
@@ -87,8 +87,8 @@ export const listedAs = (name: string): string => titled(name)?.listedAs ?? name
 
 /** The title of a data set with what it is listed as, `Prices, bhavcopy_cm`; its name if there is none of this name. */
 export function titleOf(name: string): string {
-  const found = titled(name);
-  return found === null ? name : `${found.title}, ${found.listedAs}`;
+  const dataSet = titled(name);
+  return dataSet === null ? name : `${dataSet.title}, ${dataSet.listedAs}`;
 }
 
 /** A data set of an exchange in a sentence: `Prices, bhavcopy_cm NSE`. */
@@ -150,9 +150,9 @@ export const findDataSet = findByName(dataSets);
  * @throws Error if there is none, which is a defect; for names that users type there is `findDataSet`.
  */
 export function dataSetNamed(name: string): DataSet {
-  const found = dataSets.find((dataSet) => dataSet.name === name);
-  if (found === undefined) throw new Error(`unknown data set ${name}`);
-  return found;
+  const dataSet = dataSets.find((dataSet) => dataSet.name === name);
+  if (dataSet === undefined) throw new Error(`unknown data set ${name}`);
+  return dataSet;
 }
 
 /** Data sets that fill the same tables, also indirectly through a third one; named by the first of them. */
@@ -165,20 +165,20 @@ const groups = new Map<string, TableGroup>();
 
 /** The group of a data set: the responses of its members are loaded, replayed and pruned together. */
 export function tableGroupOf(name: string): TableGroup {
-  const made = groups.get(name);
-  if (made !== undefined) return made;
-  const found = new Set([name]);
+  const known = groups.get(name);
+  if (known !== undefined) return known;
+  const names = new Set([name]);
   const filled = new Set<TableDefinition>(tablesFilledBy(dataSetNamed(name)));
-  for (let size = 0; size !== found.size; ) {
-    size = found.size;
+  for (let size = 0; size !== names.size; ) {
+    size = names.size;
     for (const one of dataSets) {
       const own = tablesFilledBy(one);
       if (!own.some((table) => filled.has(table))) continue;
-      found.add(one.name);
+      names.add(one.name);
       for (const table of own) filled.add(table);
     }
   }
-  const members = [...found].sort();
+  const members = [...names].sort();
   const group = { name: members[0] ?? name, members };
   groups.set(name, group);
   return group;

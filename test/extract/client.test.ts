@@ -195,7 +195,7 @@ describe('failures become typed errors', () => {
     expect(await failure({ baseUrl })).toMatchObject({ kind: 'unreadable' });
   });
 
-  test('a compression nobody requested', async () => {
+  test('a compression that was not requested', async () => {
     const { baseUrl } = await serve((_, response) => {
       response.setHeader('content-encoding', 'zstd').end('x');
     });

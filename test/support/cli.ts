@@ -13,7 +13,7 @@ export interface CliOptions {
   readonly cwd?: string;
   /** The folder of the package; default: `cwd` is the checkout. */
   readonly root?: string;
-  /** What is typed when the command requests; without it there is no terminal to ask on. Questions go to stderr. */
+  /** What is typed when the command asks; without it there is no terminal to ask on. Questions go to stderr. */
   readonly response?: string;
   /** Whether stdout is a terminal. */
   readonly isTTY?: boolean;

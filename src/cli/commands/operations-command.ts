@@ -48,8 +48,8 @@ export async function listOperations(cli: Cli, flags: JsonFlag): Promise<void> {
 }
 
 export async function describeOperation(cli: Cli, name: string, flags: JsonFlag): Promise<void> {
-  const found = allNamedBy(dataSets, name).map(describeDataSet);
-  if (found.length === 0) {
+  const described = allNamedBy(dataSets, name).map(describeDataSet);
+  if (described.length === 0) {
     const known = dataSets.map((dataSet) => dataSet.name);
     const guess = didYouMean(name, known);
     const relation = name.replace(/^market\./, '');
@@ -60,8 +60,8 @@ export async function describeOperation(cli: Cli, name: string, flags: JsonFlag)
       : guess;
     throw usageError(`unknown operation "${name}"${where}`, 'list_operations');
   }
-  if (flags.json === true) return printJson(cli, found.length === 1 ? found[0] : found);
-  for (const [at, one] of found.entries()) {
+  if (flags.json === true) return printJson(cli, described.length === 1 ? described[0] : described);
+  for (const [at, one] of described.entries()) {
     print(cli, `${at === 0 ? '' : '\n'}${descriptionText(one)}`);
     if (one.sample !== null) printRecord(cli, one.sample.response);
   }

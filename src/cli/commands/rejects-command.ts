@@ -35,15 +35,15 @@ export type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
 export async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: number }): Promise<void> {
   const filter = filterOfFlags(flags);
   const { drizzle } = (await openContext(cli)).db;
-  const found = await openRejects(drizzle, filter, flags.limit);
-  if (flags.json === true) return printJson(cli, found);
-  if (found.length === 0) return print(cli, 'no open rejects');
+  const rejects = await openRejects(drizzle, filter, flags.limit);
+  if (flags.json === true) return printJson(cli, rejects);
+  if (rejects.length === 0) return print(cli, 'no open rejects');
   const all = (await openRejectIds(drizzle, filter)).length;
   const more =
-    all > found.length
-      ? `\n\nthe newest ${found.length} of ${plural(all, 'reject')}; --limit shows more`
+    all > rejects.length
+      ? `\n\nthe newest ${rejects.length} of ${plural(all, 'reject')}; --limit shows more`
       : '';
-  print(cli, `${table(COLUMNS, found)}${more}`);
+  print(cli, `${table(COLUMNS, rejects)}${more}`);
 }
 
 export async function showReject(cli: Cli, id: number, flags: JsonFlag): Promise<void> {

@@ -33,19 +33,29 @@ export const notFound = (id: number) =>
 
 export async function showWithdrawal(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
   const { db, config } = await openContext(cli);
-  const found = await readWithheld(db.drizzle, id);
-  if (found === null) throw notFound(id);
-  if (flags.json === true) return printJson(cli, found);
-  const { table: name, exchange, day, unlistedRows, remainingRows, maxRows, reason, runId, windowId } = found;
+  const withdrawal = await readWithheld(db.drizzle, id);
+  if (withdrawal === null) throw notFound(id);
+  if (flags.json === true) return printJson(cli, withdrawal);
+  const {
+    table: name,
+    exchange,
+    day,
+    unlistedRows,
+    remainingRows,
+    maxRows,
+    reason,
+    runId,
+    windowId,
+  } = withdrawal;
   print(
     cli,
     [
       `withdrawal ${id}: ${[`market.${name}`, exchange, day].filter(Boolean).join(' ')}`,
       `${plural(unlistedRows, 'row')} not listed any more, ${count(remainingRows)} would be left, of at most ${count(maxRows)}`,
       ...(reason === null ? [] : [reason]),
-      `by run ${runId}, window ${windowId}; noted at ${momentText(found.notedAt, config.EOD_TIMEZONE)} (${config.EOD_TIMEZONE})`,
+      `by run ${runId}, window ${windowId}; noted at ${momentText(withdrawal.notedAt, config.EOD_TIMEZONE)} (${config.EOD_TIMEZONE})`,
       '',
-      ...found.rows.map((row) => `  ${sampleText(row)}`),
+      ...withdrawal.rows.map((row) => `  ${sampleText(row)}`),
     ].join('\n'),
   );
 }

@@ -110,9 +110,9 @@ export function listedEventProblem(kind: string | null, ratio: string | null): P
 
 /** A split has more shares after than before, a consolidation fewer, in whatever order they are stated. */
 function statedRatio(kind: string, text: string): ShareRatio | null {
-  const found = INTEGER_RATIO.exec(text.replace(/\s/g, ''));
-  if (found === null) return null;
-  const [a, b] = [Number(found[1]), Number(found[2])];
+  const match = INTEGER_RATIO.exec(text.replace(/\s/g, ''));
+  if (match === null) return null;
+  const [a, b] = [Number(match[1]), Number(match[2])];
   if (kind === 'bonus') return a === 0 ? null : ratioOf(a + b, b);
   if (a === b) return null;
   if (kind === 'split') return ratioOf(Math.max(a, b), Math.min(a, b));

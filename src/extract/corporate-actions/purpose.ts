@@ -273,8 +273,8 @@ const OF_SHARES = /\bBON(?!D)|SPLI?T|DIVISION|CONSOL|RIGHT|MERGER|BUY|CANCEL|WIT
 
 function readBonus(clause: string): PurposeEvent {
   if (NOT_SHARES.test(clause)) return other('the bonus is not in shares of the same kind');
-  const found = BONUS.exec(clause);
-  const ratio = found === null ? null : ratioOf(Number(found[1]) + Number(found[2]), Number(found[2]));
+  const match = BONUS.exec(clause);
+  const ratio = match === null ? null : ratioOf(Number(match[1]) + Number(match[2]), Number(match[2]));
   if (ratio === null || ratio.new <= ratio.old) return review('bonus', 'its ratio is missing or unclear');
   return applied('bonus', { ratio });
 }
@@ -295,14 +295,14 @@ function readConsolidation(clause: string): PurposeEvent {
 }
 
 function readRights(clause: string): PurposeEvent {
-  const found = NOT_SHARES.test(clause) ? null : RIGHTS.exec(clause);
+  const match = NOT_SHARES.test(clause) ? null : RIGHTS.exec(clause);
   const event = review('rights', 'what a right is worth depends on the price before it');
-  if (found === null) return event;
-  const ratio = ratioOf(Number(found[1]) + Number(found[2]), Number(found[2]));
+  if (match === null) return event;
+  const ratio = ratioOf(Number(match[1]) + Number(match[2]), Number(match[2]));
   return {
     ...event,
     ratio: ratio !== null && ratio.new > ratio.old ? ratio : null,
-    amount: found[3] ?? null,
+    amount: match[3] ?? null,
   };
 }
 

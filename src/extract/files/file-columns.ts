@@ -183,8 +183,8 @@ function isUnknown(field: Field, { vague }: FileFormat, has: (source: string) =>
 
 /** @throws PipelineError `unreadable` if no data set has the records of this segment. */
 function dataSetOfSegment(segment: string): DataSet {
-  const found = dataSets.find(({ udiff }) => udiff?.segment === segment);
-  if (found !== undefined) return found;
+  const dataSet = dataSets.find(({ udiff }) => udiff?.segment === segment);
+  if (dataSet !== undefined) return dataSet;
   const known = dataSets.flatMap(({ udiff }) => udiff?.segment ?? []);
   throw badFile(`is of the segment ${printable(segment.slice(0, 40))}; known are ${known.join(' and ')}`, {
     unknownForm: `segment ${segment.slice(0, 40)}`,

@@ -72,12 +72,12 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
       groups.set(exchange, group);
     }
     if (row instanceof JoinedRows) group.joined += 1;
-    const found = readRow(group.reader, { columns, row, position, named });
-    if (!('row' in found)) {
-      group.rejects.push(found);
+    const result = readRow(group.reader, { columns, row, position, named });
+    if (!('row' in result)) {
+      group.rejects.push(result);
       return;
     }
-    addRow(group.byDay, found);
+    addRow(group.byDay, result);
     const also = readAlso(group.alsoReader, { columns, row, position });
     if (also === null) return;
     if ('row' in also) addRow(group.alsoByDay, also);
@@ -293,8 +293,8 @@ function dayOf(
   }
   // Each list of a publisher has a name of its own: any day in it is that of the list.
   const named = dayInName(name, format) ?? (format.bySession ? null : onlyDayIn(name));
-  const found = titled ?? named ?? format.day.otherwise ?? null;
-  if (found !== null || hasColumn) return found;
+  const day = titled ?? named ?? format.day.otherwise ?? null;
+  if (day !== null || hasColumn) return day;
   throw badFile(`has no date, neither in a column nor in a name such as ${exampleName(format)}`);
 }
 

@@ -40,8 +40,8 @@ export function exchangeOf(columns: FileColumns, row: FileRow): string {
     format.exchangeColumn === undefined
       ? columns.value(row, 'src')
       : columns.text(row, format.exchangeColumn);
-  const found = exchangeNamed(named);
-  const exchange = found === undefined || udiff === undefined ? found : udiff.exchanges[found];
+  const listed = exchangeNamed(named);
+  const exchange = listed === undefined || udiff === undefined ? listed : udiff.exchanges[listed];
   if (exchange === undefined) {
     throw badFile(
       `has rows of ${named?.slice(0, SHOWN) ?? 'an exchange that it does not name'}; known are ${EXCHANGES.join(' and ')}`,

@@ -343,9 +343,9 @@ function checkTurnover(sessions: readonly (readonly Row[])[]): void {
 
 function checkRows(sessions: readonly (readonly Row[])[], isFile: boolean): void {
   if (factorOf(sessions, FIRST_ROWS, isFile) === null) return;
-  const found = factorOf(sessions, Number.POSITIVE_INFINITY, isFile);
-  if (found === null) return;
-  const { power, wrong, traded } = found;
+  const factors = factorOf(sessions, Number.POSITIVE_INFINITY, isFile);
+  if (factors === null) return;
+  const { power, wrong, traded } = factors;
   const factor = `${power > 0 ? '1/' : ''}${new Intl.NumberFormat('en').format(10 ** Math.abs(power))}`;
   const unit = UNITS[power];
   throw badFile(

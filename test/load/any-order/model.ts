@@ -65,9 +65,9 @@ interface Fact {
   readonly rows: readonly Row[];
   readonly rejects: readonly { readonly position: number; readonly record: Reject }[];
   readonly strays: number;
-  /** What it says of each entry that it responds. */
+  /** What it says of each entry that it is about. */
   readonly said: ReadonlyMap<string, Said>;
-  /** Can it states that a reject is no longer sent? */
+  /** Whether it says which records are no longer sent, so that their rejects are resolved. */
   readonly believed: boolean;
 }
 

@@ -19,9 +19,9 @@ function readSymbolChanges(text: string): FileRow[] {
     .split(/\r\n?|\n/)
     .filter((line) => line.trim() !== '')
     .map((line) => {
-      const found = SYMBOL_CHANGE.exec(line);
-      if (found === null) return { [name]: line, [before]: null, [after]: null, [day]: null };
-      return { [name]: found[1], [before]: found[2], [after]: found[3], [day]: found[4] };
+      const match = SYMBOL_CHANGE.exec(line);
+      if (match === null) return { [name]: line, [before]: null, [after]: null, [day]: null };
+      return { [name]: match[1], [before]: match[2], [after]: match[3], [day]: match[4] };
     });
 }
 
@@ -36,8 +36,8 @@ function quoteNames(text: string): string {
   const [, ...expected] = SYMBOL_CHANGES_HEADER;
   if (name === undefined || others.join() !== expected.join()) return text;
   return text.replace(/^[^"\r\n]*(?=\r?$)/gm, (line) => {
-    const found = SYMBOL_CHANGE.exec(line);
-    return found?.[1]?.includes(',') === true ? `"${found[1]}"${line.slice(found[1].length)}` : line;
+    const match = SYMBOL_CHANGE.exec(line);
+    return match?.[1]?.includes(',') === true ? `"${match[1]}"${line.slice(match[1].length)}` : line;
   });
 }
 
