@@ -73,7 +73,7 @@ export function responseOf({
 }
 
 /**
- * Reads a kept response to apply it again together with others (`load/market/fold/merge-or-fold.ts`).
+ * Reads a kept response to apply it again together with others (`load/market/fold/fold-late.ts`).
  *
  * @throws PipelineError `unreadable`
  */

@@ -121,7 +121,7 @@ function responseOf(kind: Kind, drawn: Drawn): Response {
       );
   const stored = rows.filter((row, at) => !contradicts(row, at, rows));
   // Saved at another time, as the model does not know what becomes of records that contradict each other: see
-  // test/jobs/conflicting-records.test.ts and test/load/commute.int.test.ts.
+  // test/jobs/conflicting-records.test.ts and conflicting-records.int.test.ts.
   const again = stored
     .slice(0, drawn.twice)
     .map((row) =>
