@@ -202,12 +202,13 @@ function windowText(one: RunReport['failures'][number]): string {
   return [pairTitle(one), rangeText(one), ...instruments.slice(0, 3), variant].filter(Boolean).join(' ');
 }
 
+/** States of a run that did not do all of its work; `paused`: the source refused the key in another run. */
+const UNFINISHED: readonly RunReport['state'][] = ['failed', 'cancelled', 'paused'];
+
 /** 0 only if every window was loaded, empty where that is normal, or skipped for a reason. */
 export function exitCodeOf({ windows, state, emptySessions }: RunReport): number {
   const bad = windows.failed + windows.blocked + windows.cancelled;
-  return bad === 0 && emptySessions.length === 0 && state !== 'failed' && state !== 'cancelled'
-    ? EXIT.done
-    : EXIT.failed;
+  return bad === 0 && emptySessions.length === 0 && !UNFINISHED.includes(state) ? EXIT.done : EXIT.failed;
 }
 
 const FORECAST_COLUMNS = [

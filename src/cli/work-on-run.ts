@@ -103,9 +103,9 @@ export function printEnding(cli: Cli, ending: Ending, flags: JsonFlag, config: C
   cli.exitCode = concluded(cli, ending);
 }
 
-/** Prints how to go on with a run that a signal has stopped. @returns the exit code of the command. */
+/** Prints how to go on with a run that a signal, or a refused key, has stopped. @returns the exit code of the command. */
 export function concluded(cli: Cli, { report, interrupted }: Ending): number {
-  if (!interrupted) return exitCodeOf(report);
+  if (!interrupted && report.state !== 'paused') return exitCodeOf(report);
   const { runId, windows } = report;
   const left = plural(windows.open, 'window');
   logStderr(cli, `stopped: run ${runId} has ${left} left; go on with: eod runs resume ${runId}`);

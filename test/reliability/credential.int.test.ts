@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { concluded } from '../../src/cli/work-on-run.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
-import { runCli } from '../support/cli.ts';
+import { reportRun } from '../../src/load/state/runs/reports.ts';
+import { captureCli, runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { ended, mostly } from '../support/pipeline.ts';
 import { freePrefix } from '../support/redis.ts';
@@ -35,6 +37,11 @@ describe.each(mostly('postgres'))('a refused key (queue on %s)', (backend) => {
     expect(paused?.state).toBe('paused');
     expect(setup.sandbox.stats().requests).toBe(1);
     for (const run of [failed, paused]) expect(run?.error).toContain(line);
+    // A command that works on the paused one ends, and says how to go on.
+    const { cli, stderr } = captureCli();
+    const stopped = { report: await reportRun(setup, paused?.id ?? 0), interrupted: false };
+    expect(concluded(cli, stopped)).toBe(1);
+    expect(stderr()).toContain(`go on with: eod runs resume ${paused?.id}`);
     const report = await ended(setup, failed?.id ?? 0);
     expect(report).toMatchObject({ windows: { blocked: report.windows.total }, requests: 1 });
     expect(new Set((await windowsOf(setup, report.runId)).map(({ diagnostic }) => diagnostic))).toEqual(

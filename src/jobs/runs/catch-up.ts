@@ -15,8 +15,7 @@ import { startRun } from './run-control.ts';
  * Requests what is due and missing of the last EOD_LOOKBACK_SESSIONS sessions, because the times of these nights may have
  * passed while no scheduler ran. However many processes start, there is one such run an hour.
  *
- * Nothing is requested of a data set of which nothing was ever loaded, or of which a run has windows left; and nothing at
- * all while the source refuses the key or a queue is paused.
+ * Nothing is requested of a data set of which nothing was ever loaded, or of which a run has windows left.
  *
  * @returns the run; null if there is none.
  */
