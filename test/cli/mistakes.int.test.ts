@@ -352,7 +352,7 @@ const SETTINGS: readonly Mistake[] = [
   ],
   [
     'EOD_ALERT_ON=everything status',
-    'a setting is wrong: EOD_ALERT_ON knows run_failed, access_key, cannot_store, late_data, gaps, suspicious, run_completed, night_completed only (it is "everything")',
+    'a setting is wrong: EOD_ALERT_ON knows run_failed, access_key, source_down, cannot_store, late_data, gaps, suspicious, run_completed, night_completed only (it is "everything")',
   ],
   ['EOD_ALERT_SECRET=short status', 'a setting is wrong: EOD_ALERT_SECRET must have at least 16 characters'],
   ['EOD_HTTP_PORT=80800 up', 'a setting is wrong: EOD_HTTP_PORT must be at most 65535 (it is "80800")'],

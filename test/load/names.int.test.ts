@@ -17,6 +17,7 @@ const SINGULAR: readonly string[] = [
   'etl.coverage',
   'etl.database_identity',
   'etl.derived',
+  'etl.source_state',
   'market.bhavcopy_cm',
   'market.bhavcopy_fo',
   'market.consolidated_pledge',
