@@ -1,5 +1,5 @@
 const MERGE = 'src/load/market/merge/merge-sql.ts';
-const LOAD = 'src/load/market/load-window.ts';
+const STORE_TABLE = 'src/load/market/store-table.ts';
 const WRITE_COVERAGE = 'src/load/state/coverage/coverage.ts';
 const COVERAGE = 'test/load/coverage-registers.int.test.ts';
 const PAST = 'test/load/past-states.int.test.ts';
@@ -70,7 +70,7 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'no-look-at-later-loads',
-    file: LOAD,
+    file: STORE_TABLE,
     from: '!(await hasLaterOrOwnLoad(tx, scope, part.position))',
     to: 'true',
     test: ANY_ORDER,

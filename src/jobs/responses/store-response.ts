@@ -1,7 +1,8 @@
 import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
 import type { ResponseReading } from '../../load/market/fold/fold.ts';
-import { loadWindow, type ReceivedResponse } from '../../load/market/load-window.ts';
+import { loadWindow } from '../../load/market/load-window.ts';
+import type { ReceivedResponse } from '../../load/market/window-load.ts';
 import type { KeptResponse, ResponseToKeep } from '../../load/state/responses/responses.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { followDatabase, today } from '../../core/clock.ts';
+import { followDatabase } from '../../core/clock.ts';
 import { daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import type { CallLimit } from '../../load/state/source/call-budget.ts';
 import { type ClaimedWindow, claimWindow, unclaimWindow } from '../../load/state/windows/claim.ts';
-import { isOvertaken } from '../../load/state/windows/overtaken.ts';
 import { skipWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
@@ -17,7 +16,7 @@ import {
 } from '../policy/failure-policy.ts';
 import { callLimitOf, fullHourWait, hourStart, type SourceClock, untilNextHour } from '../policy/quota.ts';
 import type { JobQueue, WindowJob, WindowQueue } from '../queue/queue.ts';
-import { dependsOnDays, entriesOf } from '../responses/response-coverage.ts';
+import { isKnownByNow } from './known-by-now.ts';
 import type { Storage } from './storage.ts';
 
 /** The context of a worker on one queue. */
@@ -100,19 +99,6 @@ export async function claimCall(context: WorkerContext, { windowId }: WindowJob)
         return { outcome: 'wait', for: 'window', delayMs: RECHECK_MS };
     }
   }
-}
-
-/** True if each entry of a window is covered by now, or a later night will request it. */
-async function isKnownByNow(
-  { db, calendar, clock, config }: WorkContext,
-  window: ClaimedWindow,
-): Promise<boolean> {
-  const operation = operationNamed(window.operation);
-  const sessions = calendar.sessions(window.exchange, window.from, window.to);
-  const entries = entriesOf(operation, window, sessions, today(clock, config.EOD_TIMEZONE));
-  return isOvertaken(db.drizzle, window.id, entries, dependsOnDays(operation, window)).catch((error) => {
-    throw databaseError(error);
-  });
 }
 
 /** True if it is still the hour from whose budget the call was taken, and not its very end. */

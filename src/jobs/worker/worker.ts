@@ -1,17 +1,12 @@
-import type { Job } from 'bullmq';
 import { limitHeapGrowth } from '../../core/heap-growth.ts';
 import { endsWithin } from '../../core/waits.ts';
-import { type CallLimit, readHour } from '../../load/state/source/call-budget.ts';
 import { startDelivery } from '../alerts/send-alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
-import { backoffMs, decideLocalFailure } from '../policy/failure-policy.ts';
-import { callLimitOf, callsOf, createSourceClock } from '../policy/quota.ts';
+import { backoffMs } from '../policy/failure-policy.ts';
+import { createSourceClock } from '../policy/quota.ts';
 import { enqueueReopened, liftRateLimits } from '../queue/enqueue.ts';
 import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from '../queue/queue.ts';
-import { advanceRun } from '../runs/advance.ts';
-import type { WorkerContext } from './claim-call.ts';
-import { handToQueue } from './hand-to-queue.ts';
-import { processWindow, type QueueVerdict } from './process-window.ts';
+import { handleWindowJob } from './handle-window-job.ts';
 import { startRequeueing } from './requeue.ts';
 import { createStorage } from './storage.ts';
 
@@ -104,58 +99,4 @@ export function workerSettings({ config }: Pick<Context, 'config'>, concurrency:
       backoffStrategy: (attempt) => backoffMs(attempt ?? 1, config.EOD_BACKOFF_MS, Math.random()),
     },
   };
-}
-
-/**
- * Handles the job of a window: works on the window, advances the runs of which windows have ended, and instructs BullMQ
- * what to do with the job.
- *
- * @returns whether the window is loaded.
- */
-async function handleWindowJob(
-  context: WorkerContext,
-  job: Job<WindowJob>,
-  token: string | undefined,
-): Promise<boolean> {
-  const { verdict, runs, isLoaded } = await processWindow(context, job.data);
-  const advanced = await advanceRuns(context, runs);
-  const reported = verdict ?? advanced;
-  if (reported !== undefined) await instructQueue(context, job, token, reported);
-  return isLoaded;
-}
-
-/** @returns what BullMQ is to do if a run could not be advanced: its job is tried again, and finds its window ended. */
-async function advanceRuns(
-  context: WorkerContext,
-  runs: readonly number[],
-): Promise<QueueVerdict | undefined> {
-  try {
-    for (const run of runs) await advanceRun(context, run);
-    return undefined;
-  } catch (error) {
-    const action = decideLocalFailure(error);
-    context.log.warn({ runs, err: error, action }, 'could not advance the run; it is tried again');
-    return { action, error };
-  }
-}
-
-async function instructQueue(
-  context: WorkerContext,
-  job: Job<WindowJob>,
-  token: string | undefined,
-  { action, error, isForBudget = false }: QueueVerdict,
-): Promise<never> {
-  const { queue, config, clock, sourceClock } = context;
-  if (action.act === 'rate_limit') await queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
-  if (isForBudget) await liftNeedlessLimit(context, callLimitOf(config, clock, sourceClock));
-  return handToQueue(job, token, action, error);
-}
-
-/**
- * Lifts a rate limit that was set because the hour had no calls left, if it has some by now: the call that tried the
- * hour may have got its response since the claim, and then the limit that it has lifted was set again.
- */
-async function liftNeedlessLimit({ db, queue, kind }: WorkerContext, callLimit: CallLimit): Promise<void> {
-  const hour = await readHour(db.drizzle, callLimit).catch(() => null);
-  if (hour !== null && callsOf(kind, callLimit, hour).left > 0) await queue.removeRateLimitKey();
 }

@@ -8,8 +8,8 @@ import { beginLoad, insertLoad } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { copyResponse, findRepeated } from '../state/responses/repeated.ts';
 import { endingWindow } from '../state/windows/windows.ts';
-import type { ReceivedResponse } from './load-window.ts';
 import { mergeSql } from './merge/merge-sql.ts';
+import type { ReceivedResponse } from './window-load.ts';
 
 /**
  * Ends the window of a response that repeats the last one about its days (`findRepeated`), as if it had been read and

@@ -1,0 +1,39 @@
+import { readRunAge } from '../../load/state/runs/runs.ts';
+import { readSourceOutage } from '../../load/state/source/source-state.ts';
+import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
+import { AHEAD } from '../../operations/operation.ts';
+import { OPENING_FAILURES, type Situation } from '../policy/failure-policy.ts';
+import { callLimitOf } from '../policy/quota.ts';
+import type { WindowJob } from '../queue/queue.ts';
+import { hourLeft, splittableDays, type WorkerContext } from './claim-call.ts';
+
+/** What the failure policy needs to know of a window and the source. */
+export async function situationOf(
+  context: WorkerContext,
+  job: WindowJob,
+  window: ClaimedWindow | null,
+  storeFailures: number,
+): Promise<Situation> {
+  const { kind, sourceClock } = context;
+  return {
+    attempt: (window?.failedAttempts ?? 0) + 1,
+    storeFailures,
+    notReadyMs: window?.notReadyMs ?? 0,
+    days: window === null ? 1 : splittableDays(window),
+    isAhead: window?.variant === AHEAD,
+    intoHourMs: sourceClock.intoHour(),
+    nextHourMs: hourLeft(context),
+    outageMs: await readOutageMs(context, job.runId).catch(() => null),
+    queue: kind,
+    chance: Math.random(),
+  };
+}
+
+/** For how long a run has waited for a source that is down, in milliseconds; null while it responds. */
+async function readOutageMs({ config, clock, db }: WorkerContext, runId: number): Promise<number | null> {
+  const { keyHash, now } = callLimitOf(config, clock);
+  const outage = await readSourceOutage(db.drizzle, keyHash, OPENING_FAILURES);
+  return outage === null
+    ? null
+    : Math.min(now - Date.parse(outage.since), await readRunAge(db.drizzle, runId));
+}
