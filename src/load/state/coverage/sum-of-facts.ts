@@ -110,9 +110,9 @@ export async function sumCoverage(db: NodePgDatabase, requested: Compared): Prom
     ), locked as materialized (
       select c.ctid as row from ${coverage} c join differing s on s.row = c.ctid
        order by c.operation, c.exchange, c.day, c.instrument, c.variant for update of c
-    ), notRequested as (
+    ), removed as (
       delete from ${coverage} c using differing s join locked using (row) where c.ctid = s.row and s.last_differs and s.last_position is null
-    ), requested_first as (
+    ), inserted as (
       insert into ${coverage} (${KEY}, ${list(COLUMNS.map((column) => sql.raw(column)))}, run_id, window_id, checked_at)
       select ${list([...KEY_COLUMNS, ...COLUMNS].map((column) => sql.raw(`s.${column}`)))}, a.run_id, a.window_id, a.fetched_at
         from differing s join ${responses} a on a.position = s.last_position where s.row is null
@@ -122,7 +122,7 @@ export async function sumCoverage(db: NodePgDatabase, requested: Compared): Prom
       update ${coverage} c set ${list(changes)} from differing s join locked using (row)
        where c.ctid = s.row and not (s.last_differs and s.last_position is null)
     )
-    select (select count(*) from differing)::int - (select count(*) from locked)::int - (select count(*) from requested_first)::int as left`;
+    select (select count(*) from differing)::int - (select count(*) from locked)::int - (select count(*) from inserted)::int as left`;
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const { rows } = await db.execute<{ left: number }>(write);
     if ((rows[0]?.left ?? 0) === 0) return;
