@@ -41,10 +41,10 @@ type SchemaState = 'missing' | 'behind' | 'current';
 
 /** True if this database has tables of eod, of whatever version. */
 async function hasSchema({ pool }: Database): Promise<boolean> {
-  const found = await pool.query<{ there: boolean }>(
+  const result = await pool.query<{ there: boolean }>(
     "select to_regclass('etl.migrations') is not null as there",
   );
-  return found.rows[0]?.there === true;
+  return result.rows[0]?.there === true;
 }
 
 /**
@@ -73,7 +73,11 @@ async function newestApplied(client: Pick<ClientBase, 'query'>): Promise<number>
     'select hash, created_at from etl.migrations',
   );
   const hashes = new Map(rows.map(({ hash, created_at }) => [Number(created_at), hash]));
-  if (readMigrationFiles(MIGRATIONS).some((one) => (hashes.get(timeOf(one)) ?? one.hash) !== one.hash)) {
+  if (
+    readMigrationFiles(MIGRATIONS).some(
+      (migration) => (hashes.get(timeOf(migration)) ?? migration.hash) !== migration.hash,
+    )
+  ) {
     throw usageError(
       'this database was made by an unreleased version, and no later one can migrate it',
       'import_unreleased',
@@ -109,10 +113,10 @@ export async function explainMissingRight(
       `the role ${role} lacks rights of a worker (${message}): use the worker's role, or let ${owner} grant them; ${roles}`,
     );
   }
-  const what = tables ? `the tables belong to ${owner}, and` : 'there are no tables yet, and';
+  const problem = tables ? `the tables belong to ${owner}, and` : 'there are no tables yet, and';
   const how =
     owner === null ? `an administrator has to create the schemas first; ${roles}` : `only ${owner} may`;
-  const sentence = `${what} the role ${role} may not create or change them (${message}): ${how}`;
+  const sentence = `${problem} the role ${role} may not create or change them (${message}): ${how}`;
   return usageError(sentence, owner === null ? undefined : 'migrate');
 }
 

@@ -78,7 +78,7 @@ export const NAMED: readonly Mutant[] = [
   {
     name: 'accepted-days-are-not-folded-so',
     file: 'src/load/market/fold/fold.ts',
-    from: 'one.position === position ? [one.day] : []',
+    from: 'acceptedDay.position === position ? [acceptedDay.day] : []',
     to: '[]',
     test: 'test/load/withdrawals.int.test.ts',
   },

@@ -54,13 +54,13 @@ export async function transactionOn<T>(
  */
 export async function afterCommit(
   { log }: Pick<Database, 'log'>,
-  what: string,
+  action: string,
   work: () => Promise<unknown>,
 ): Promise<void> {
   try {
     await work();
   } catch (error) {
-    log?.warn({ err: databaseError(error) }, `what was loaded is stored, but could not ${what}`);
+    log?.warn({ err: databaseError(error) }, `what was loaded is stored, but could not ${action}`);
   }
 }
 

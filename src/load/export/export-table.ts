@@ -118,9 +118,9 @@ export async function replaceFile<Result>(
  * @throws PipelineError `usage` if there is something else than a file.
  */
 async function replaceable(path: string): Promise<string> {
-  const found = await stat(path).catch(() => null);
-  if (found === null) return path;
-  if (!found.isFile()) throw usageError(`${path} is no regular file, so it is not replaced`);
+  const stats = await stat(path).catch(() => null);
+  if (stats === null) return path;
+  if (!stats.isFile()) throw usageError(`${path} is no regular file, so it is not replaced`);
   return realpath(path);
 }
 
@@ -251,6 +251,6 @@ async function missingSymbols(client: ClientBase, relation: Relation, choice: Ro
   const { rows } = await client.query<{ symbol: string }>(
     `select distinct ${symbol} as symbol ${chosenRows(relation, choice)}`,
   );
-  const found = new Set(rows.map((row) => row.symbol));
-  return (choice.symbols ?? []).filter((wanted) => !found.has(wanted));
+  const storedSymbols = new Set(rows.map((row) => row.symbol));
+  return (choice.symbols ?? []).filter((wanted) => !storedSymbols.has(wanted));
 }

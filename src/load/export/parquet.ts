@@ -69,7 +69,7 @@ async function measureColumns(
     }),
     ...endless.map(({ name }) => `coalesce(bool_or(not isfinite(${pg.escapeIdentifier(name)})), false)`),
   ];
-  const found: unknown[] =
+  const values: unknown[] =
     requested.length === 0
       ? []
       : ((await client.query<unknown[]>({ text: `select ${requested.join(', ')} ${rows}`, rowMode: 'array' }))
@@ -77,7 +77,7 @@ async function measureColumns(
   const notices: string[] = [];
   const decimals = new Map<string, DecimalNeed>();
   for (const { name } of numerics) {
-    const [scale, integers, special] = found.splice(0, 3) as [number, number, boolean];
+    const [scale, integers, special] = values.splice(0, 3) as [number, number, boolean];
     const digits = scale + integers;
     decimals.set(name, !special && digits <= MOST_DIGITS ? { scale, integers } : null);
     if (special) notices.push(`${name} has NaN or infinity, which a DECIMAL cannot hold: written as text`);
@@ -87,7 +87,7 @@ async function measureColumns(
       );
   }
   for (const { name } of endless) {
-    if (found.shift() === true)
+    if (values.shift() === true)
       notices.push(`${name} has ±infinity: written as the first day of the year 1 and the last day of 9999`);
   }
   return { decimals, notices };
@@ -202,7 +202,9 @@ export async function writeParquet(
   let rows = 0;
   const writeGroup = async () => {
     const start = bytes.offset;
-    const chunks = texts.map((one, at) => writeColumnChunk(bytes, columns[at] as ParquetColumn, one, rows));
+    const chunks = texts.map((columnTexts, at) =>
+      writeColumnChunk(bytes, columns[at] as ParquetColumn, columnTexts, rows),
+    );
     const sizes = chunks.map(({ meta_data }) => meta_data?.total_uncompressed_size ?? 0n);
     parquet.num_rows += BigInt(rows);
     parquet.row_groups.push({
@@ -211,7 +213,7 @@ export async function writeParquet(
       total_compressed_size: BigInt(bytes.offset - start),
       num_rows: BigInt(rows),
     });
-    for (const one of texts) one.clear();
+    for (const columnTexts of texts) columnTexts.clear();
     rows = 0;
     await writer.flush();
   };
@@ -221,7 +223,7 @@ export async function writeParquet(
     const end = lines.lastIndexOf(LINE_END) + 1;
     rest = Buffer.from(lines.subarray(end));
     for (let at = 0; at < end && texts.length > 0; ) {
-      for (const one of texts) at = one.add(rows, lines, at) + 1;
+      for (const columnTexts of texts) at = columnTexts.add(rows, lines, at) + 1;
       rows += 1;
       if (rows === GROUP_ROWS) await writeGroup();
     }

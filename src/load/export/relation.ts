@@ -47,20 +47,20 @@ export async function findRelation(client: ClientBase, text: string): Promise<Re
     [SCHEMAS],
   );
   const wanted = text.includes('.') ? text : `market.${text}`;
-  const named = (name: string) => rows.find((one) => `${one.schema}.${one.name}` === name);
+  const named = (name: string) => rows.find((relation) => `${relation.schema}.${relation.name}` === name);
   const { table } = namedBy(dataSets, text)?.shapes[0] ?? {};
-  const found = named(wanted) ?? named(wanted.toLowerCase()) ?? named(`market.${table?.name}`);
-  if (found === undefined) {
+  const relation = named(wanted) ?? named(wanted.toLowerCase()) ?? named(`market.${table?.name}`);
+  if (relation === undefined) {
     const known = rows.map(({ schema, name }) => (schema === 'market' ? name : `${schema}.${name}`));
     throw usageError(`there is no table or view ${wanted}${didYouMean(text, known)}`);
   }
-  const { schema, name } = found;
+  const { schema, name } = relation;
   const { rows: columns } = await client.query<ExportColumn>(
     `select attname as name, format_type(atttypid, null) as type from pg_attribute
       where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`,
-    [nameInSql(found)],
+    [nameInSql(relation)],
   );
-  const has = (column: string) => columns.some((one) => one.name === column);
+  const has = (column: string) => columns.some((existing) => existing.name === column);
   const isDay = (column: string) => columns.some(({ name, type }) => name === column && type === 'date');
   const declared = schema === 'etl' ? undefined : tables.find((table) => table.name === name);
   const symbol = declared?.names[0]?.symbol ?? 'symbol';
@@ -94,9 +94,9 @@ function nameInSql({ schema, name }: Pick<Relation, 'schema' | 'name'>): string 
  */
 export function chosenRows(relation: Relation, { from, to, symbols, series, exchanges }: RowChoice): string {
   const literal = pg.escapeLiteral;
-  const by = (column: string | null, what: string) => {
+  const by = (column: string | null, criterion: string) => {
     if (column !== null) return pg.escapeIdentifier(column);
-    throw usageError(`${relation.schema}.${relation.name} has no column to choose ${what} by`);
+    throw usageError(`${relation.schema}.${relation.name} has no column to choose ${criterion} by`);
   };
   const day = () => by(relation.dayColumn, 'days');
   const named = (column: string) => relation.columns.find(({ name }) => name === column)?.name ?? null;
@@ -139,10 +139,10 @@ export function orderSql({
   dayColumn,
 }: Pick<Relation, 'name' | 'columns' | 'dayColumn'>): string {
   const key = tables.find((table) => table.name === name)?.key ?? VIEW_KEY;
-  const sorted = [...new Set([dayColumn, ...key])].filter((one) =>
-    columns.some((column) => column.name === one),
+  const sorted = [...new Set([dayColumn, ...key])].filter((columnName) =>
+    columns.some((column) => column.name === columnName),
   );
   return sorted.length === 0
     ? ''
-    : ` order by ${sorted.map((one) => pg.escapeIdentifier(one ?? '')).join(', ')}`;
+    : ` order by ${sorted.map((columnName) => pg.escapeIdentifier(columnName ?? '')).join(', ')}`;
 }

@@ -41,10 +41,10 @@ export async function acceptWithdrawal(
 ): Promise<AcceptedWithdrawal | null> {
   return transaction(database, async (tx) => {
     const { client } = tx;
-    const found = await readWithheld(tx, id);
-    const table = tables.find(({ name }) => name === found?.table);
-    if (found === null || table === undefined) return null;
-    const { exchange, day } = found;
+    const withdrawal = await readWithheld(tx, id);
+    const table = tables.find(({ name }) => name === withdrawal?.table);
+    if (withdrawal === null || table === undefined) return null;
+    const { exchange, day } = withdrawal;
     await ensureStage(client, table);
     // First the lock of the day, as in every load; a load that held it may have decided the withdrawal.
     await takeLocks(tx, locksOfTable(table.name, exchange, [day ?? NO_DAY]));

@@ -39,7 +39,7 @@ const DAILY_LIST_CUTS_AT = 25;
 
 /** All notices of corporate actions of an exchange, in the order of their days. */
 export async function readNotices(pool: Pool, exchange: string): Promise<Notice[]> {
-  const found = await pool.query<Notice>(
+  const result = await pool.query<Notice>(
     `select n.exchange, symbol, series, ex_date::text as "exDate", purpose, scrip_code as "scripCode",
             record_date::text as "recordDate", nullif(stated_kind, '') as "statedKind", stated_ratio as "statedRatio", null as announced,
             -- Only the export has face values: a line with one was printed there in full.
@@ -55,7 +55,7 @@ export async function readNotices(pool: Pool, exchange: string): Promise<Notice[
       order by 4, 2, 5, 13, 3, 8`,
     [exchange],
   );
-  return found.rows;
+  return result.rows;
 }
 
 /** The tables that `readNotices` reads. */
@@ -70,13 +70,13 @@ export async function areStored(pool: Pool, exchange: string, rows: readonly Row
     .map(({ column }) => column)
     .filter((column) => !audit.includes(column))
     .join(', ');
-  const found = await pool.query<{ differs: boolean }>(
+  const result = await pool.query<{ differs: boolean }>(
     `with expected as (select ${columns} from jsonb_populate_recordset(null::market.corporate_events, $2)),
           stored as (select ${columns} from market.corporate_events where exchange = $1)
      select exists (table expected except table stored) or exists (table stored except table expected) as differs`,
     [exchange, JSON.stringify(rows)],
   );
-  return found.rows[0]?.differs === false;
+  return result.rows[0]?.differs === false;
 }
 
 /** An instrument that has had a symbol. */
@@ -96,14 +96,14 @@ export async function readSymbolOwners(
   exchange: string,
   symbols: readonly string[],
 ): Promise<SymbolOwner[]> {
-  const found = await pool.query<SymbolOwner>(
+  const result = await pool.query<SymbolOwner>(
     `select a.alias as symbol, a.instrument_id as "instrumentId", a.valid_from::text as "from", a.valid_to::text as "to",
             i.first_seen::text as "firstSeen"
        from market.instrument_aliases a join market.instruments i using (exchange, instrument_id)
       where a.exchange = $1 and a.kind = 'symbol' and a.alias = any($2) order by a.alias, a.valid_to`,
     [exchange, symbols],
   );
-  return found.rows;
+  return result.rows;
 }
 
 /** A symbol of a line that a share of one exchange has on the other. */
@@ -123,7 +123,7 @@ export interface LineElsewhere {
  * not on both exchanges in files that are stored.
  */
 export async function readLinesElsewhere(pool: Pool): Promise<LineElsewhere[]> {
-  const found = await pool.query<LineElsewhere>(
+  const result = await pool.query<LineElsewhere>(
     // Two lists, because the planner takes a condition on one list of both for much rarer than it is, and then compares
     // each name with each.
     `with isins as materialized (
@@ -137,16 +137,16 @@ export async function readLinesElsewhere(pool: Pool): Promise<LineElsewhere[]> {
        join symbols s on s.exchange = o.exchange and s.instrument_id = o.instrument_id
       order by 1, 3, 5, 4`,
   );
-  return found.rows;
+  return result.rows;
 }
 
 /** Scrip codes that name an instrument of BSE. */
 export async function readScripCodes(pool: Pool): Promise<ReadonlyMap<number, string>> {
-  const found = await pool.query<{ alias: string; instrument_id: string }>(
+  const result = await pool.query<{ alias: string; instrument_id: string }>(
     `select alias, max(instrument_id) as instrument_id from market.instrument_aliases
       where exchange = 'BSE' and kind = 'scrip_code' group by alias`,
   );
-  return new Map(found.rows.map((row) => [Number(row.alias), row.instrument_id]));
+  return new Map(result.rows.map((row) => [Number(row.alias), row.instrument_id]));
 }
 
 /** The symbols of those of these texts that are scrip codes of BSE; a text of digits that is the symbol of a row is none. */
@@ -213,7 +213,7 @@ export async function listEvents(
 ): Promise<{ readonly total: number; readonly events: readonly StoredEvent[] }> {
   const areUndecided = statuses?.every((status) => status === 'needs_review') === true;
   const order = areUndecided ? 'etl.changes_shares(kind) desc, effect desc nulls last, ' : '';
-  const found = await pool.query<StoredEvent & { total: string }>(
+  const result = await pool.query<StoredEvent & { total: string }>(
     `select event_id as id, exchange, symbol, instrument_id as "instrumentId", ex_date::text as "exDate", kind, purpose,
             ratio_new || ':' || ratio_old as ratio, price_factor::text as "priceFactor", amount::text, status,
             status_reason as "statusReason", listed_by as "listedBy", effect::float8, count(*) over () as total
@@ -228,8 +228,8 @@ export async function listEvents(
     [ids, exchanges, symbol, kinds, statuses, from, to, limit].map((value) => value ?? null),
   );
   return {
-    total: Number(found.rows[0]?.total ?? 0),
-    events: found.rows.map(({ total: _, ...event }) => event),
+    total: Number(result.rows[0]?.total ?? 0),
+    events: result.rows.map(({ total: _, ...event }) => event),
   };
 }
 

@@ -114,7 +114,7 @@ function endOf(
   counts: RecordCounts,
   withheld: readonly DayWithdrawal[],
 ) {
-  const reasons = [...suspicions, ...withheld.flatMap((one) => one.withheld ?? [])];
+  const reasons = [...suspicions, ...withheld.flatMap((withdrawal) => withdrawal.withheld ?? [])];
   return {
     ...outcome,
     counts,

@@ -11,8 +11,8 @@ export async function analyzeTables({ pool }: Pick<Database, 'pool'>): Promise<s
   const done: string[] = [];
   for (;;) {
     // What is done is passed over, because a table that is locked stays as it is.
-    const found = await pool.query<{ name: string | null }>('select etl.analyze_tables($1) as name', [done]);
-    const name = found.rows[0]?.name ?? null;
+    const result = await pool.query<{ name: string | null }>('select etl.analyze_tables($1) as name', [done]);
+    const name = result.rows[0]?.name ?? null;
     if (name === null) return done;
     done.push(name);
   }

@@ -6,14 +6,14 @@ import type { TableDefinition } from '../../operations/table.ts';
 
 /** The symbols with the largest turnover in the newest stored bhav copy of an exchange, the largest first. */
 export async function largestSymbols(pool: Pool, exchange: string, limit: number): Promise<string[]> {
-  const found = await pool.query<{ symbol: string }>(
+  const result = await pool.query<{ symbol: string }>(
     `select symbol from market.bhavcopy_cm
       where exchange = $1
         and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1)
       group by symbol order by sum(turnover) desc nulls last, symbol limit $2`,
     [exchange, limit],
   );
-  return found.rows.map((row) => row.symbol);
+  return result.rows.map((row) => row.symbol);
 }
 
 /**
@@ -25,14 +25,14 @@ export async function symbolsOfNames(
   exchange: string,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  const found = await pool.query<{ name: string; symbol: string }>(
+  const result = await pool.query<{ name: string; symbol: string }>(
     `select distinct on (name) name, symbol from unnest($2::text[]) name join market.bhavcopy_cm on upper(symbol) = upper(name)
       where exchange = $1
         and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1)
       order by name, symbol = name desc, symbol`,
     [exchange, names],
   );
-  return new Map(found.rows.map(({ name, symbol }) => [name, symbol]));
+  return new Map(result.rows.map(({ name, symbol }) => [name, symbol]));
 }
 
 /** The different values that the stored rows of an exchange have in a column. */
@@ -40,12 +40,12 @@ export async function storedValues(
   pool: Pool,
   { name, column, exchange }: { readonly name: string; readonly column: string; readonly exchange: string },
 ): Promise<string[]> {
-  const found = await pool.query<{ value: string }>(
+  const result = await pool.query<{ value: string }>(
     `select distinct ${escapeIdentifier(column)} as value from market.${escapeIdentifier(name)}
       where exchange = $1 and ${escapeIdentifier(column)} is not null order by 1`,
     [exchange],
   );
-  return found.rows.map(({ value }) => value);
+  return result.rows.map(({ value }) => value);
 }
 
 /** The first and last stored day on which a scrip code had a ticker. */
@@ -58,14 +58,14 @@ export type Tickers = ReadonlyMap<string, readonly TickerPeriod[]>;
 
 /** The tickers under which rows of BSE's scrip codes are stored, without rows that have the code itself as symbol. */
 export async function readTickers(pool: Pool): Promise<Tickers> {
-  const found = await pool.query<TickerPeriod & { code: string }>(
+  const result = await pool.query<TickerPeriod & { code: string }>(
     `select exchange_instrument_id::text as code, symbol, to_char(min(trade_date), 'YYYY-MM-DD') as "from",
        to_char(max(trade_date), 'YYYY-MM-DD') as "to"
      from market.bhavcopy_cm where exchange = 'BSE' and exchange_instrument_id is not null and symbol <> exchange_instrument_id::text
      group by 1, 2 order by 1, 2`,
   );
   const tickers = new Map<string, TickerPeriod[]>();
-  for (const { code, ...period } of found.rows) {
+  for (const { code, ...period } of result.rows) {
     const periods = tickers.get(code);
     if (periods === undefined) tickers.set(code, [period]);
     else periods.push(period);
@@ -75,12 +75,12 @@ export async function readTickers(pool: Pool): Promise<Tickers> {
 
 /** BSE's symbols that are stored for a day, by scrip code. */
 export async function readSymbolsOfDay(pool: Pool, day: string): Promise<ReadonlyMap<string, string>> {
-  const found = await pool.query<{ code: string; symbol: string }>(
+  const result = await pool.query<{ code: string; symbol: string }>(
     `select exchange_instrument_id::text as code, min(symbol) as symbol from market.bhavcopy_cm
       where exchange = 'BSE' and trade_date = $1 and exchange_instrument_id is not null group by 1`,
     [day],
   );
-  return new Map(found.rows.map(({ code, symbol }) => [code, symbol]));
+  return new Map(result.rows.map(({ code, symbol }) => [code, symbol]));
 }
 
 /**
@@ -93,11 +93,11 @@ export async function isEmptied(
   exchange: string,
 ): Promise<boolean> {
   const same = key.map((column) => `n."${column}" = h."${column}"`).join(' and ');
-  const found = await client.query(
+  const result = await client.query(
     `select where not exists (select from market."${name}" where exchange = $1)
         and exists (select from market_history."${name}" h where exchange = $1 and not withdrawn and not exists (
           select from market_history."${name}" n where ${same} and n.revision > h.revision))`,
     [exchange],
   );
-  return (found.rowCount ?? 0) > 0;
+  return (result.rowCount ?? 0) > 0;
 }

@@ -133,11 +133,11 @@ export async function subjectsOfAlerts(
   kinds: readonly string[],
   days: number,
 ): Promise<ReadonlySet<string>> {
-  const found = await db
+  const rows = await db
     .select({ subject: alerts.subject })
     .from(alerts)
     .where(and(inArray(alerts.kind, [...kinds]), gt(alerts.raised_at, daysAgo(days)), isNotWithdrawn));
-  return new Set(found.map(({ subject }) => subject));
+  return new Set(rows.map(({ subject }) => subject));
 }
 
 /** Deletes alerts of these kinds that were raised more than this many days ago. */

@@ -12,17 +12,15 @@ const ownOid = sql<number>`(select oid::bigint from pg_database where datname = 
 export async function databaseId(db: NodePgDatabase): Promise<string> {
   const { id, made_for } = databaseIdentity;
   const read = async () => {
-    const found = await db
-      .select({ id, isOwn: sql<boolean>`${made_for} = ${ownOid}` })
-      .from(databaseIdentity);
-    return found[0]?.isOwn === true ? found[0].id : null;
+    const rows = await db.select({ id, isOwn: sql<boolean>`${made_for} = ${ownOid}` }).from(databaseIdentity);
+    return rows[0]?.isOwn === true ? rows[0].id : null;
   };
   const known = await read();
   if (known !== null) return known;
-  const made = { id: randomBytes(6).toString('hex'), made_for: ownOid };
+  const identity = { id: randomBytes(6).toString('hex'), made_for: ownOid };
   // If two processes do this at once, the second finds what the first has written.
-  const renamed = await db.update(databaseIdentity).set(made).where(ne(made_for, ownOid));
-  if (renamed.rowCount === 0) await db.insert(databaseIdentity).values(made).onConflictDoNothing();
+  const renamed = await db.update(databaseIdentity).set(identity).where(ne(made_for, ownOid));
+  if (renamed.rowCount === 0) await db.insert(databaseIdentity).values(identity).onConflictDoNothing();
   const own = await read();
   if (own === null) throw new Error('the database has no id although one was just written');
   return own;

@@ -137,7 +137,7 @@ export async function runCheck(
   const exchanges = sql.param(range.sessions.map(({ exchange }) => exchange));
   const days = sql.param(range.sessions.map(({ day }) => day));
   // The first four parameters are $1 to $4 of the check.
-  const made = await tx.execute(sql`
+  const result = await tx.execute(sql`
     with span as (
       select ${range.from}::date as first, ${range.to}::date as last
     ), sessions as (
@@ -175,7 +175,7 @@ export async function runCheck(
                 and (f.expected, f.found) is not distinct from (n.expected, n.found)))::int as open,
            (select count(*) from kept where fresh)::int as fresh,
            (select count(*) from closed)::int as resolved`);
-  return findingCounts.parse(made.rows[0]);
+  return findingCounts.parse(result.rows[0]);
 }
 
 /** The sessions with a complete bhav copy, which checks compare with. */
@@ -213,7 +213,7 @@ export async function readCheckedDays(
   db: NodePgDatabase,
   { from = '-infinity', to = 'infinity' }: Pick<FindingFilter, 'from' | 'to'> = {},
 ): Promise<CheckedDays> {
-  const found = await db.execute(sql`
+  const result = await db.execute(sql`
     select count(*)::int as loaded, (count(*) filter (where missing))::int as unchecked,
            (min(day) filter (where missing))::text as from, (max(day) filter (where missing))::text as to,
            to_char(max(checked_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "checkedAt"
@@ -221,7 +221,7 @@ export async function readCheckedDays(
               from (select day, max(checked_at) as loaded_at from (${LOADED}) as loaded group by day) as l
               left join ${checkedDays} c using (day)
              where l.day between ${from} and ${to}) as days`);
-  return checkedDaysFound.parse(found.rows[0]);
+  return checkedDaysFound.parse(result.rows[0]);
 }
 
 /** How many findings are open, by check and severity. */

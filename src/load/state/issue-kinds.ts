@@ -23,7 +23,7 @@ export const SMALL_EFFECT = 5;
 export function issueCountsText(
   counts: readonly { readonly kind: IssueKind; readonly issues: number; readonly items: number }[],
 ): string {
-  const total = counts.reduce((sum, one) => sum + one.issues, 0);
+  const total = counts.reduce((sum, count) => sum + count.issues, 0);
   const kinds = counts.map(({ kind, issues, items }) => {
     const noun = plural(items, ISSUE_NOUNS[kind]);
     return issues === items ? noun : `${count(issues)} with ${noun}`;

@@ -52,7 +52,7 @@ export async function readIssues(db: NodePgDatabase, filter: IssueFilter, limit:
 export async function listIssues(db: NodePgDatabase, filter: IssueFilter, limit: number) {
   const isSmall = sql`(kind = 'corporate_action' and effect < ${SMALL_EFFECT})`;
   const ofOne = (column: string) => sql`case when count(*) = 1 then min(${sql.identifier(column)}) end`;
-  const found = await db.execute<Issue & Record<string, unknown>>(sql`
+  const result = await db.execute<Issue & Record<string, unknown>>(sql`
     with line as (
       select *, case when ${isSmall} then 0 else row_number() over () end as number
         from ${issues} where ${matching(filter) ?? sql`true`}
@@ -68,7 +68,7 @@ export async function listIssues(db: NodePgDatabase, filter: IssueFilter, limit:
      -- Rows without a day are of now.
      order by 2, 7 desc nulls first, 11 desc nulls last, kind, 3, 4, subject, id
      limit ${limit}`);
-  return found.rows.map((issue) => ({ ...issue, exchanges: [...new Set(issue.exchanges)].sort() }));
+  return result.rows.map((issue) => ({ ...issue, exchanges: [...new Set(issue.exchanges)].sort() }));
 }
 
 /** How many issues there are of each kind, and how many rejects and findings these stand for; none of a kind without. */

@@ -23,12 +23,12 @@ export const takePositionSql = (from: SQL = sql``, positions = 1): SQL => sql`
  * @param room how many microseconds before each of them stay free, in addition.
  */
 export async function takePositions(db: NodePgDatabase, positions: number, room = 0): Promise<Position[]> {
-  const found = await db.execute<{ position: Position }>(sql`
+  const result = await db.execute<{ position: Position }>(sql`
     with taken as (${takePositionSql(sql``, positions * (room + 1))})
     select ${positionText(sql`taken.position::timestamptz - interval '1 microsecond' * (${room + 1}::int * n)`)} as position
       from taken, generate_series(${positions - 1}::int, 0, -1) n`);
-  if (found.rows.length < positions) throw new Error('etl.clock has no row: no response can get a position');
-  return found.rows.map(({ position }) => position);
+  if (result.rows.length < positions) throw new Error('etl.clock has no row: no response can get a position');
+  return result.rows.map(({ position }) => position);
 }
 
 /** Takes the next position, see `takePositions`. */

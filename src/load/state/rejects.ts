@@ -133,21 +133,21 @@ export async function writeRejects(
   exchange: string,
   responses: readonly RejectsOfResponse[],
 ): Promise<void> {
-  const found = new Map<string, RejectedRecord>();
-  for (const response of responses.toSorted((one, other) => (one.position < other.position ? -1 : 1))) {
+  const records = new Map<string, RejectedRecord>();
+  for (const response of responses.toSorted((a, b) => (a.position < b.position ? -1 : 1))) {
     for (const entry of response.rejects) {
       const rejected = rejectedRecordOf(exchange, response, entry);
       const name = `${rejected.fingerprint} ${response.operation}`;
-      const { first_seen_at, last_seen_at } = found.get(name) ?? rejected;
+      const { first_seen_at, last_seen_at } = records.get(name) ?? rejected;
       // A response may contain the same record twice.
-      if (found.has(name) && last_seen_at === response.position) continue;
-      found.set(name, { ...rejected, first_seen_at });
+      if (records.has(name) && last_seen_at === response.position) continue;
+      records.set(name, { ...rejected, first_seen_at });
     }
   }
-  if (found.size === 0) return;
+  if (records.size === 0) return;
   const operations = [...new Set(responses.map(({ operation }) => operation))];
   await lockRejects(tx, { operations, exchange }, { shared: true });
-  await storeRecords(tx, [...found.values()]);
+  await storeRecords(tx, [...records.values()]);
 }
 
 /** The condition that a later response resolves the record `r`. */
@@ -200,8 +200,10 @@ export async function rewriteRejects(
       ),
     );
   await writeRejects(tx, group.exchange, responses);
-  const passing = responses.flatMap((one) =>
-    one.resolves ? [{ operation: one.operation, position: one.position, present: presentIn(one) }] : [],
+  const passing = responses.flatMap((response) =>
+    response.resolves
+      ? [{ operation: response.operation, position: response.position, present: presentIn(response) }]
+      : [],
   );
   await tx.execute(sql`
     update ${rejectedRecords} r set settled_at = clock_timestamp()
@@ -294,12 +296,12 @@ export async function openRejects(db: NodePgDatabase, filter: RejectFilter, limi
 
 /** Ids of open rejects. */
 export async function openRejectIds(db: NodePgDatabase, filter: RejectFilter): Promise<number[]> {
-  const found = await db
+  const rows = await db
     .select({ id: rejects.id })
     .from(rejects)
     .where(isOpen(filter))
     .orderBy(asc(rejects.id));
-  return found.map((row) => row.id);
+  return rows.map((row) => row.id);
 }
 
 /**
@@ -333,7 +335,7 @@ const recordOf = (text: string | null): unknown => (text === null ? null : JSON.
 
 /** A reject; null if there is none with this id. */
 export async function readReject(db: NodePgDatabase, id: number) {
-  const [found] = await db
+  const [reject] = await db
     .select({
       ...asOpenReject,
       record: recordText,
@@ -352,5 +354,5 @@ export async function readReject(db: NodePgDatabase, id: number) {
     .from(rejects)
     .innerJoin(windows, eq(windows.id, rejects.window_id))
     .where(eq(rejects.id, id));
-  return found === undefined ? null : { ...found, record: recordOf(found.record) };
+  return reject === undefined ? null : { ...reject, record: recordOf(reject.record) };
 }

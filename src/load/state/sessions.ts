@@ -11,11 +11,11 @@ export type SessionRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' 
 /** A digest of stored sessions, which is much faster than reading the rows of ten years. */
 export async function digestStoredSessions(db: NodePgDatabase, { from, to }: DayRange): Promise<string> {
   const line = sql`${sessions.exchange} || ' ' || ${sessions.day} || ' ' || ${sessions.kind}`;
-  const found = await db
+  const rows = await db
     .select({ digest: sql<string>`md5(coalesce(string_agg(${line}, ',' order by ${line} collate "C"), ''))` })
     .from(sessions)
     .where(and(between(sessions.day, from, to), ne(sessions.kind, 'observed')));
-  return found[0]?.digest ?? '';
+  return rows[0]?.digest ?? '';
 }
 
 /** The first and the last session that is stored of any operation and exchange; null if none is. */

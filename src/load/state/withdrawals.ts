@@ -92,18 +92,18 @@ type WithdrawalFacts = Pick<
 /**
  * The facts of a stored withdrawal after a load; null if there is none any more. That a person has accepted it stays.
  *
- * @param found what the load or the fold found of it now.
+ * @param withdrawal what the load or the fold found of it now.
  * @param isFolded whether the responses of the day were folded.
  */
 function factsAfter(
   facts: WithdrawalFacts,
-  found: DayWithdrawal | undefined,
+  withdrawal: DayWithdrawal | undefined,
   isFolded: boolean,
 ): WithdrawalFacts | null {
   const isAccepted = facts.state === 'accepted';
-  if (found !== undefined) {
-    const { unlisted_rows, max_rows, remaining_rows } = factsOf(found);
-    return isAccepted ? { ...facts, unlisted_rows, max_rows, remaining_rows } : factsOf(found);
+  if (withdrawal !== undefined) {
+    const { unlisted_rows, max_rows, remaining_rows } = factsOf(withdrawal);
+    return isAccepted ? { ...facts, unlisted_rows, max_rows, remaining_rows } : factsOf(withdrawal);
   }
   // The load lists all rows of the day, so what was withheld is outdated.
   if (!isFolded) return { ...facts, state: 'outdated' };
@@ -127,7 +127,7 @@ export async function writeWithdrawals(
     readonly exchange: string;
   },
   { table, days, isFolded }: DecidedDays,
-  found: readonly DayWithdrawal[],
+  dayWithdrawals: readonly DayWithdrawal[],
 ): Promise<readonly DayWithdrawal[]> {
   const { id, state, reason, unlisted_rows, max_rows, remaining_rows, rows } = withdrawals;
   const stored = await tx
@@ -146,29 +146,33 @@ export async function writeWithdrawals(
         isFolded ? undefined : eq(state, 'withheld'),
       ),
     );
-  const added = new Map(found.map((one) => [`${one.day ?? NO_DAY} ${one.position}`, one]));
+  const added = new Map(
+    dayWithdrawals.map((withdrawal) => [`${withdrawal.day ?? NO_DAY} ${withdrawal.position}`, withdrawal]),
+  );
   const before = new Set<DayWithdrawal>();
   for (const { id: known, day, position, facts } of stored) {
-    const one = added.get(`${day} ${position}`);
+    const withdrawal = added.get(`${day} ${position}`);
     added.delete(`${day} ${position}`);
-    if (one !== undefined && facts.state === 'withheld') before.add(one);
-    const now = factsAfter(facts, one, isFolded);
+    if (withdrawal !== undefined && facts.state === 'withheld') before.add(withdrawal);
+    const now = factsAfter(facts, withdrawal, isFolded);
     if (now === null) await tx.delete(withdrawals).where(eq(id, known));
     else if (!isDeepStrictEqual(now, facts)) await tx.update(withdrawals).set(now).where(eq(id, known));
   }
-  const withheld = found.filter((one) => factsOf(one).state === 'withheld' && !before.has(one));
+  const withheld = dayWithdrawals.filter(
+    (withdrawal) => factsOf(withdrawal).state === 'withheld' && !before.has(withdrawal),
+  );
   if (added.size === 0) return withheld;
   await tx.insert(withdrawals).values(
-    [...added.values()].map((one) => ({
+    [...added.values()].map((withdrawal) => ({
       load_id: load.loadId,
       window_id: load.windowId,
       run_id: load.runId,
       operation: load.operation,
       exchange: load.exchange,
-      position: one.position,
-      table_name: one.table,
-      day: one.day,
-      ...factsOf(one),
+      position: withdrawal.position,
+      table_name: withdrawal.table,
+      day: withdrawal.day,
+      ...factsOf(withdrawal),
     })),
   );
   return withheld;
@@ -231,7 +235,7 @@ export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[])
 
 /** A withheld withdrawal; null if there is none with this id. */
 export async function readWithheld(tx: NodePgDatabase, id: number) {
-  const [found] = await tx
+  const [withdrawal] = await tx
     .select({
       ...asWithdrawal,
       rows: withdrawals.rows,
@@ -240,7 +244,7 @@ export async function readWithheld(tx: NodePgDatabase, id: number) {
     })
     .from(withdrawals)
     .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'withheld')));
-  return found ?? null;
+  return withdrawal ?? null;
 }
 
 /** Stores that a person has accepted a withdrawal. */

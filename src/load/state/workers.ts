@@ -52,7 +52,7 @@ export interface WorkersSeen {
 export async function readWorkers(db: NodePgDatabase): Promise<WorkersSeen> {
   const isSeen = sql`${workers.seen_at} > clock_timestamp() - interval '1 minute'`;
   const refused = sql`filter (where ${isSeen} and ${workers.cannot_store} is not null)`;
-  const [found] = await db
+  const [row] = await db
     .select({
       seen: sql`count(*) filter (where ${isSeen})`.mapWith(Number),
       lastSeenAt: sql<string | null>`${isoText(sql`max(${workers.seen_at})`)}`,
@@ -63,5 +63,5 @@ export async function readWorkers(db: NodePgDatabase): Promise<WorkersSeen> {
       cannotStoreSince: sql<string | null>`${isoText(sql`min(${workers.cannot_store_since}) ${refused}`)}`,
     })
     .from(workers);
-  return found ?? { seen: 0, lastSeenAt: null, cannotStore: null, cannotStoreSince: null };
+  return row ?? { seen: 0, lastSeenAt: null, cannotStore: null, cannotStoreSince: null };
 }

@@ -236,8 +236,8 @@ async function ensureDatabase(admin: string): Promise<void> {
   const client = new pg.Client({ connectionString: admin });
   await client.connect();
   try {
-    const found = await client.query("select from pg_database where datname = 'eod'");
-    if (found.rowCount === 0) await client.query('create database eod');
+    const result = await client.query("select from pg_database where datname = 'eod'");
+    if (result.rowCount === 0) await client.query('create database eod');
   } finally {
     await client.end();
   }

@@ -12,7 +12,7 @@ export function isAlive(pid: number): boolean {
 }
 
 /** The locks this process holds. */
-const held = new Set<string>();
+const lockedFiles = new Set<string>();
 
 /**
  * Runs `work` while holding a lock file. A lock is taken over if its holder has died, or if it names no process,
@@ -27,18 +27,18 @@ export async function withLock<T>(file: string, work: () => Promise<T>): Promise
       throw new Error(`${file} has been held by process ${holder} for more than a minute`);
     else await sleep(25);
   }
-  held.add(file);
+  lockedFiles.add(file);
   try {
     return await work();
   } finally {
-    held.delete(file);
+    lockedFiles.delete(file);
     rmSync(file, { force: true });
   }
 }
 
 /** In a container, a process may have the same id as the one that held the lock before a restart. */
 function holdsLock(pid: number, file: string): boolean {
-  if (pid === process.pid) return held.has(file);
+  if (pid === process.pid) return lockedFiles.has(file);
   return pid > 0 && isAlive(pid);
 }
 

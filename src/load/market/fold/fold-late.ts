@@ -47,7 +47,7 @@ export function scopeOfRows(response: ResponseOfTable): FoldScope {
     operations: namesFilling([table]),
     exchange,
     days: from === undefined || to === undefined ? null : { from, to },
-    instruments: isOfInstruments ? instruments.map((one) => one.toUpperCase()) : null,
+    instruments: isOfInstruments ? instruments.map((instrument) => instrument.toUpperCase()) : null,
     // Where the day of a row comes from the request, only requests for the same days can list it.
     near: isOfRecords && day !== undefined && day.from !== 'response' ? response : null,
   };
@@ -84,7 +84,9 @@ async function hasConflict(
 /** All responses that may be about the rows of a late one, and this one among them. */
 async function foldingOf(tx: Transaction, late: ResponseOfTable, scope: FoldScope): Promise<Folding> {
   const { table, exchange, position, fetchedAt, readAgain, maxWithdrawShare, runId, loadId } = late;
-  const others = (await loadedResponsesOf(tx, scope, position)).filter((one) => one.position !== position);
+  const others = (await loadedResponsesOf(tx, scope, position)).filter(
+    (response) => response.position !== position,
+  );
   const own = { responseId: 0, position, fetchedAt: fetchedAt.toISOString(), load: { runId, loadId } };
   const readKept = tableReader(keptReader(tx, readAgain), table);
   return {
@@ -93,7 +95,7 @@ async function foldingOf(tx: Transaction, late: ResponseOfTable, scope: FoldScop
     days: daysAbout(late),
     instruments: null,
     maxWithdrawShare,
-    responses: [...others, own].sort((one, other) => (one.position < other.position ? -1 : 1)),
-    read: async (one: ResponseToFold) => (one.position === position ? late : readKept(one)),
+    responses: [...others, own].sort((a, b) => (a.position < b.position ? -1 : 1)),
+    read: async (response: ResponseToFold) => (response.position === position ? late : readKept(response)),
   };
 }

@@ -142,21 +142,25 @@ async function foldDays(tx: Transaction, folding: Folding): Promise<Folded> {
     }
     await client.query(`truncate ${mergeSql(table).stage}`);
     await stageRows(client, table, rows);
-    const acceptedOfIt = accepted.flatMap((one) => (one.position === position ? [one.day] : []));
+    const acceptedOfIt = accepted.flatMap((acceptedDay) =>
+      acceptedDay.position === position ? [acceptedDay.day] : [],
+    );
     const applying = { ...load, position, fetchedAt: new Date(response.fetchedAt), maxWithdrawShare };
     const folded = { isFolded: (day: string) => within?.has(day) ?? true, accepted: acceptedOfIt, mostRows };
     const applied = await applyStaged(client, table, { rows, fullSet, preserved }, applying, sql, folded);
     for (const day of applied.checkedDays) withheld.delete(day);
-    for (const one of applied.withdrawals) {
-      withdrawals.push(one);
-      const day = one.day ?? NO_DAY;
-      if (one.withheld !== null) withheld.set(day, one);
-      else mostRows.set(day, acceptedOfIt.includes(day) ? one.remainingRows : one.maxRows);
+    for (const withdrawal of applied.withdrawals) {
+      withdrawals.push(withdrawal);
+      const day = withdrawal.day ?? NO_DAY;
+      if (withdrawal.withheld !== null) withheld.set(day, withdrawal);
+      else mostRows.set(day, acceptedOfIt.includes(day) ? withdrawal.remainingRows : withdrawal.maxRows);
     }
   }
   return {
-    withdrawals: withdrawals.map((one) =>
-      one.withheld === null ? one : { ...one, isOutdated: withheld.get(one.day ?? NO_DAY) !== one },
+    withdrawals: withdrawals.map((withdrawal) =>
+      withdrawal.withheld === null
+        ? withdrawal
+        : { ...withdrawal, isOutdated: withheld.get(withdrawal.day ?? NO_DAY) !== withdrawal },
     ),
     decided: listedInFull(table) === 'none' ? null : { table: table.name, days, isFolded: true },
   };

@@ -104,16 +104,16 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
   const emptyTables = new Set<TableDefinition>();
   for (const table of tables) if (await isEmpty(tx, partOfTable(part, table, locked))) emptyTables.add(table);
   const responses: ReadResponse[] = [];
-  for (const one of locked) {
+  for (const response of locked) {
     const { outcome, coverage, rejects, suspicions, suspicionsWithoutReject } = await judging.read(
-      one.responseId,
+      response.responseId,
     );
-    const ownLoadId = emptyTables.size > 0 || one.load === null ? await nextLoadId(tx) : null;
-    const said = { outcome, coverage, rejects, suspicions, suspicionsWithoutReject };
-    responses.push({ ...one, ownLoadId, said });
+    const ownLoadId = emptyTables.size > 0 || response.load === null ? await nextLoadId(tx) : null;
+    const reading = { outcome, coverage, rejects, suspicions, suspicionsWithoutReject };
+    responses.push({ ...response, ownLoadId, reading });
   }
   const replayed = await partsBeside(tx, windowId);
-  const ended = responses.filter((one) => endsIn(part, one) && isWithin(replayed, one));
+  const ended = responses.filter((response) => endsIn(part, response) && isWithin(replayed, response));
   await writeFacts(tx, part, ended);
   const load = { loadId: begun.loadId, runId: part.runId };
   const folding = { ...part, ...judging, load, responses };
@@ -135,15 +135,15 @@ async function endPart(
   folded: readonly FoldedTable[],
 ): Promise<void> {
   const counts = countsOf(folded, ended);
-  const writtenBy = (isMade: (one: FoldedTable) => boolean) =>
+  const writtenBy = (isMade: (table: FoldedTable) => boolean) =>
     folded.filter(isMade).map(({ table }) => ({
       table: table.name,
       from: days?.from ?? '-infinity',
       to: days?.to ?? 'infinity',
     }));
-  const own = responses.flatMap(({ responseId, ownLoadId, load: first, said }) => {
+  const own = responses.flatMap(({ responseId, ownLoadId, load: first, reading }) => {
     const written = writtenBy(({ loads }) => ownLoadId !== null && loads.includes(ownLoadId));
-    const isFirst = first === null && said.outcome.state !== 'failed';
+    const isFirst = first === null && reading.outcome.state !== 'failed';
     return ownLoadId !== null && (isFirst || written.length > 0)
       ? [{ responseId, loadId: ownLoadId, written }]
       : [];
@@ -164,21 +164,21 @@ async function endPart(
     return;
   }
   const { loadId } = load;
-  const made = {
+  const newLoad = {
     loadId,
     windowId,
     position: BEFORE_ALL,
     fetchedAt: new Date(0),
     written,
   };
-  await insertLoad(tx, made, ending);
+  await insertLoad(tx, newLoad, ending);
 }
 
 function countsOf(folded: readonly FoldedTable[], ended: readonly ReadResponse[]): RecordCounts {
   const total = (name: 'inserted' | 'updated' | 'unchanged' | 'withdrawn') =>
-    folded.reduce((sum, one) => sum + one[name], 0);
+    folded.reduce((sum, table) => sum + table[name], 0);
   const [inserted, updated, unchanged] = [total('inserted'), total('updated'), total('unchanged')];
-  const rejected = ended.reduce((sum, { said }) => sum + said.rejects.length, 0);
+  const rejected = ended.reduce((sum, { reading }) => sum + reading.rejects.length, 0);
   return {
     ...NO_COUNTS,
     fetched: inserted + updated + unchanged + rejected,
@@ -192,7 +192,7 @@ function countsOf(folded: readonly FoldedTable[], ended: readonly ReadResponse[]
 
 /** A response that was read again. */
 interface ReadResponse extends ResponseOfPart {
-  readonly said: ResponseSaid;
+  readonly reading: ResponseSaid;
   /** The number of its own load, if it needs one: it was never loaded, or it fills a table that is empty. */
   readonly ownLoadId: number | null;
 }
@@ -211,7 +211,7 @@ function endsIn({ days, instruments }: Part, response: ReadResponse): boolean {
   if (days !== null) return response.to <= days.to;
   if (dataSetNamed(response.operation).shapes.some(({ fullSet }) => fullSet === 'days')) return false;
   if (instruments === null) return true;
-  const names = response.instruments.map((one) => one.toUpperCase()).sort();
+  const names = response.instruments.map((name) => name.toUpperCase()).sort();
   return instruments.includes(names.at(-1) ?? '');
 }
 
@@ -220,9 +220,9 @@ function isWithin(
   replayed: readonly ReplayedRange[],
   { from: first, to: last, instruments }: ReadResponse,
 ): boolean {
-  const names = instruments.map((one) => one.toUpperCase());
-  return names.length > 0 && replayed.some((one) => one.instruments.length > 0)
-    ? names.every((name) => replayed.some((one) => one.instruments.includes(name)))
+  const names = instruments.map((name) => name.toUpperCase());
+  return names.length > 0 && replayed.some((range) => range.instruments.length > 0)
+    ? names.every((name) => replayed.some((range) => range.instruments.includes(name)))
     : eachDay(first, last).every((day) => replayed.some(({ from, to }) => from <= day && day <= to));
 }
 
@@ -233,19 +233,25 @@ async function writeFacts(
   responses: readonly ReadResponse[],
 ): Promise<void> {
   const { runId, windowId, exchange } = part;
-  const copied = responses.flatMap((one) => (one.windowId === 0 ? [one.responseId] : []));
+  const copied = responses.flatMap((response) => (response.windowId === 0 ? [response.responseId] : []));
   const windowsOf = await insertCopied(tx, runId, copied);
-  for (const { responseId, to, instruments, said } of responses) {
+  for (const { responseId, to, instruments, reading } of responses) {
     await replaceFact(tx, {
       responseId,
       windowId: windowsOf.get(responseId) ?? windowId,
-      fact: factOf({ coverage: said.coverage, suspicious: said.suspicions.length > 0 }, { to, instruments }),
-      resolvesRejects: canResolveRejects(said),
+      fact: factOf(
+        { coverage: reading.coverage, suspicious: reading.suspicions.length > 0 },
+        { to, instruments },
+      ),
+      resolvesRejects: canResolveRejects(reading),
     });
   }
   // Of several responses of a window, the last one.
   const unsettled = new Map(
-    responses.map((one) => [one.windowId, one.said.suspicionsWithoutReject.join('; ') || null]),
+    responses.map((response) => [
+      response.windowId,
+      response.reading.suspicionsWithoutReject.join('; ') || null,
+    ]),
   );
   await noteUnsettled(
     tx,
@@ -254,14 +260,14 @@ async function writeFacts(
   const group = { operations: namesFilling(part.tables), exchange };
   // Parts that are replayed beside this one may have entries in common with it.
   await lockRejects(tx, group, { shared: false });
-  const readAgain = responses.map((one) => {
-    const by = windowsOf.get(one.responseId);
+  const readAgain = responses.map((response) => {
+    const by = windowsOf.get(response.responseId);
     return {
-      ...one,
+      ...response,
       ...(by !== undefined && { windowId: by, runId }),
-      requested: one,
-      rejects: one.said.rejects,
-      resolves: canResolveRejects(one.said),
+      requested: response,
+      rejects: response.reading.rejects,
+      resolves: canResolveRejects(response.reading),
     };
   });
   await rewriteRejects(tx, group, readAgain);
@@ -270,7 +276,7 @@ async function writeFacts(
 /** Writes the coverage of the days of a part, and of those that these responses are about. */
 async function sumCoverageOf(tx: Transaction, part: Part, responses: readonly ReadResponse[]): Promise<void> {
   const about = [
-    ...responses.flatMap(({ from, to, said }) => [from, to, ...said.coverage.map(({ day }) => day)]),
+    ...responses.flatMap(({ from, to, reading }) => [from, to, ...reading.coverage.map(({ day }) => day)]),
     ...(part.days === null ? [] : [part.days.from, part.days.to]),
   ].sort();
   const [from, to] = [about[0], about.at(-1)];
@@ -295,9 +301,9 @@ async function refoldTable(
 ): Promise<FoldedTable> {
   const { load, runId } = part;
   // Rows of the copy have to show which response wrote them.
-  const responses = part.responses.map(({ ownLoadId, load: first, ...one }) => {
+  const responses = part.responses.map(({ ownLoadId, load: first, ...response }) => {
     const own = ownLoadId === null ? load : { loadId: ownLoadId, runId };
-    return { ...one, load: fills ? own : (first ?? own) };
+    return { ...response, load: fills ? own : (first ?? own) };
   });
   const folding = foldingOf(part, table, responses, part);
   return { table, ...(fills ? await fillPart(tx, folding) : await foldPart(tx, folding, load)) };

@@ -32,12 +32,13 @@ export async function verifyPart(
     const scope = scopeOfPart(part);
     const loaded = await loadedResponsesOf(tx, scope);
     const read = keptReader(tx, readAgain);
-    const found: TableDifference[] = [];
+    const differences: TableDifference[] = [];
     for (const table of part.tables) {
       const folding = foldingOf(part, table, loaded, { read, maxWithdrawShare });
-      for (const one of await findDifferences(tx, folding)) found.push({ ...one, table: table.name });
+      for (const difference of await findDifferences(tx, folding))
+        differences.push({ ...difference, table: table.name });
     }
-    return found;
+    return differences;
   });
 }
 

@@ -201,8 +201,8 @@ async function copyNewDays(
 ): Promise<Merged | null> {
   const sql = mergeSql(table, days);
   if (sql.areNew === null || rows.length === 0 || hasDuplicates(table, rows)) return null;
-  const found = await client.query<{ now: string }>(sql.areNew, [exchange, days]);
-  const now = found.rows[0]?.now;
+  const result = await client.query<{ now: string }>(sql.areNew, [exchange, days]);
+  const now = result.rows[0]?.now;
   if (now === undefined) return null;
   await copyAsNew(client, sql.copyNew, { table, rows, now, runId, loadId });
   return {

@@ -130,9 +130,9 @@ interface Ownership {
 function ownershipOf(aliases: readonly ObservedAlias[], named: readonly Named[]): Map<string, Ownership> {
   const known = new Map<string, { eras: Era[]; givenUp: string[] }>();
   const of = (group: string) => {
-    const found = known.get(group) ?? { eras: [], givenUp: [] };
-    known.set(group, found);
-    return found;
+    const ownership = known.get(group) ?? { eras: [], givenUp: [] };
+    known.set(group, ownership);
+    return ownership;
   };
   aliases.forEach((alias, at) => {
     const name = named[at] as Named;

@@ -115,7 +115,7 @@ function keyOf(table: TableDefinition, naming: Naming, row: string): string[] {
 /** The day on which the instrument of a row had the names, as an expression over the row's columns. */
 function dayOf(table: TableDefinition, naming: Naming, row: string): string {
   const days = naming.day.map((column) => {
-    const field = table.fields.find((one) => one.column === column);
+    const field = table.fields.find((declared) => declared.column === column);
     return field?.kind === 'datetime'
       ? `(${row}.${quote(column)} at time zone '${ZONE}')::date`
       : `nullif(${row}.${quote(column)}, date '${UNKNOWN_DAY}')`;

@@ -80,11 +80,11 @@ async function identifyAll(tx: Transaction, exchange: string): Promise<void> {
     .from(observedAliases)
     .where(eq(observedAliases.exchange, exchange));
   const identities = identify(stored);
-  const changed = stored.flatMap((one, at) => {
+  const changed = stored.flatMap((alias, at) => {
     const identity = identities[at];
-    return identity?.instrumentId === one.instrumentId && identity.precedence === one.precedence
+    return identity?.instrumentId === alias.instrumentId && identity.precedence === alias.precedence
       ? []
-      : [{ id: one.id, instrument_id: identity?.instrumentId, precedence: identity?.precedence }];
+      : [{ id: alias.id, instrument_id: identity?.instrumentId, precedence: identity?.precedence }];
   });
   await writeIdentities(tx, changed);
   await updateAliasOwners(tx, exchange);
@@ -98,7 +98,7 @@ async function writeIdentities(
 ): Promise<void> {
   if (changed.length === 0) return;
   const valueIn = (name: 'instrument_id' | 'precedence') => {
-    const values = JSON.stringify(Object.fromEntries(changed.map((one) => [one.id, one[name]])));
+    const values = JSON.stringify(Object.fromEntries(changed.map((alias) => [alias.id, alias[name]])));
     return sql`(${values}::jsonb ->> ${observedAliases.id}::text)::${sql.raw(observedAliases[name].getSQLType())}`;
   };
   const ids = sql.param(changed.map(({ id }) => id));

@@ -21,10 +21,10 @@ interface StoredColumn {
 
 /** Writes the functions of past versions of each table; only those that differ. */
 export async function writePastFunctions(client: ClientBase): Promise<void> {
-  const found = await client.query<{ name: string; body: string }>(
+  const result = await client.query<{ name: string; body: string }>(
     "select proname as name, prosrc as body from pg_proc where pronamespace = 'market_history'::regnamespace",
   );
-  const bodies = new Map(found.rows.map((row) => [row.name, row.body]));
+  const bodies = new Map(result.rows.map((row) => [row.name, row.body]));
   const stored = await storedColumns(client);
   for (const table of tables) {
     for (const { name, args, returns, body, comment } of pastFunctions(table, stored.get(table.name) ?? [])) {
@@ -47,13 +47,13 @@ export async function writePastFunctions(client: ClientBase): Promise<void> {
  * that a later migration added comes last.
  */
 async function storedColumns(client: ClientBase): Promise<Map<string, StoredColumn[]>> {
-  const found = await client.query<{ name: string; columns: StoredColumn[] }>(
+  const result = await client.query<{ name: string; columns: StoredColumn[] }>(
     `select c.relname as name,
             json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum) as columns
        from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
       where c.relnamespace = 'market'::regnamespace and c.relkind in ('r', 'p') group by c.oid`,
   );
-  return new Map(found.rows.map((row) => [row.name, row.columns]));
+  return new Map(result.rows.map((row) => [row.name, row.columns]));
 }
 
 /**
@@ -124,7 +124,7 @@ function changesBody(table: TableDefinition, columns: readonly string[]): string
   const { name, dateColumn, key } = table;
   const [live, history] = [`market.${quote(name)}`, `market_history.${quote(name)}`];
   const names = namesFilling([table])
-    .map((one) => `'${one}'`)
+    .map((operation) => `'${operation}'`)
     .join(', ');
   const own = (row: string) => list(columns, `${row}.`);
   const sameKey = (a: string, b: string) =>

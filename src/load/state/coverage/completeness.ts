@@ -130,7 +130,9 @@ const orNull = (value: Day | undefined) => `${value === undefined ? 'null' : tex
 function pairArguments(config: ViewSettings, { expected, others }: PairScope) {
   const facts = {
     zone: config.EOD_TIMEZONE,
-    dueMinutes: Object.fromEntries(operations.map((one) => [one.name, dueMinutes(one, config)])),
+    dueMinutes: Object.fromEntries(
+      operations.map((operation) => [operation.name, dueMinutes(operation, config)]),
+    ),
     lookbackSessions: config.EOD_LOOKBACK_SESSIONS,
     historyDays: reachOfSource(config, null).historyDays,
     instrumentLimit: config.EOD_INSTRUMENT_LIMIT,
@@ -246,10 +248,10 @@ export function expectedPairsIn({ config }: Pick<CompletenessContext, 'config'>,
 
 /** The pairs of a scope, by their names; none whose operation this process does not know. */
 export async function listExpectedPairs(context: CompletenessContext, scope: PairScope): Promise<Pair[]> {
-  const found = await context.db.drizzle.execute<Pair & Record<string, unknown>>(
+  const result = await context.db.drizzle.execute<Pair & Record<string, unknown>>(
     sql`select operation, exchange from ${expectedPairsIn(context, scope)} p order by (operation || ' ' || exchange) collate "C"`,
   );
-  return found.rows.filter(({ operation }) => isDataSet(operation));
+  return result.rows.filter(({ operation }) => isDataSet(operation));
 }
 
 /** Every session of a scope, by operation, exchange and day. */
@@ -267,11 +269,11 @@ export const readSessionRecords = (
 async function readSessions(context: CompletenessContext, scope: CompletenessScope, more: SQL) {
   // Not a drizzle select: years of history are tens of thousands of rows, and mapping them one by one would triple the
   // processor time that this takes here.
-  const found = await context.db.drizzle.execute<Record<string, unknown> & SessionRecords>(sql`
+  const result = await context.db.drizzle.execute<Record<string, unknown> & SessionRecords>(sql`
     select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, state, reason, detail,
            1000 * extract(epoch from due)::float8 as due${more}
        from ${sessionStatesIn(context, scope)} c order by operation, exchange, c.day`);
-  return found.rows.filter(({ operation }) => isDataSet(operation));
+  return result.rows.filter(({ operation }) => isDataSet(operation));
 }
 
 /**
@@ -279,13 +281,13 @@ async function readSessions(context: CompletenessContext, scope: CompletenessSco
  * whose data may still be published.
  */
 export async function readProgress(context: CompletenessContext, scope: CompletenessScope) {
-  const found = await context.db.drizzle.execute<
+  const result = await context.db.drizzle.execute<
     Record<string, unknown> & Pair & { watermark: Day | null; awaited: Day | null }
   >(sql`
     select operation, exchange, to_char(max(day) filter (where found = 'loaded'), 'YYYY-MM-DD') as watermark,
            to_char(min(day) filter (where found = 'not_published'), 'YYYY-MM-DD') as awaited
       from ${sessionStatesIn(context, scope)} s group by operation, exchange`);
-  return found.rows;
+  return result.rows;
 }
 
 /** How many hours after it was due the first data of each session arrived, 0 if before; of sessions that have data. */
@@ -295,12 +297,12 @@ export async function readArrivals(
   { from, to }: DayRange,
 ): Promise<(Pair & { readonly day: Day; readonly hours: number })[]> {
   const scope = { expected, others: false, from, to };
-  const found = await context.db.drizzle.execute<
+  const result = await context.db.drizzle.execute<
     Pair & Record<string, unknown> & { day: Day; hours: number }
   >(sql`
     select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, greatest(0, extract(epoch from arrived - due) / 3600)::float8 as hours
       from ${sessionStatesIn(context, scope)} s where arrived is not null order by s.day`);
-  return found.rows;
+  return result.rows;
 }
 
 /** The best response to a session, whatever its share; `partial`: to single instruments only, `not_requested`: none. */
@@ -316,11 +318,11 @@ export async function countFound(
   }: { readonly pairs: readonly Pair[]; readonly from: Day; readonly sessions: number },
 ): Promise<(Pair & { readonly found: FoundState; readonly sessions: number })[]> {
   const states = sessionStatesIn(context, { expected, others: false, from });
-  const found = await context.db.drizzle.execute<
+  const result = await context.db.drizzle.execute<
     Pair & Record<string, unknown> & { found: FoundState; sessions: number }
   >(sql`
     select operation, exchange, found, count(*)::int as sessions
       from (select operation, exchange, found, row_number() over (partition by operation, exchange order by day desc) as position from ${states}) s
      where position <= ${sessions} group by operation, exchange, found order by count(*) desc, found`);
-  return found.rows;
+  return result.rows;
 }

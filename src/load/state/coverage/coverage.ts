@@ -187,25 +187,27 @@ export async function listResponses(db: NodePgDatabase, requested: RequestedDays
 /** The names of those of these operations and exchanges of which anything was ever loaded. */
 export async function loadedPairs(db: NodePgDatabase, pairs: readonly Pair[]): Promise<ReadonlySet<string>> {
   const distinct = [...new Map(pairs.map((pair) => [pairName(pair), pair])).values()];
-  const found = await db.execute<Pair & Record<string, unknown>>(sql`
+  const result = await db.execute<Pair & Record<string, unknown>>(sql`
     select p.operation, p.exchange
       from unnest(${sql.param(distinct.map(({ operation }) => operation))}::text[],
                   ${sql.param(distinct.map(({ exchange }) => exchange))}::text[]) as p(operation, exchange)
      where exists (
        select from ${coverage} c
         where c.operation = p.operation and c.exchange = p.exchange and c.state = 'loaded')`);
-  return new Set(found.rows.map(pairName));
+  return new Set(result.rows.map(pairName));
 }
 
 /** The run that last requested the newest day of each operation and exchange, and when. */
 export async function lastRequests(db: NodePgDatabase) {
-  const found = await db.execute<Pair & Record<string, unknown> & { runId: number; requestedAt: string }>(sql`
+  const result = await db.execute<
+    Pair & Record<string, unknown> & { runId: number; requestedAt: string }
+  >(sql`
     select p.operation, p.exchange, r.run_id::int as "runId", r.checked_at as "requestedAt"
       from etl.requested_pairs() p cross join lateral (
         select c.run_id, c.checked_at from ${coverage} c left join ${runs} i on i.id = c.run_id
          where c.operation = p.operation and c.exchange = p.exchange and i.kind is distinct from 'import'
          order by c.day desc, c.checked_at desc limit 1) r`);
-  return found.rows;
+  return result.rows;
 }
 
 /**

@@ -69,8 +69,11 @@ export async function readFreshness(context: CompletenessContext): Promise<Fresh
     first === undefined
       ? []
       : await readCompleteness(context, { expected: late, others: false, from: first });
-  const details = new Map(sessions.map((one) => [`${pairName(one)} ${one.day}`, one.detail]));
-  return known.map((one) => ({ ...one, detail: details.get(`${pairName(one)} ${one.lastDue}`) ?? null }));
+  const details = new Map(sessions.map((session) => [`${pairName(session)} ${session.day}`, session.detail]));
+  return known.map((summary) => ({
+    ...summary,
+    detail: details.get(`${pairName(summary)} ${summary.lastDue}`) ?? null,
+  }));
 }
 
 /** The data sets whose coverage has, for each day, all records of the response that was about it. */
@@ -84,7 +87,7 @@ const daysOfResponse = (pair: SQL, day: SQL) => sql`(
 async function readSummaries(context: CompletenessContext, scope: CompletenessScope) {
   const isMissing = sql`state = 'missing'`;
   const day = (of: SQL) => sql`to_char(${of}, 'YYYY-MM-DD')`;
-  const found = await context.db.drizzle.execute<Record<string, unknown> & Omit<Freshness, 'detail'>>(sql`
+  const result = await context.db.drizzle.execute<Record<string, unknown> & Omit<Freshness, 'detail'>>(sql`
     with pair as (
       select operation, exchange, is_scheduled from ${expectedPairsIn(context, scope)}
     ), session as materialized (
@@ -126,7 +129,7 @@ async function readSummaries(context: CompletenessContext, scope: CompletenessSc
                  cross join lateral (select case when p.operation = any (${sql.param(countedByRange)}::text[])
                    then ${daysOfResponse(sql`p`, sql`d.day`)} else 1 end) r(range)) c) u on true
      order by (p.operation || ' ' || p.exchange) collate "C"`);
-  return found.rows.filter(({ operation }) => isDataSet(operation));
+  return result.rows.filter(({ operation }) => isDataSet(operation));
 }
 
 /** The newest list of a data set of whose single sessions nothing is known: files fill it, on their own or besides. */
@@ -154,7 +157,7 @@ export async function readLists(
           from unnest(${sql.param(EXCHANGES)}::text[]) e(exchange)
          cross join lateral (select max(r.${day}) as day from ${rows} where r.exchange = e.exchange) n`;
   });
-  const found = await db.drizzle.execute<Omit<ImportedList, 'isDaily'> & Record<string, unknown>>(sql`
+  const result = await db.drizzle.execute<Omit<ImportedList, 'isDaily'> & Record<string, unknown>>(sql`
     select distinct on (operation, exchange) operation, exchange,
            nullif(to_char(day, 'YYYY-MM-DD'), ${UNKNOWN_DAY}) as day, records::float8 as records
       from (
@@ -164,7 +167,7 @@ export async function readLists(
         ${sql.join(newest, sql` `)}) l
      where day is not null order by operation, exchange, l.day desc, records desc`);
   const daily = dataSets.filter(({ shapes: [{ table }] }) => besides.includes(table)).map(({ name }) => name);
-  return found.rows.map((list) => ({ ...list, isDaily: daily.includes(list.operation) }));
+  return result.rows.map((list) => ({ ...list, isDaily: daily.includes(list.operation) }));
 }
 
 /** True if nothing was ever requested or imported. */

@@ -16,12 +16,12 @@ export interface EventDecision {
 /** All decisions, in no order. */
 export async function readDecisions(db: NodePgDatabase): Promise<EventDecision[]> {
   const { event_id: eventId, ratio_new: after, ratio_old: before, decided_by: decidedBy } = eventDecisions;
-  const found = await db
+  const rows = await db
     .select({ eventId, after, before, decidedBy, decidedAt: isoText(sql`${eventDecisions.decided_at}`) })
     .from(eventDecisions);
-  return found.map(({ after: shares, before: held, ...decision }) => ({
+  return rows.map(({ after: sharesAfter, before: sharesBefore, ...decision }) => ({
     ...decision,
-    ratio: shares === null || held === null ? null : { new: shares, old: held },
+    ratio: sharesAfter === null || sharesBefore === null ? null : { new: sharesAfter, old: sharesBefore },
   }));
 }
 

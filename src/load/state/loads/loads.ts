@@ -39,8 +39,8 @@ export async function beginLoad(
   windowId: number,
   rows: readonly Lock[],
 ): Promise<BegunLoad | null> {
-  const found = await beginStatement(tx, { windowId, rows: JSON.stringify(rows) });
-  return found.rows[0] ?? null;
+  const result = await beginStatement(tx, { windowId, rows: JSON.stringify(rows) });
+  return result.rows[0] ?? null;
 }
 
 const beginStatement = prepareOnce<{ windowId: number; rows: string }, BegunLoad & Record<string, unknown>>(
@@ -166,15 +166,15 @@ export async function insertLoad(
 export async function insertLoads(
   tx: NodePgDatabase,
   windowId: number,
-  made: readonly {
+  newLoads: readonly {
     readonly loadId: number;
     readonly responseId: number;
     readonly written: readonly Written[];
   }[],
 ): Promise<void> {
-  if (made.length === 0) return;
-  const rows = made.map(({ written, ...one }) => ({
-    ...one,
+  if (newLoads.length === 0) return;
+  const rows = newLoads.map(({ written, ...newLoad }) => ({
+    ...newLoad,
     ...changedDaysOf(written),
     tables: written.map(reportedTable),
   }));

@@ -30,19 +30,20 @@ const MOST = 40;
  */
 function locksOn(around: string, parts: Iterable<string> | null): Lock[] {
   if (parts === null) return [{ name: around, shared: false }];
-  const ones = new Set(parts);
-  if (ones.size === 0) return [];
+  const partNames = new Set(parts);
+  if (partNames.size === 0) return [];
   const months = new Set<string>();
   let undated = 0;
-  for (const one of ones) {
-    if (isDay(one)) months.add(one.slice(0, 7));
+  for (const partName of partNames) {
+    if (isDay(partName)) months.add(partName.slice(0, 7));
     else undated += 1;
   }
   const named = (names: ReadonlySet<string>, isShared: boolean): Lock[] =>
     Array.from(names, (name) => ({ name: `${around}|${name}`, shared: isShared }));
-  const held = { name: around, shared: true };
-  if (ones.size + months.size < MOST) return [held, ...named(months, true), ...named(ones, false)];
-  if (undated === 0 && months.size < MOST) return [held, ...named(months, false)];
+  const lockAround = { name: around, shared: true };
+  if (partNames.size + months.size < MOST)
+    return [lockAround, ...named(months, true), ...named(partNames, false)];
+  if (undated === 0 && months.size < MOST) return [lockAround, ...named(months, false)];
   return [{ name: around, shared: false }];
 }
 

@@ -18,13 +18,13 @@ const storedState = { stateNumber: loads.state, committedAt: isoText(sql`${loads
 
 /** The number of the last state that was committed by a moment; of the current one if that is null. */
 export async function readStateNumber(db: NodePgDatabase, moment: string | null): Promise<StoredState> {
-  const [found] = await db
+  const [row] = await db
     .select(storedState)
     .from(loads)
     .where(
       sql`${loads.state} = ${moment === null ? sql`market.state()` : sql`market.state(${moment}::timestamptz)`}`,
     );
-  return found ?? BEFORE_ALL;
+  return row ?? BEFORE_ALL;
 }
 
 /** The states before the first load and after the last load of each of these runs. */

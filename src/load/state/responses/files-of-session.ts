@@ -41,7 +41,7 @@ async function filesOfSession(
     rank === null
       ? sql`a.params ? 'file' and not a.params ? 'rank'`
       : sql`a.params ? 'rank' and a.from_date = ${from}`;
-  const found = await db.execute<
+  const result = await db.execute<
     { [Name in keyof Omit<StoredFile, 'order'>]: StoredFile[Name] } & Pick<FileOrder, 'rank'>
   >(sql`
     select ${positionText(sql`a.position`)} as position, (a.params->>'rank')::int as rank, a.params->>'file' as name,
@@ -50,7 +50,7 @@ async function filesOfSession(
      where a.operation = any(${sql.param(operations)}::text[]) and a.exchange = ${exchange} and ${isAlike}
        and exists (select from ${loads} l where l.position = a.position)
      order by a.position desc`);
-  return found.rows.map(({ rank, ...file }) => ({ ...file, order: fileOrder(rank, file.name, file.path) }));
+  return result.rows.map(({ rank, ...file }) => ({ ...file, order: fileOrder(rank, file.name, file.path) }));
 }
 
 /**
@@ -74,7 +74,7 @@ export async function positionOfFile(
   if (next === undefined) return file.position;
   const end = sql`${next.position}::timestamptz`;
   const reach = fileOrder.rank === null ? REACH_OF_LISTS : ROOM_BEFORE_FILE;
-  const found = await tx.execute<{ position: Position }>(sql`
+  const result = await tx.execute<{ position: Position }>(sql`
     with first as (
       select greatest(${files[at + 1]?.position ?? null}::timestamptz, ${end} - interval '1 microsecond' * ${reach}::float8) as position
     ), taken as (
@@ -84,6 +84,6 @@ export async function positionOfFile(
     select ${positionText(sql`begins + least(width / 2, interval '1 microsecond' * ${APART}::int)`)} as position
       from free where width > interval '1 microsecond'
      order by least(width, interval '1 microsecond' * ${2 * APART}::int) desc, begins limit 1`);
-  if (found.rows[0] === undefined) throw new Error(`no position is left before that of ${next.path}`);
-  return found.rows[0].position;
+  if (result.rows[0] === undefined) throw new Error(`no position is left before that of ${next.path}`);
+  return result.rows[0].position;
 }

@@ -50,7 +50,7 @@ export function factOf(
   }: { readonly coverage: readonly CoverageEntry[]; readonly suspicious?: boolean },
   { to, instruments }: { readonly to: string; readonly instruments: readonly string[] },
 ): ResponseFact {
-  const said = common(entries.map(({ state }) => state));
+  const commonState = common(entries.map(({ state }) => state));
   const records = common(entries.map((entry) => entry.records));
   const diagnostic = common(entries.map((entry) => entry.diagnostic ?? null));
   const requested = instruments.length === 0 ? [''] : instruments;
@@ -60,12 +60,12 @@ export function factOf(
       (entry, at) =>
         entry.day === to &&
         entry.instrument === requested[at] &&
-        entry.state === said &&
+        entry.state === commonState &&
         entry.records === records &&
         (entry.diagnostic ?? null) === diagnostic,
     );
   return {
-    said,
+    said: commonState,
     records,
     diagnostic,
     entries: isSameOfAll
@@ -73,7 +73,7 @@ export function factOf(
       : entries.map((entry) => ({
           day: entry.day,
           ...(entry.instrument !== '' && { instrument: entry.instrument }),
-          ...(said === null && { state: entry.state }),
+          ...(commonState === null && { state: entry.state }),
           ...(records === null && { records: entry.records }),
           ...(diagnostic === null && entry.diagnostic !== undefined && { diagnostic: entry.diagnostic }),
         })),

@@ -103,7 +103,7 @@ export async function keepResponse(
     readonly resolvesRejects: boolean;
   },
 ): Promise<void> {
-  const given = symbols === null ? null : JSON.stringify(symbols);
+  const symbolsText = symbols === null ? null : JSON.stringify(symbols);
   const noted = {
     position,
     resolvesRejects,
@@ -111,7 +111,7 @@ export async function keepResponse(
     contentType,
     calledOn,
     fetchedAt: fetchedAt.toISOString(),
-    symbols: given,
+    symbols: symbolsText,
     ...factValues(fact),
   };
   if (packed === null) {
@@ -235,7 +235,7 @@ export async function pruneBodies(
   const size = sql`length(${body})`.mapWith(Number);
   const db = database.drizzle;
   const unused = await db.select({ hash, size }).from(responseBodies).where(isUnused(db));
-  const hashes = sql.param(unused.map((one) => one.hash));
+  const hashes = sql.param(unused.map((body) => body.hash));
   const pruned = dryRun
     ? unused
     : await transaction(database, async (tx) => {
@@ -244,5 +244,5 @@ export async function pruneBodies(
         const isPruned = and(sql`${hash} = any(${hashes}::text[])`, isUnused(tx));
         return tx.delete(responseBodies).where(isPruned).returning({ size });
       });
-  return { bodies: pruned.length, bytes: pruned.reduce((sum, one) => sum + one.size, 0) };
+  return { bodies: pruned.length, bytes: pruned.reduce((sum, body) => sum + body.size, 0) };
 }

@@ -60,12 +60,12 @@ export async function hasLaterOrOwnLoad(
   scope: FoldScope,
   position: Position,
 ): Promise<boolean> {
-  const found = await runPrepared<{ later: boolean }>(
+  const result = await runPrepared<{ later: boolean }>(
     tx,
     sql`select exists (select from ${loads} a
       where ${isOf(scope)} and a.position >= ${position}::timestamptz) as later`,
   );
-  return found.rows[0]?.later ?? true;
+  return result.rows[0]?.later ?? true;
 }
 
 /** What is known of a kept response besides its body. */
@@ -92,14 +92,14 @@ export async function responsesOf(
   { isLocked = false } = {},
 ): Promise<ResponseOfPart[]> {
   const kept = sql`select * from ${responses} a where a.hash is not null and ${isOf(scope)}`;
-  const found = await db.execute<{ [Name in keyof ResponseOfPart]: ResponseOfPart[Name] }>(sql`
+  const result = await db.execute<{ [Name in keyof ResponseOfPart]: ResponseOfPart[Name] }>(sql`
     select a.id::float8 as "responseId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
            ${positionText(sql`a.position`)} as position, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to",
            a.instruments, a.variant, a.is_filtered as "filtered", case when l.id is not null then json_build_object('loadId', l.id, 'runId', l.run_id) end as load
       from (${kept}${isLocked ? sql` order by a.id for update` : sql``}) a left join lateral (
         select id, run_id from ${loads} l where l.position = a.position order by l.id limit 1) l on true
      order by a.position`);
-  return found.rows;
+  return result.rows;
 }
 
 /**
@@ -114,8 +114,8 @@ export async function loadedResponsesOf(
   butFor: Position | null = null,
 ) {
   await checkNoneLost(db, scope, butFor);
-  return (await responsesOf(db, scope)).flatMap(({ load, ...one }) =>
-    load === null ? [] : [{ ...one, load }],
+  return (await responsesOf(db, scope)).flatMap(({ load, ...response }) =>
+    load === null ? [] : [{ ...response, load }],
   );
 }
 
@@ -130,14 +130,14 @@ export async function checkNoneLost(
   butFor: Position | null = null,
 ): Promise<void> {
   const { operations, exchange } = scope;
-  const found = await db.execute<{ id: number }>(sql`
+  const result = await db.execute<{ id: number }>(sql`
     select a.id::float8 as id from ${loads} a
      where ${isOf(scope)} and a.position is distinct from ${butFor}::timestamptz and a.inserted + a.updated + a.unchanged + a.withdrawn > 0
        -- Without those of replays, which no response made.
        and a.position > ${BEFORE_ALL}::timestamptz
        and not exists (select from ${responses} k where k.position = a.position and k.hash is not null)
      limit 1`);
-  const [lost] = found.rows;
+  const [lost] = result.rows;
   if (lost === undefined) return;
   const message = `the response of load ${lost.id} is not kept: without it, it is not known which rows of ${operations.join(', ')} ${exchange} follow, so nothing was changed`;
   throw new PipelineError(message, { kind: 'database' });

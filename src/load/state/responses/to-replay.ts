@@ -49,7 +49,7 @@ export async function newestResponses(
   operation: string | null,
   limit: number,
 ): Promise<number[]> {
-  const found = await db
+  const rows = await db
     .select({ id: responses.id })
     .from(responses)
     .where(
@@ -61,7 +61,7 @@ export async function newestResponses(
     )
     .orderBy(desc(responses.id))
     .limit(limit);
-  return found.map(({ id }) => id);
+  return rows.map(({ id }) => id);
 }
 
 /** Operations and exchanges of which anything is kept. */

@@ -38,7 +38,7 @@ export interface NightFailure {
 
 /** What failed in the runs of the newest night, by operation and exchange, the newest run and the most windows first. */
 export async function failuresOfNewestNight(db: NodePgDatabase): Promise<readonly NightFailure[]> {
-  const found = await db.execute<Omit<NightFailure, 'pair'> & Partial<Pair> & Record<string, unknown>>(sql`
+  const result = await db.execute<Omit<NightFailure, 'pair'> & Partial<Pair> & Record<string, unknown>>(sql`
     select r.id::int as "runId", ${isoText(sql`r.finished_at`)} as since, w.operation, w.exchange,
            coalesce(mode() within group (order by coalesce(w.diagnostic, w.error)), r.error, 'no reason is known') as reason,
            exists (
@@ -53,7 +53,7 @@ export async function failuresOfNewestNight(db: NodePgDatabase): Promise<readonl
        and r.to_date = (select max(to_date) from ${runs} where kind = 'nightly')
      group by r.id, w.operation, w.exchange
      order by r.id desc, count(w.id) desc, w.operation, w.exchange`);
-  return found.rows.map(({ runId, since, operation, exchange, reason, isLoadedSince }) => ({
+  return result.rows.map(({ runId, since, operation, exchange, reason, isLoadedSince }) => ({
     runId,
     since,
     pair: operation == null || exchange == null ? null : { operation, exchange },

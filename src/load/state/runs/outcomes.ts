@@ -14,11 +14,11 @@ import { isOpen } from '../windows/transitions.ts';
 // What the status, alerts, forecasts, comparisons and imports query about runs and windows.
 
 /** What the source said, or else the failure of a window. */
-const said = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
+const reasonText = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
 
 /** The condition that a window was blocked because the source refuses this key: its diagnostic is that of the key. */
 const blockedByKey = (keyHash: string) => sql`(${windows.state} = 'blocked' and exists (
-  select from ${sourceState} k where k.key_hash = ${keyHash} and k.diagnostic = ${said}))`;
+  select from ${sourceState} k where k.key_hash = ${keyHash} and k.diagnostic = ${reasonText}))`;
 
 /** The diagnostic with which the source refused a key and stopped a run; null if it did not. */
 export async function refusalInRun(
@@ -27,7 +27,7 @@ export async function refusalInRun(
   keyHash: string,
 ): Promise<string | null> {
   const [window] = await db
-    .select({ line: said })
+    .select({ line: reasonText })
     .from(windows)
     .where(and(eq(windows.run_id, runId), blockedByKey(keyHash)))
     .limit(1);
@@ -46,7 +46,7 @@ export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: 
     .select({
       what: sql<string>`${operation} || ' ' || ${exchange}`,
       windows: count(),
-      reason: sql<string | null>`(array_agg(${said} order by ${windows.id} desc))[1]`,
+      reason: sql<string | null>`(array_agg(${reasonText} order by ${windows.id} desc))[1]`,
       first: isoText(sql`min(${windows.finished_at})`),
       last: isoText(sql`max(${windows.finished_at})`),
     })
@@ -64,14 +64,14 @@ export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: 
 
 /** The files that an import has loaded in full: their paths by the SHA-256 hash of their content. */
 export async function importedFiles(db: NodePgDatabase): Promise<Map<string, string[]>> {
-  const found = await db
+  const rows = await db
     .selectDistinct({ hash: sql<string>`${windows.source_hash}`, path: sql<string>`${windows.source_file}` })
     .from(windows)
     .innerJoin(runs, and(eq(runs.id, windows.run_id), eq(runs.kind, 'import')))
     .where(isNotNull(windows.source_hash))
     .groupBy(windows.source_hash, windows.source_file, windows.run_id)
     .having(sql`bool_and(${windows.state} in ('loaded', 'empty'))`);
-  const groups = groupBy(found, ({ hash }) => hash);
+  const groups = groupBy(rows, ({ hash }) => hash);
   return new Map([...groups].map(([hash, files]) => [hash, files.map(({ path }) => path)]));
 }
 
@@ -111,7 +111,7 @@ export async function emptySessionsOfRuns(
     .at(-1);
   if (from === undefined || to === undefined) return [];
   const sessions = sessionStatesIn(context, { expected: pairs, others: false, from, to });
-  const found = await drizzle.execute<EmptySessions & Record<string, unknown>>(sql`
+  const result = await drizzle.execute<EmptySessions & Record<string, unknown>>(sql`
     select r.id::int as "runId", s.operation, s.exchange, min(s.day)::text as from, max(s.day)::text as to, count(*)::int as sessions,
            count(*) filter (where s.reason = 'not_published')::int as "notPublished"
       from ${sessions} s cross join ${runs} r
@@ -122,7 +122,7 @@ export async function emptySessionsOfRuns(
                     where ${hasResponse} and ${run_id} = r.id and ${operation} = s.operation and ${exchange} = s.exchange
                       and s.day between ${from_date} and ${to_date})
      group by 1, 2, 3 order by 1, 2, 3`);
-  return found.rows as readonly EmptySessions[];
+  return result.rows as readonly EmptySessions[];
 }
 
 /** When the last completed run of each kind ended, in seconds since the epoch. */

@@ -221,9 +221,9 @@ export function suspiciousWindowsOfRuns(db: NodePgDatabase, runIds: readonly num
 /** The reports of some runs, the newest first, with the same few queries for any number of runs. */
 async function readReports(context: CompletenessContext, chosen: SQL) {
   const db = context.db.drizzle;
-  const found = await selectSummaries(db, chosen);
-  if (found.length === 0) return [];
-  const runIds = found.map((run) => run.runId);
+  const summaries = await selectSummaries(db, chosen);
+  if (summaries.length === 0) return [];
+  const runIds = summaries.map((run) => run.runId);
   const { run_id: runId, operation } = windows;
   const ofRuns = inArray(runId, runIds);
   const operations = byRun(await operationsOfRuns(db, runIds));
@@ -261,7 +261,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
   const empty = byRun(await emptySessionsOfRuns(context, runIds));
   const withdrawals = byRun(await withdrawalsOfRuns(db, runIds));
   const versions = byRun(await stateNumbersOfRuns(db, runIds));
-  return found.map(({ requestedBy: _, ...run }) => ({
+  return summaries.map(({ requestedBy: _, ...run }) => ({
     ...run,
     /** Versions of `market` before the run's first load and after its last. */
     states: versions(run)[0] ?? { before: 0, after: 0 },

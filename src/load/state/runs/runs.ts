@@ -146,12 +146,12 @@ export async function readRunAge(db: NodePgDatabase, runId: number): Promise<num
 
 /** Ids of the running runs of a kind, or of all kinds, oldest first. */
 export async function runningRuns(db: NodePgDatabase, kind?: RunKind): Promise<number[]> {
-  const found = await db
+  const rows = await db
     .select({ id: runs.id })
     .from(runs)
     .where(and(eq(runs.state, 'running'), kind === undefined ? undefined : eq(runs.kind, kind)))
     .orderBy(asc(runs.id));
-  return found.map((run) => run.id);
+  return rows.map((run) => run.id);
 }
 
 /** Pauses a run. @param error what stopped it. @returns false if it was not running. */

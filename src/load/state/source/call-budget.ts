@@ -111,11 +111,11 @@ export interface HourState {
 
 /** How much of an hour's budget is used. */
 export async function readHour(db: NodePgDatabase, { keyHash, hour }: Hour): Promise<HourState> {
-  const found = await db
+  const rows = await db
     .select({ calls: callBudget.calls, refusedAt: callBudget.refused_at, diagnostic: callBudget.diagnostic })
     .from(callBudget)
     .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
-  const row = found[0];
+  const row = rows[0];
   return { calls: row?.calls ?? 0, refused: row?.refusedAt == null ? null : row.diagnostic };
 }
 

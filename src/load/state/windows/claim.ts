@@ -129,7 +129,7 @@ async function claimWithCall(
 ): Promise<Claimable | null> {
   const { downCalledBefore, openingFailures } = callLimit;
   const state: WindowAfter<'claim'> = 'running';
-  const found = await runPrepared<Claimable & Record<string, unknown>>(
+  const result = await runPrepared<Claimable & Record<string, unknown>>(
     db,
     sql`
     with source as materialized (
@@ -171,7 +171,7 @@ async function claimWithCall(
            c.may_be_known as "mayBeKnown"
       from claimable c left join claimed m on true`,
   );
-  return found.rows[0] ?? null;
+  return result.rows[0] ?? null;
 }
 
 /**

@@ -139,8 +139,8 @@ export async function insertCopied(
            'its response is a copy, and was folded with the others about its days', a.params->>'file', statement_timestamp()
       from unnest(${sql.param(ids)}::bigint[]) with ordinality as i(id, position) join ${responses} a on a.id = i.id order by i.position
     returning id::int`);
-  const made = inserted.rows.map(({ id }) => id).sort((a, b) => a - b);
-  return new Map(ids.map((id, at) => [id, made[at] as number]));
+  const insertedIds = inserted.rows.map(({ id }) => id).sort((a, b) => a - b);
+  return new Map(ids.map((id, at) => [id, insertedIds[at] as number]));
 }
 
 /** Inserts windows of shorter ranges that replace one that is split. */

@@ -34,10 +34,10 @@ export const oldRuns = (days: number): SQL => sql`
 
 /** How many ended runs and windows are to be deleted. */
 export async function countOldRuns(db: NodePgDatabase, days: number) {
-  const found = await db.execute<{ runs: number; windows: number }>(sql`
+  const result = await db.execute<{ runs: number; windows: number }>(sql`
     select (select count(*) from (${oldRuns(days)}) one)::int as runs,
            (select count(*) from (${oldWindows(days)}) one)::int as windows`);
-  return found.rows[0] ?? { runs: 0, windows: 0 };
+  return result.rows[0] ?? { runs: 0, windows: 0 };
 }
 
 /** Deletes windows of runs that ended more than so many days ago to which nothing refers. @returns how many. */

@@ -175,7 +175,7 @@ export async function noteUnsettled(
       from jsonb_to_recordset(${JSON.stringify(noted)}::jsonb) as n("windowId" bigint, unsettled text)
      where w.id = n."windowId" and w.unsettled is distinct from n.unsettled
        -- A load that holds its window may wait for this transaction.
-       and w.id in (select id from ${windows} where id = any (${sql.param(noted.map((one) => one.windowId))}::bigint[]) order by id for update skip locked)`);
+       and w.id in (select id from ${windows} where id = any (${sql.param(noted.map((note) => note.windowId))}::bigint[]) order by id for update skip locked)`);
 }
 
 /** The days and instruments of a part of a replay. */
@@ -188,11 +188,11 @@ export interface ReplayedRange {
 
 /** The parts of the same tables that the run of a window replays, its own among them. */
 export async function partsBeside(tx: NodePgDatabase, windowId: number): Promise<ReplayedRange[]> {
-  const found = await tx.execute<{ [Name in keyof ReplayedRange]: ReplayedRange[Name] }>(sql`
+  const result = await tx.execute<{ [Name in keyof ReplayedRange]: ReplayedRange[Name] }>(sql`
     select w.from_date::text as "from", w.to_date::text as "to", w.instruments
       from ${windows} own join ${windows} w on w.run_id = own.run_id and w.exchange = own.exchange and w.params = own.params
      where own.id = ${windowId}`);
-  return found.rows;
+  return result.rows;
 }
 
 /** Selects a `NewWindow` with its ids. */
@@ -342,11 +342,11 @@ export async function splitWindow(
 /** What a window requests; null if there is none with this id. */
 export async function readWindow(db: NodePgDatabase, windowId: number) {
   const { id, run_id, operation, exchange, from_date, to_date } = windows;
-  const [found] = await db
+  const [window] = await db
     .select({ id, runId: run_id, operation, exchange, from: from_date, to: to_date })
     .from(windows)
     .where(eq(id, windowId));
-  return found ?? null;
+  return window ?? null;
 }
 
 /** The first open window of a run, of the newest day: until the source has accepted the key, no other one is requested. */
