@@ -127,7 +127,8 @@ function messageOf(kind: SessionKind, missing: readonly AlertedSession[], worker
 
 type Joined = Pick<Alert, 'subject' | 'message' | 'facts'> & { readonly kind: string };
 
-const isSessionKind = (kind: string): kind is SessionKind => SESSION_KINDS.some((one) => one === kind);
+const isSessionKind = (kind: string): kind is SessionKind =>
+  SESSION_KINDS.some((sessionKind) => sessionKind === kind);
 
 /** The sessions that an alert names; null if it is about something else. */
 export const sessionsOf = ({ kind, facts }: Joined): readonly AlertedSession[] | null =>

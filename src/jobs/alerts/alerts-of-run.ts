@@ -99,17 +99,17 @@ async function completion(context: Context, run: FollowedRun): Promise<Alert | n
 
 async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<Alert | null> {
   const suspicious = await suspiciousWindowsOfRuns(db.drizzle, [run.id]);
-  const found = suspicious.map((window) => ({
+  const windowFacts = suspicious.map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
     window: window.windowId,
     suspicious: window.reason,
   }));
-  if (found.length === 0) return null;
+  if (windowFacts.length === 0) return null;
   return {
     kind: 'suspicious',
-    subject: found.map(({ what }) => what).join(', '),
-    message: `run ${run.id} has suspicious windows: ${listText(suspicious.map((one) => `${pairTitle(one)} ${one.from}: ${one.reason}`))}`,
-    facts: { run: run.id, windows: found },
+    subject: windowFacts.map(({ what }) => what).join(', '),
+    message: `run ${run.id} has suspicious windows: ${listText(suspicious.map((window) => `${pairTitle(window)} ${window.from}: ${window.reason}`))}`,
+    facts: { run: run.id, windows: windowFacts },
   };
 }
 

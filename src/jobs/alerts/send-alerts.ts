@@ -156,8 +156,8 @@ async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[])
   const { db, log } = context;
   try {
     const expected = [...new Map(named.map((pair) => [pairName(pair), pair])).values()];
-    const found = await readCompleteness(context, { expected, others: false, from });
-    const states = new Map(found.map((session) => [`${pairName(session)} ${session.day}`, session]));
+    const sessions = await readCompleteness(context, { expected, others: false, from });
+    const states = new Map(sessions.map((session) => [`${pairName(session)} ${session.day}`, session]));
     const { seen: workers } = await readWorkers(db.drizzle);
     const isOver = ({ operation, exchange, day }: (typeof named)[number]) => {
       const { state } = states.get(`${pairName({ operation, exchange })} ${day}`) ?? { state: 'missing' };

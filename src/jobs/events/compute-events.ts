@@ -180,7 +180,7 @@ function eventsOfDay(all: readonly NoticeEvent[]): ListedEvent[] {
     const reason = `a line says that something is cancelled or postponed: ${off.notice.purpose}`;
     return events.map((event) => ({ ...needsReview(event, reason), lines: [] }));
   }
-  const revised = new Set(lines.flatMap((one) => (one.revised ? [one.kind] : [])));
+  const revised = new Set(lines.flatMap((line) => (line.revised ? [line.kind] : [])));
   // A revised notice of another kind may replace an event with a ratio. Revised dividends are notices of their own.
   return revised.size === 0 || revised.has('dividend') || revised.has('interest')
     ? events
@@ -228,10 +228,11 @@ function ofOneDistribution(lines: readonly NoticeEvent[]): {
 
 /** The events of one kind, of a share and a day. */
 function eventsOfKind(all: readonly NoticeEvent[]): ListedEvent[] {
-  const revised = all.filter((one) => one.revised);
-  const isReplaced = (one: NoticeEvent) =>
-    !one.revised && revised.some(({ label }) => label === '' || one.label === '' || label === one.label);
-  const lines = all.filter((one) => !isReplaced(one));
+  const revised = all.filter((event) => event.revised);
+  const isReplaced = (event: NoticeEvent) =>
+    !event.revised &&
+    revised.some(({ label }) => label === '' || event.label === '' || label === event.label);
+  const lines = all.filter((event) => !isReplaced(event));
   const [{ kind }] = lines as [NoticeEvent];
   if (!BY_AMOUNT.has(kind)) return ofSymbols(all, agreedEvent(lines), '', lines);
   // Notices without an amount add nothing to those with one.

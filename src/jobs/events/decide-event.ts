@@ -14,8 +14,8 @@ import { updateDerived } from './update-derived.ts';
 
 /** The share ratio of a price factor such as `1:2`, which halves prices: two shares for one. Null if it is invalid. */
 export function ratioOfFactor(text: string): ShareRatio | null {
-  const found = INTEGER_RATIO.exec(text.trim());
-  const [a, b] = [Number(found?.[1]), Number(found?.[2])];
+  const match = INTEGER_RATIO.exec(text.trim());
+  const [a, b] = [Number(match?.[1]), Number(match?.[2])];
   return a > 0 && b > 0 ? { new: b, old: a } : null;
 }
 
@@ -47,7 +47,7 @@ export async function decideEvent(
   await updateDerived(context);
   const { events } = await listEvents(db.pool, { ids }, ids.length);
   const event = events.find(({ id }) => id === eventId);
-  return event === undefined ? null : { ...event, others: events.filter((one) => one !== event) };
+  return event === undefined ? null : { ...event, others: events.filter((other) => other !== event) };
 }
 
 /** Events that a bulk decision is about, and those that it leaves to a person. */

@@ -208,7 +208,7 @@ async function storeEvents(
   for (const [at, window] of windows.entries()) {
     const rows = rowsOf.get(window.exchange) ?? [];
     const batches = [{ table, rows }];
-    const made = await storeResponse(context, {
+    const load = await storeResponse(context, {
       window,
       extracted: {
         batches,
@@ -225,8 +225,8 @@ async function storeEvents(
       bytes: 0,
       trusted: true,
     });
-    stored &&= made !== null;
-    const withdrawn = made?.counts.withdrawn ?? 0;
+    stored &&= load !== null;
+    const withdrawn = load?.counts.withdrawn ?? 0;
     if (withdrawn > 0) {
       log.warn(
         { runId, exchange: window.exchange, events: withdrawn },
@@ -279,12 +279,13 @@ export function withEventsOfOtherExchange(
             ? named
             : { symbol: code, eventId: eventIdOf({ ...event, exchange, symbol: code }) };
         const less = empty.filter(
-          (one) => one.exDate === event.exDate && comparedKind(one) === comparedKind(event),
+          (emptyEvent) =>
+            emptyEvent.exDate === event.exDate && comparedKind(emptyEvent) === comparedKind(event),
         );
         // Of two empty ones the exchange's own stays.
-        const isReplaced = less.some((one) => one.eventId === eventId);
+        const isReplaced = less.some((emptyEvent) => emptyEvent.eventId === eventId);
         if ((ids.has(eventId) && !isReplaced) || (isEmpty(event) && less.length > 0)) continue;
-        for (const one of less) replaced.add(one);
+        for (const emptyEvent of less) replaced.add(emptyEvent);
         const copy = { ...event, ...as, eventId, exchange, instrumentId, scripCode: null };
         added.set(eventId, decide(copy, decided.get(eventId)));
       }
@@ -320,23 +321,23 @@ function isStated(
   listed: readonly CorporateEvent[],
 ): boolean {
   const sort = comparedKind(event);
-  const isListedToo = (one: CorporateEvent, apart: boolean) =>
+  const isListedToo = (ownEvent: CorporateEvent, apart: boolean) =>
     listed.some(
       (other) =>
-        comparedKind(other) === comparedKind(one) &&
-        (apart ? areNear(other, one) : other.exDate === one.exDate),
+        comparedKind(other) === comparedKind(ownEvent) &&
+        (apart ? areNear(other, ownEvent) : other.exDate === ownEvent.exDate),
     );
-  return own.some((one) => {
-    if (comparedKind(one) === sort)
-      return one.exDate === event.exDate || (areNear(one, event) && !isListedToo(one, false));
+  return own.some((ownEvent) => {
+    if (comparedKind(ownEvent) === sort)
+      return ownEvent.exDate === event.exDate || (areNear(ownEvent, event) && !isListedToo(ownEvent, false));
     return (
       BY_RATIO.has(event.kind) &&
-      BY_RATIO.has(one.kind) &&
+      BY_RATIO.has(ownEvent.kind) &&
       event.ratio !== null &&
-      one.ratio?.new === event.ratio.new &&
-      one.ratio.old === event.ratio.old &&
-      areNear(one, event) &&
-      !isListedToo(one, true)
+      ownEvent.ratio?.new === event.ratio.new &&
+      ownEvent.ratio.old === event.ratio.old &&
+      areNear(ownEvent, event) &&
+      !isListedToo(ownEvent, true)
     );
   });
 }
@@ -348,8 +349,8 @@ function holderOn(day: string, symbol: string, lines: readonly LineElsewhere[]):
 }
 
 const byFirstSeen = (a: LineElsewhere, b: LineElsewhere) => {
-  const [one, other] = [a, b].map((line) => `${line.firstSeen} ${line.symbol} ${line.instrumentId}`);
-  return (one as string) < (other as string) ? -1 : 1;
+  const [first, second] = [a, b].map((line) => `${line.firstSeen} ${line.symbol} ${line.instrumentId}`);
+  return (first as string) < (second as string) ? -1 : 1;
 };
 
 /** The symbol of a line on a day: the one it had then or last before, otherwise its first one. Later days do not change it. */

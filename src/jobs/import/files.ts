@@ -179,7 +179,7 @@ export async function inParallel<Item>(
     }
   };
   const workers = await Promise.allSettled(Array.from({ length: width }, workOn));
-  const failed = workers.find((one) => one.status === 'rejected');
+  const failed = workers.find((worker) => worker.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
 }
 

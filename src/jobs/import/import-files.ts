@@ -57,18 +57,18 @@ export async function importFiles(context: Context, options: ImportOptions): Pro
   const width = context.config.EOD_CONCURRENCY;
   // 258 MB instead of 312 without a limit; 110 % takes an eighth more of the processor (bench/README.md).
   limitHeapGrowth(130);
-  const found = await findFiles(options.paths, cwd);
+  const paths = await findFiles(options.paths, cwd);
   const requested = { paths: options.paths, force: options.force };
   const runId = await reserveRunId(context.db.drizzle);
   // The lock is taken before the run is written, so that no other process takes the run for an abandoned one.
   const lock = await keepSessionLock(context.db, lockName(runId), (db) =>
     writeRun({ ...context, db }, runId, requested),
   );
-  const tally = createTally(runId, found.length, options);
+  const tally = createTally(runId, paths.length, options);
   let stopped: string | null = 'stopped by an error; import the same files again to go on';
   try {
     const files: ImportFile[] = [];
-    await inParallel(found, { width, signal }, async (file, at) => {
+    await inParallel(paths, { width, signal }, async (file, at) => {
       const hashed = await hashFile(file, signal);
       if (hashed !== null) files[at] = hashed;
     });
@@ -199,10 +199,12 @@ async function selectNewFiles(
     if (imported.some(isSame)) return leaveOut(IMPORTED_BEFORE);
     const first = here.get(`${hash} ${named?.day}`);
     if (first !== undefined) return leaveOut(`the same content as ${first}`);
-    const others = [...imported, ...(paths.get(hash) ?? []).map((one) => one.path)].flatMap((other) => {
-      const its = dayOfName(other);
-      return named === null || its === null || its.day === named.day ? [] : [{ ...its, path: other }];
-    });
+    const others = [...imported, ...(paths.get(hash) ?? []).map((importedFile) => importedFile.path)].flatMap(
+      (other) => {
+        const its = dayOfName(other);
+        return named === null || its === null || its.day === named.day ? [] : [{ ...its, path: other }];
+      },
+    );
     const open = others.find(isOpen);
     if (named !== null && open !== undefined && !isOpen(named)) {
       return leaveOut(`the same content as ${open.path}, and ${named.day} is no trading day`);
@@ -210,7 +212,8 @@ async function selectNewFiles(
     here.set(`${hash} ${named?.day}`, path);
     // A day without trading is left out, too, unless it was imported before.
     const other =
-      open ?? others.find((one) => imported.includes(one.path) || (named !== null && !isOpen(named)));
+      open ??
+      others.find((otherFile) => imported.includes(otherFile.path) || (named !== null && !isOpen(named)));
     if (named === null || other === undefined) return [file];
     const warning = `${path} and ${other.path} have the same content, but ${named.day} and ${other.day} in their names: one of them is wrong`;
     return [{ ...file, warning }];

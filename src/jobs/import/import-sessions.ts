@@ -167,7 +167,7 @@ export async function importSessions(
   }
   const report: FileReport = {
     file: file.path,
-    format: [...new Set(sessions.map((one) => one.format))].join(', '),
+    format: [...new Set(sessions.map((session) => session.format))].join(', '),
     sessions: sessions.map(({ exchange, day }) => ({ exchange, day })),
     ...sums,
     tables,
@@ -181,14 +181,14 @@ export async function importSessions(
 }
 
 function addToFormat(before: FormatReport | undefined, session: FileSession, rejected: number): FormatReport {
-  const found = recordsOf(session);
+  const recordsByTable = recordsOf(session);
   return {
     format: session.format,
     sessions: (before?.sessions ?? 0) + 1,
-    records: (before?.records ?? 0) + found.reduce((sum, { rows }) => sum + rows, 0),
+    records: (before?.records ?? 0) + recordsByTable.reduce((sum, { rows }) => sum + rows, 0),
     rejected: (before?.rejected ?? 0) + rejected,
     passedOver: (before?.passedOver ?? 0) + session.passedOver,
-    tables: [...new Set([...(before?.tables ?? []), ...found.map(({ table }) => table.name)])],
+    tables: [...new Set([...(before?.tables ?? []), ...recordsByTable.map(({ table }) => table.name)])],
   };
 }
 

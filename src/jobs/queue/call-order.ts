@@ -32,7 +32,7 @@ interface OrderedWindow {
 export function priorityOf({ kind, operation: name, to, piece, prepared }: OrderedWindow): number {
   if (prepared) return PREPARED_PRIORITY;
   const age = Math.max(0, daysBetween(to, '2100-01-01'));
-  const operation = operations.find((one) => one.name === name);
+  const operation = operations.find((candidate) => candidate.name === name);
   const order = kind === 'nightly' ? (operation?.schedule.order ?? BACKFILL_ORDER) : BACKFILL_ORDER;
   return (piece ? 0 : order * CLASS_SIZE) + PREPARED_PRIORITY + age;
 }

@@ -62,7 +62,7 @@ async function* lostWindows(
  */
 export async function lacksJobs({ db, queues }: Pick<QueueContext, 'db' | 'queues'>): Promise<boolean> {
   const open = { nightly: 0, backfill: 0 };
-  for (const one of await countOpenWindows(db.drizzle)) open[queueOf(one.kind)] += one.open;
+  for (const count of await countOpenWindows(db.drizzle)) open[queueOf(count.kind)] += count.open;
   for (const kind of WINDOW_QUEUES) {
     if (open[kind] > 0 && (await countQueued(queues.windows[kind])) < open[kind]) return true;
   }
@@ -88,10 +88,10 @@ export async function enqueueLostWindows(context: QueueContext, runIds: readonly
  */
 export async function enqueueReopened(context: QueueContext, job: WindowJob): Promise<void> {
   try {
-    const found = await openWindows(context.db.drizzle, job.runId, { after: job.windowId - 1, limit: 1 });
+    const windows = await openWindows(context.db.drizzle, job.runId, { after: job.windowId - 1, limit: 1 });
     await addJobs(
       context,
-      found.filter(({ id }) => id === job.windowId),
+      windows.filter(({ id }) => id === job.windowId),
     );
   } catch (error) {
     context.log.debug({ ...job, err: error }, 'could not look whether the window was opened again');

@@ -182,8 +182,8 @@ async function stateOfTables(client: pg.PoolClient, schema: string) {
     "select to_regnamespace($1) is not null as schema, to_regclass($1 || '.migration') is not null as tables",
     [schema],
   );
-  const found = rows[0];
-  if (found?.tables !== true) return { hasSchema: found?.schema === true, tables: 'missing' as const };
+  const row = rows[0];
+  if (row?.tables !== true) return { hasSchema: row?.schema === true, tables: 'missing' as const };
   const isCurrent = (await assertSchemaCompatibility(client, schema)) >= LATEST_SCHEMA_VERSION;
   return { hasSchema: true, tables: isCurrent ? ('current' as const) : ('behind' as const) };
 }

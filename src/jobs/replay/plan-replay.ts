@@ -61,18 +61,18 @@ async function tablesToReplay(
   { db }: Context,
   { operations: named, exchanges }: ResponseFilter,
 ): Promise<TablesOfExchange[]> {
-  const found = new Map<string, TablesOfExchange[]>();
+  const tablesByName = new Map<string, TablesOfExchange[]>();
   for (const { operation, exchange } of await pairsWithResponses(db.drizzle)) {
     if (!isDataSet(operation) || (exchanges !== undefined && !exchanges.includes(exchange))) continue;
     const { name, members } = tableGroupOf(operation);
     if (named !== undefined && !members.some((member) => named.includes(member))) continue;
     const filled = tables.filter((table) => namesFilling([table]).some((name) => members.includes(name)));
-    found.set(
+    tablesByName.set(
       `${name}|${exchange}`,
       [...groupBy(filled, dividedBy)].map(([by, ofKind]) => ({ exchange, tables: ofKind, dividedBy: by })),
     );
   }
-  return [...found.values()].flat();
+  return [...tablesByName.values()].flat();
 }
 
 /** A part has so many bytes of responses, uncompressed, or days, unless one response has more. */
@@ -106,8 +106,8 @@ function divideDays(responses: readonly Pick<ResponseToReplay, 'from' | 'to' | '
 function divideInstruments(responses: readonly ResponseToReplay[]): string[][] {
   const sizes = new Map<string, number>();
   for (const { instruments, bytes } of responses) {
-    for (const one of instruments) {
-      const name = one.toUpperCase();
+    for (const instrument of instruments) {
+      const name = instrument.toUpperCase();
       sizes.set(name, (sizes.get(name) ?? 0) + bytes);
     }
   }
@@ -139,8 +139,8 @@ export async function divideRows(
   rejectsOnly = false,
 ): Promise<DividedPart[]> {
   const parts: DividedPart[] = [];
-  for (const one of await tablesToReplay(context, filter)) {
-    for (const part of await partsOf(context, one, filter, rejectsOnly)) parts.push(part);
+  for (const tablesOfExchange of await tablesToReplay(context, filter)) {
+    for (const part of await partsOf(context, tablesOfExchange, filter, rejectsOnly)) parts.push(part);
   }
   return parts;
 }
@@ -159,7 +159,7 @@ async function partsOf(
   const part = { tables: some, exchange, dividedBy: by, days: null, instruments: null };
   if (by === 'days') return divideDays(responses).map((days) => ({ ...part, range: days, days }));
   const all = by === 'nothing' ? await responsesToReplay(db.drizzle, filter, false) : responses;
-  const lastDays = all.map((one) => one.to).sort();
+  const lastDays = all.map((response) => response.to).sort();
   const range = { from: all[0]?.from ?? first.from, to: lastDays.at(-1) ?? first.to };
   if (by === 'nothing') return [{ ...part, range }];
   return divideInstruments(responses).map((instruments) => ({ ...part, range, instruments }));

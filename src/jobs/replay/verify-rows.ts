@@ -57,8 +57,8 @@ export async function verifyRows(
   const differences: Difference[] = [];
   let differing = 0;
   const list = (exchange: string, some: readonly TableDifference[]) => {
-    for (const one of some.slice(0, MOST_DIFFERENCES - differences.length))
-      differences.push({ ...one, exchange, day: dayOf(one) });
+    for (const difference of some.slice(0, MOST_DIFFERENCES - differences.length))
+      differences.push({ ...difference, exchange, day: dayOf(difference) });
   };
   let done = 0;
   for (const part of parts) {

@@ -50,8 +50,8 @@ function settleBatch(batch: Batch, shape: Shape | undefined, earlier: readonly R
   };
   for (const group of groupsOfKey(table, rows)) {
     const distinct = distinctNewest(fields, group);
-    const fullest = distinct.reduce((best, one) =>
-      countValues(fields, one.row) > countValues(fields, best.row) ? one : best,
+    const fullest = distinct.reduce((best, record) =>
+      countValues(fields, record.row) > countValues(fields, best.row) ? record : best,
     );
     if (distinct.every(({ row }) => onlyLacksValues(fields, row, fullest.row))) {
       if (distinct.length === 1) continue;
@@ -103,8 +103,8 @@ function distinctNewest(fields: readonly Field[], group: readonly IndexedRow[]):
   const savedAt = ({ row }: IndexedRow) => Date.parse(String(row.source_saved_at ?? '')) || 0;
   const newest = largest(group.map(savedAt));
   const distinct = new Map<string, IndexedRow>();
-  for (const one of group) {
-    if (savedAt(one) === newest) distinct.set(comparedText(fields, one.row), one);
+  for (const record of group) {
+    if (savedAt(record) === newest) distinct.set(comparedText(fields, record.row), record);
   }
   return [...distinct.values()];
 }
@@ -115,8 +115,8 @@ function valueFields({ key, fields }: TableDefinition): readonly Field[] {
   return fields.filter(({ column, from }) => from !== 'request' && !others.includes(column));
 }
 
-const differingFields = (fields: readonly Field[], one: Row, other: Row) =>
-  fields.filter((field) => comparable(field, one) !== comparable(field, other));
+const differingFields = (fields: readonly Field[], row: Row, otherRow: Row) =>
+  fields.filter((field) => comparable(field, row) !== comparable(field, otherRow));
 
 /** True if the record is zero or blank wherever it differs from another. */
 const onlyLacksValues = (fields: readonly Field[], row: Row, other: Row) =>

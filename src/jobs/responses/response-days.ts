@@ -54,15 +54,18 @@ function otherInstrumentsText(
   { batches }: Extracted,
 ): string[] {
   if (instruments.length === 0) return [];
-  const requested = new Set(instruments.map((one) => one.trim().toUpperCase()));
+  const requested = new Set(instruments.map((instrument) => instrument.trim().toUpperCase()));
   const others = new Map<string, number>();
   for (const { table, rows } of batches) {
-    const { symbolColumn } = dataSet.shapes.find((one) => one.table === table) ?? {};
+    const { symbolColumn } = dataSet.shapes.find((shape) => shape.table === table) ?? {};
     if (symbolColumn === undefined) continue;
-    const columns = [symbolColumn, ...table.names.flatMap((one) => [one.symbol, one.isin, one.scripCode])];
+    const columns = [
+      symbolColumn,
+      ...table.names.flatMap((naming) => [naming.symbol, naming.isin, naming.scripCode]),
+    ];
     for (const row of rows) {
       const names = columns.flatMap((column) => (column === undefined ? [] : (row[column] ?? [])));
-      if (names.length === 0 || names.some((one) => requested.has(String(one).toUpperCase()))) continue;
+      if (names.length === 0 || names.some((name) => requested.has(String(name).toUpperCase()))) continue;
       others.set(String(names[0]), (others.get(String(names[0])) ?? 0) + 1);
     }
   }

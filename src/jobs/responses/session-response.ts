@@ -34,12 +34,12 @@ const REPAIR = 'put the ends of lines back, and import the file again';
 /**
  * Converts a session of a file to a response that can be stored (pure).
  *
- * @param given the symbols of its rows, if the file has no tickers.
+ * @param symbols the symbols of its rows, if the file has no tickers.
  */
-export function sessionResponse(session: FileSession, given: GivenSymbols): ReadResponse {
+export function sessionResponse(session: FileSession, symbols: GivenSymbols): ReadResponse {
   const { also, rejects, joined, warnings } = session;
   const rows = session.withoutTickers
-    ? Array.from(session.rows, (row) => ({ ...row, symbol: given[codeOf(row)] ?? codeOf(row) }))
+    ? Array.from(session.rows, (row) => ({ ...row, symbol: symbols[codeOf(row)] ?? codeOf(row) }))
     : session.rows;
   return {
     extracted: {
@@ -78,9 +78,9 @@ export async function symbolsFor(
     return { code, symbol: nearest?.symbol ?? code, distance: nearest?.distance ?? -1 };
   });
   const owners = new Map<string, (typeof named)[number]>();
-  for (const one of named) {
-    const other = owners.get(one.symbol);
-    if (other === undefined || one.distance < other.distance) owners.set(one.symbol, one);
+  for (const ticker of named) {
+    const other = owners.get(ticker.symbol);
+    if (other === undefined || ticker.distance < other.distance) owners.set(ticker.symbol, ticker);
   }
   return Object.fromEntries(
     [...owners].flatMap(([symbol, { code }]) => (symbol === code ? [] : [[code, symbol]])),

@@ -123,13 +123,13 @@ export function unknownYears(
   exchanges: readonly string[],
   { from, to }: DayRange,
 ): UnknownYear[] {
-  const found: UnknownYear[] = [];
+  const unknownYears: UnknownYear[] = [];
   for (const exchange of exchanges) {
     for (let year = Number(from.slice(0, 4)); year <= Number(to.slice(0, 4)); year += 1) {
-      if (!calendar.knows(exchange, year)) found.push({ exchange, year });
+      if (!calendar.knows(exchange, year)) unknownYears.push({ exchange, year });
     }
   }
-  return found;
+  return unknownYears;
 }
 
 /** Years as they are printed, consecutive ones as a range: `BSE 1776 to 2014`. @param years in order for each exchange. */

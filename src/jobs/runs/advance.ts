@@ -65,12 +65,12 @@ async function planDeferredTargets(context: QueueContext, runId: number, isIdle:
   if ((await divide(db.drizzle, false)) === null) return false;
   return transaction(db, async (tx) => {
     // Another worker may have planned them.
-    const found = await divide(tx, true);
-    if (found === null) return false;
-    const plan = await planKnown(context, found.request, found.ready);
+    const division = await divide(tx, true);
+    if (division === null) return false;
+    const plan = await planKnown(context, division.request, division.ready);
     await insertWindows(tx, runId, plan.windows);
     // Those that wait for others of these are planned when these are loaded.
-    await deferTargets(tx, runId, [...found.waiting, ...plan.deferred]);
+    await deferTargets(tx, runId, [...division.waiting, ...plan.deferred]);
     return true;
   });
 }

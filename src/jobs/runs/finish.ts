@@ -152,7 +152,7 @@ async function warnOfEmptySessions(context: Context, { id }: EndedRun): Promise<
 
 async function checkNight(context: Context, night: DayRange & { readonly runId: number }): Promise<void> {
   const results = await checkQuality(context, night);
-  const found = results.filter(({ fresh }) => fresh > 0);
-  if (found.length > 0)
-    context.log.warn({ runId: night.runId, found }, 'data sets disagree: see the findings');
+  const disagreements = results.filter(({ fresh }) => fresh > 0);
+  if (disagreements.length > 0)
+    context.log.warn({ runId: night.runId, found: disagreements }, 'data sets disagree: see the findings');
 }

@@ -70,7 +70,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   // Gaps of an operation may be several targets.
   const pairs = new Map(request.targets.map((target) => [pairName(target), target]));
   const deferred = new Set(plan.deferred.map(pairName));
-  const found = [...pairs].map(
+  const forecasts = [...pairs].map(
     ([key, { operation, exchange }]): OperationForecast => ({
       operation,
       exchange,
@@ -78,7 +78,8 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
       isEstimated: deferred.has(key),
     }),
   );
-  const sum = (name: keyof typeof NOTHING) => found.reduce((total, one) => total + one[name], 0);
+  const sum = (name: keyof typeof NOTHING) =>
+    forecasts.reduce((total, forecast) => total + forecast[name], 0);
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
   return {
     kind: request.kind,
@@ -89,8 +90,8 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
     skipped: sum('skipped'),
     outOfReach: sum('outOfReach'),
     reachesBackTo: reach,
-    isEstimated: found.some((one) => one.isEstimated),
-    operations: found,
+    isEstimated: forecasts.some((forecast) => forecast.isEstimated),
+    operations: forecasts,
   };
 }
 

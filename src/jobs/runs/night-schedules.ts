@@ -95,6 +95,6 @@ export function ticksToCome(tick: string, config: TickSettings, clock: Clock): s
   const [, operation = '', exchange = '', at = ''] = /^([^-]+)-(.+)-(\d{4}-.+)$/.exec(tick) ?? [];
   const night = nightOfTick({ operation, exchange }, Date.parse(at), config);
   return nextTicks(config, { now: () => clock.now() - LATE_MS })
-    .filter((one) => nightOfTick(one, Date.parse(one.next), config) === night)
-    .map((one) => tickName(one, new Date(one.next)));
+    .filter((schedule) => nightOfTick(schedule, Date.parse(schedule.next), config) === night)
+    .map((schedule) => tickName(schedule, new Date(schedule.next)));
 }

@@ -40,9 +40,9 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
     requested.map(({ pair }) => pair),
     date,
   );
-  const targets = requested.map(({ pair, ...one }) => {
+  const targets = requested.map(({ pair, ...target }) => {
     const { watermark = null, awaited = null } = progress.get(pairName(pair)) ?? {};
-    return nightlyTarget({ ...one, watermark, awaited, date, calendar, config });
+    return nightlyTarget({ ...target, watermark, awaited, date, calendar, config });
   });
   return {
     kind: 'nightly',
@@ -61,11 +61,14 @@ async function readProgressOf(context: Context, expected: readonly Pair[], to: D
   // All of the history is read only where nothing of the last weeks is loaded.
   const behind = recent.filter(({ watermark }) => watermark === null);
   const older = behind.length === 0 ? [] : await readProgress(context, { ...scope, expected: behind });
-  const watermarks = new Map(older.map((one) => [pairName(one), one.watermark]));
+  const watermarks = new Map(older.map((progress) => [pairName(progress), progress.watermark]));
   return new Map(
-    recent.map((one) => [
-      pairName(one),
-      { awaited: one.awaited, watermark: one.watermark ?? watermarks.get(pairName(one)) ?? null },
+    recent.map((progress) => [
+      pairName(progress),
+      {
+        awaited: progress.awaited,
+        watermark: progress.watermark ?? watermarks.get(pairName(progress)) ?? null,
+      },
     ]),
   );
 }

@@ -135,14 +135,14 @@ async function sourceOutage({ config, db }: Context): Promise<AdvisedState | nul
 }
 
 async function failedNight({ db }: Context, { operations }: Facts): Promise<AdvisedState | null> {
-  const sets = new Map(operations.map((one) => [pairName(one), one]));
+  const sets = new Map(operations.map((operation) => [pairName(operation), operation]));
   // What was imported or requested since is not missing because of the night any more.
   const isOver = ({ pair, isLoadedSince }: NightFailure) => {
     if (pair === null) return false;
     const dataSet = sets.get(pairName(pair));
     return dataSet === undefined || dataSet.lastDue === null ? isLoadedSince : dataSet.missingSessions === 0;
   };
-  const failure = (await failuresOfNewestNight(db.drizzle)).find((one) => !isOver(one));
+  const failure = (await failuresOfNewestNight(db.drizzle)).find((night) => !isOver(night));
   if (failure === undefined) return null;
   const { runId, since, reason } = failure;
   return {

@@ -52,7 +52,7 @@ export async function planKnown(
 function listsOf({ config }: Context, { instruments }: RunRequest): (operation: string) => string | null {
   const named = instruments.length > 0 || config.EOD_INSTRUMENTS !== undefined;
   return (name) => {
-    const operation = operations.find((one) => one.name === name);
+    const operation = operations.find((candidate) => candidate.name === name);
     return operation === undefined ? null : listedBy(operation, named);
   };
 }

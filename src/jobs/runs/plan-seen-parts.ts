@@ -16,7 +16,7 @@ export async function planSeenParts(
   runId: number,
   tx: NodePgDatabase,
 ): Promise<PlannedWindow[]> {
-  const inParts = operations.filter((one) => partsOf(one) !== undefined).map(({ name }) => name);
+  const inParts = operations.filter((operation) => partsOf(operation) !== undefined).map(({ name }) => name);
   const planned: PlannedWindow[] = [];
   for (const { operation: name, exchange, variants } of await variantsOfRun(tx, runId, inParts)) {
     const operation = operationNamed(name);

@@ -37,7 +37,7 @@ function repeatedRequests(inputs: readonly PlanInput[]): ReadonlySet<string> {
     const { exchange, operation } = input;
     const own = [{ variant: '', from: '', to: '' }, ...chosenRequests(input)];
     for (const request of new Set(
-      own.map((one) => requestOf({ ...one, exchange, operation: operation.name })),
+      own.map((chosen) => requestOf({ ...chosen, exchange, operation: operation.name })),
     )) {
       (once.has(request) ? repeated : once).add(request);
     }

@@ -67,18 +67,18 @@ export async function readDays(
     listSuspiciousWindows(db.drizzle, { from, to }, MAX_SUSPICIOUS),
     Promise.all(pairs.map((pair) => knownDay(db.drizzle, pair, 'first'))),
   ]);
-  const sessionOf = new Map(sessions.map((one) => [`${pairName(one)} ${one.day}`, one]));
-  const summaryOf = new Map(summaries.map((one) => [`${pairName(one)} ${one.day}`, one]));
+  const sessionOf = new Map(sessions.map((session) => [`${pairName(session)} ${session.day}`, session]));
+  const summaryOf = new Map(summaries.map((summary) => [`${pairName(summary)} ${summary.day}`, summary]));
   return pairs.map((pair, at) => {
     const first = firsts[at] ?? null;
-    const ofPair = suspicious.filter((one) => pairName(one) === pairName(pair));
+    const ofPair = suspicious.filter((window) => pairName(window) === pairName(pair));
     const days = eachDay(from, to).map((day): CoverageDay => {
       const session = sessionOf.get(`${pairName(pair)} ${day}`);
       const summary = summaryOf.get(`${pairName(pair)} ${day}`);
       const records = session?.records ?? summary?.records ?? 0;
       const known = { day, reason: null, detail: null, records };
       if (day > now) return { ...known, kind: 'nothing' };
-      if (ofPair.some((one) => covers(one, day)) && session !== undefined)
+      if (ofPair.some((window) => covers(window, day)) && session !== undefined)
         return { ...known, kind: 'suspicious' };
       if (session === undefined) {
         // Data without dates is complete on the days on which it was requested.

@@ -102,7 +102,7 @@ export async function readCurrent(context: Context): Promise<Current> {
     readKeyStatus(context),
   ]);
   const lists = await readLists(context, pairs);
-  const rejectsOf = new Map(rejects.map((one) => [pairName(one), one.rejects]));
+  const rejectsOf = new Map(rejects.map((count) => [pairName(count), count.rejects]));
   const operations = pairs.map((pair) => ({ ...pair, openRejects: rejectsOf.get(pairName(pair)) ?? 0 }));
   const facts = { isUnused: isUnused(pairs, lists), workers, operations, lists, openRuns, ...key };
   return { ...facts, pipeline: await readPipelineState(context, facts) };
@@ -116,7 +116,7 @@ export async function readStatus(context: Context): Promise<Status> {
   const recent = await recentSessions(context, current.operations);
   const requests = await lastRequests(db.drizzle);
   const operations = current.operations.map((pair): OperationStatus => {
-    const same = (one: Pair) => pairName(one) === pairName(pair);
+    const same = (other: Pair) => pairName(other) === pairName(pair);
     const last = requests.find(same);
     return {
       ...pair,
@@ -132,7 +132,7 @@ export async function readStatus(context: Context): Promise<Status> {
     queue: config.REDIS_URL === undefined ? 'postgres' : 'redis',
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
     operations,
-    issues: (await countIssues(db.drizzle)).reduce((sum, one) => sum + one.issues, 0),
+    issues: (await countIssues(db.drizzle)).reduce((sum, count) => sum + count.issues, 0),
     underivedLoads: await countUnderived(db.drizzle),
     observedSessions: (await readObservedSessions(db.drizzle)).map(({ exchange, day }) => ({
       exchange,
@@ -166,8 +166,8 @@ async function recentSessions(
     }),
   ]);
   const recent = new Map<string, Partial<Record<FoundState, number>>>();
-  for (const { found, sessions, ...pair } of counts.flat()) {
-    recent.set(pairName(pair), { ...recent.get(pairName(pair)), [found]: sessions });
+  for (const { found: response, sessions, ...pair } of counts.flat()) {
+    recent.set(pairName(pair), { ...recent.get(pairName(pair)), [response]: sessions });
   }
   return recent;
 }

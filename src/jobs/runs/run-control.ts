@@ -88,9 +88,9 @@ async function insertRun(
 
 /** Reads the state of a run. @throws PipelineError `usage` if there is no such run. */
 export async function runState({ db }: Context, runId: number): Promise<RunState> {
-  const found = await stored.readRun(db.drizzle, runId);
-  if (found === null) throw unknownRunError(runId);
-  return found.state;
+  const run = await stored.readRun(db.drizzle, runId);
+  if (run === null) throw unknownRunError(runId);
+  return run.state;
 }
 
 /**
@@ -129,7 +129,7 @@ export async function reopenRun(context: Context, runId: number): Promise<void> 
 }
 
 async function checkNotEnded(context: Context, runId: number): Promise<void> {
-  const found = await runState(context, runId);
-  if (found === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
-  if (found === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new one instead`);
+  const state = await runState(context, runId);
+  if (state === 'completed') throw usageError(`run ${runId} is complete: nothing is left to do`);
+  if (state === 'cancelled') throw usageError(`run ${runId} was cancelled; start a new one instead`);
 }

@@ -218,9 +218,9 @@ async function endWithCoverage(
     for (const [, ofPair] of pairs) {
       const [first] = ofPair as unknown as [EndedWindow];
       const entries = new Map<string, Parameters<typeof writeCoverage>[1]['coverage'][number]>();
-      for (const { id, runId, ...one } of ofPair) {
-        const sessions = calendar.sessions(one.exchange, one.from, one.to);
-        for (const entry of entriesOf(dataSetNamed(one.operation), one, sessions, calledOn)) {
+      for (const { id, runId, ...endedWindow } of ofPair) {
+        const sessions = calendar.sessions(endedWindow.exchange, endedWindow.from, endedWindow.to);
+        for (const entry of entriesOf(dataSetNamed(endedWindow.operation), endedWindow, sessions, calledOn)) {
           entries.set(Object.values(entry).join('|'), { ...entry, ...failed, runId, windowId: id });
         }
       }
@@ -233,7 +233,7 @@ async function endWithCoverage(
         coverage: [...entries.values()],
       });
     }
-    return [...new Set([job.runId, ...ended.map((one) => one.runId)])];
+    return [...new Set([job.runId, ...ended.map((endedWindow) => endedWindow.runId)])];
   });
 }
 
