@@ -80,9 +80,9 @@ export async function guard(scope: FastifyInstance, config: AccessSettings, log:
   scope.addHook('onRequest', refuseForeignHosts(config));
   scope.addHook('onRequest', async (request, reply) => {
     if (password === undefined) return;
-    const given = credentialsOf(request);
-    if (given !== null) {
-      const isRight = isEqual(given.password, password);
+    const credentials = readCredentials(request);
+    if (credentials !== null) {
+      const isRight = isEqual(credentials.password, password);
       // Counted before anything else is awaited, or passwords that are sent at once could all be compared before one
       // counts. What an address sends that is locked out does not count for all.
       for (const limit of limits) {
@@ -99,7 +99,7 @@ export async function guard(scope: FastifyInstance, config: AccessSettings, log:
         return refuse(reply, 429, 'Too many wrong passwords: try again in a minute.');
       }
       if (isRight) return;
-      log.warn({ user: given.user, address: request.ip }, 'dashboard: wrong password');
+      log.warn({ user: credentials.user, address: request.ip }, 'dashboard: wrong password');
     }
     reply.header('www-authenticate', 'Basic realm="eod", charset="UTF-8"');
     return refuse(reply, 401, 'The dashboard needs a password (EOD_WEB_PASSWORD), with any user name.');
@@ -111,12 +111,14 @@ async function refuse(reply: FastifyReply, status: number, text: string): Promis
 }
 
 /** Compares in constant time. */
-function isEqual(one: string, other: string): boolean {
+function isEqual(password: string, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(one), digest(other));
+  return timingSafeEqual(digest(password), digest(expected));
 }
 
-function credentialsOf(request: FastifyRequest): { readonly user: string; readonly password: string } | null {
+function readCredentials(
+  request: FastifyRequest,
+): { readonly user: string; readonly password: string } | null {
   const encoded = /^basic ([a-z0-9+/=]+)$/i.exec(request.headers.authorization ?? '')?.[1];
   if (encoded === undefined) return null;
   const text = Buffer.from(encoded, 'base64').toString('utf8');

@@ -70,12 +70,13 @@ export const rejectCommand = (id: number) => `eod rejects ${id}`;
 export const eventCommand = (id: string, factor = 'A:B') => `eod events set ${quoted(id)} --factor ${factor}`;
 
 /** The factor that an issue suggests for a corporate action of `ABC split`; null if it has to be looked up. */
-const factorOf = ({ subject, text }: Issue) => suggestedFactor(subject?.split(' ').at(-1) ?? '', text ?? '');
+const suggestFactor = ({ subject, text }: Issue) =>
+  suggestedFactor(subject?.split(' ').at(-1) ?? '', text ?? '');
 
 /** What has to be known of the factors in the commands of some issues. */
 export function factorNotes(issues: readonly Issue[]): string[] {
   const actions = issues.filter(({ kind, id }) => kind === 'corporate_action' && id !== null);
-  const factors = actions.filter(({ priority }) => priority === 1).map(factorOf);
+  const factors = actions.filter(({ priority }) => priority === 1).map(suggestFactor);
   return [
     ...(actions.length > 0
       ? ['--factor A:B multiplies earlier prices by A ÷ B; --ignore leaves them as they are']
@@ -107,13 +108,13 @@ export function issueCommand(issue: Issue): string {
     case 'corporate_action':
       if (id === null) return `eod events ignore --below ${SMALL_EFFECT}`;
       return priority === 1
-        ? eventCommand(id, factorOf(issue) ?? undefined)
+        ? eventCommand(id, suggestFactor(issue) ?? undefined)
         : `eod events set ${quoted(id)} --ignore`;
     case 'finding':
       return `eod findings accept ${id ?? `--check ${subject} --exchange ${exchange} ${days}`}`;
     case 'missing_right':
       return operation === ''
-        ? `EOD_EXCHANGES=${EXCHANGES.filter((one) => one !== exchange).join(',')}`
+        ? `EOD_EXCHANGES=${EXCHANGES.filter((listed) => listed !== exchange).join(',')}`
         : `EOD_OPERATIONS=default,-${operation}`;
     case 'suspicious': {
       if (id !== null) return `eod import ${quoted(id)} --force`;

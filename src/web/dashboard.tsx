@@ -69,7 +69,7 @@ export async function serveDashboard(
 
 function servePages(scope: FastifyInstance, context: QueueContext, isDemo: boolean): void {
   const sendPage = ({ url }: FastifyRequest, reply: FastifyReply, page: Page) => {
-    const html = documentOf(page, url, context);
+    const html = renderDocument(page, url, context);
     return reply
       .code(page.status ?? 200)
       .type('text/html; charset=utf-8')
@@ -88,7 +88,7 @@ function servePages(scope: FastifyInstance, context: QueueContext, isDemo: boole
     sendPage(request, reply, problemPage(404, 'There is no such page.')),
   );
   scope.setErrorHandler((error, request, reply) => {
-    const problem = problemOf(error);
+    const problem = describeProblem(error);
     if (problem.status >= 500)
       context.log.error({ err: error, path: request.url }, 'dashboard: a page failed');
     return sendPage(request, reply, problemPage(problem.status, problem.text));
@@ -99,7 +99,7 @@ function servePages(scope: FastifyInstance, context: QueueContext, isDemo: boole
  * The status and text that an error is given. Details of unexpected errors may contain hosts and users, so they
  * only go to the log.
  */
-function problemOf(thrown: unknown): { readonly status: number; readonly text: string } {
+function describeProblem(thrown: unknown): { readonly status: number; readonly text: string } {
   const error = thrown instanceof DrizzleQueryError ? databaseError(thrown) : thrown;
   if (error instanceof PipelineError && error.kind === 'usage') {
     return { status: 404, text: `${sentenceCase(error.message)}.` };
@@ -129,7 +129,11 @@ function problemPage(status: number, text: string): Page {
 }
 
 /** Renders the page of an address as a document. All text is escaped, and nothing comes from another host. */
-function documentOf({ title, main, refreshS }: Page, url: string, { clock, config }: QueueContext): string {
+function renderDocument(
+  { title, main, refreshS }: Page,
+  url: string,
+  { clock, config }: QueueContext,
+): string {
   const html = render(
     <html lang="en" data-refresh={refreshS}>
       <head>

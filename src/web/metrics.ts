@@ -49,7 +49,7 @@ export function createMetrics(context: QueueContext, roles: readonly string[]) {
     labelNames: ['role'],
     registers,
   });
-  for (const one of roles) role.set({ role: one }, 1);
+  for (const name of roles) role.set({ role: name }, 1);
   const stopCounting = countOwnWork(registers);
   const up = new Gauge({
     name: 'eod_database_up',
@@ -58,7 +58,7 @@ export function createMetrics(context: QueueContext, roles: readonly string[]) {
   });
   // A worker alone leaves the facts of the installation out: there may be many workers, each of which would read and
   // export the same. The scheduler and the dashboard, one each, both have them, so that either may be missing.
-  const facts = roles.some((one) => one !== 'worker') ? createFacts(registers) : null;
+  const facts = roles.some((name) => name !== 'worker') ? createFacts(registers) : null;
   let restsUntil = 0;
   const readFacts = oneAtATime(async () => {
     const begunAt = performance.now();
@@ -201,24 +201,25 @@ function createFacts(registers: Registry[]) {
   const single = [used, refused, workers];
   const all = [complete, late, missing, lastRun, left, jobs, open, rejects, findings];
   const forget = () => {
-    for (const one of [...all, ...single]) one.reset();
+    for (const metric of [...all, ...single]) metric.reset();
     // A metric without labels would be 0 after a reset.
-    for (const one of single) one.remove();
+    for (const metric of single) metric.remove();
   };
   return {
     forget,
     async read(context: QueueContext): Promise<void> {
       const { config, queues } = context;
       const db = context.db.withoutRetry.drizzle;
-      const [sets, runs, { quota, keyRefused }, windows, rejected, found, seen] = await Promise.all([
-        readFreshness({ ...context, db: { drizzle: db } }),
-        lastCompletedRuns(db),
-        readKeyStatus({ ...context, db: context.db.withoutRetry }),
-        openWindowsByState(db),
-        countOpenRejects(db),
-        countOpenFindings(db),
-        readWorkers(db),
-      ]);
+      const [sets, runs, { quota, keyRefused }, windows, rejected, openFindings, workersSeen] =
+        await Promise.all([
+          readFreshness({ ...context, db: { drizzle: db } }),
+          lastCompletedRuns(db),
+          readKeyStatus({ ...context, db: context.db.withoutRetry }),
+          openWindowsByState(db),
+          countOpenRejects(db),
+          countOpenFindings(db),
+          readWorkers(db),
+        ]);
       const counts = await Promise.all(
         [...WINDOW_QUEUES, 'ticks' as const].map(async (queue) => ({
           queue,
@@ -249,12 +250,13 @@ function createFacts(registers: Registry[]) {
         for (const [state, number] of Object.entries(states)) jobs.set({ queue, state }, number);
       }
       for (const state of ['pending', 'running'] as const) {
-        open.set({ state }, windows.find((one) => one.state === state)?.windows ?? 0);
+        open.set({ state }, windows.find((counted) => counted.state === state)?.windows ?? 0);
       }
-      for (const one of rejected)
-        rejects.set({ operation: one.operation, exchange: one.exchange }, one.rejects);
-      for (const one of found) findings.set({ check: one.check, severity: one.severity }, one.findings);
-      workers.set(seen.seen);
+      for (const counted of rejected)
+        rejects.set({ operation: counted.operation, exchange: counted.exchange }, counted.rejects);
+      for (const counted of openFindings)
+        findings.set({ check: counted.check, severity: counted.severity }, counted.findings);
+      workers.set(workersSeen.seen);
     },
   };
 }

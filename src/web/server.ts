@@ -104,7 +104,7 @@ function serveHealth(app: FastifyInstance, context: QueueContext, { roles, stopp
   });
   const once = { ...context, db: context.db.withoutRetry };
   // A database that is slow is not asked again before it has responded.
-  const readPipeline = oneAtATime(() => pipelineOf(once));
+  const readPipeline = oneAtATime(() => readPipelineState(once));
   const checkReadiness = oneAtATime(async () => {
     const [facts, pipeline] = await Promise.all([
       readiness(once, stopping, waitingResponses),
@@ -134,20 +134,20 @@ function serveHealth(app: FastifyInstance, context: QueueContext, { roles, stopp
   );
 }
 
-async function pipelineOf(context: QueueContext): Promise<PipelineState> {
+async function readPipelineState(context: QueueContext): Promise<PipelineState> {
   const { state, cause, since, runId } = (await readCurrent(context)).pipeline;
   return { state, cause, since, runId };
 }
 
 /** @param waitingResponses how many responses this process has that Postgres does not store. */
 async function readiness({ db, queues, log }: QueueContext, stopping: AbortSignal, waitingResponses: number) {
-  const check = async (what: string, work: () => Promise<unknown>) => {
+  const check = async (part: string, work: () => Promise<unknown>) => {
     try {
       await within(work());
       return 'ok';
     } catch (error) {
       // Details may contain hosts and users, so they only go to the log.
-      log.warn({ err: error }, `readiness: the ${what} does not respond`);
+      log.warn({ err: error }, `readiness: the ${part} does not respond`);
       return 'no response';
     }
   };

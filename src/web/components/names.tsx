@@ -23,12 +23,12 @@ export function Name({ children }: { readonly children: string }) {
 
 /** A data set by its title, what it is listed as, and the exchange. */
 export function DataSet({ operation, exchange }: Pick<Pair, 'operation'> & Partial<Pair>) {
-  const found = titled(operation);
+  const titles = titled(operation);
   return (
     <>
-      {found === null ? <Name>{operation}</Name> : `${found.title}, `}
+      {titles === null ? <Name>{operation}</Name> : `${titles.title}, `}
       <span class="of">
-        {found === null ? null : <Name>{found.listedAs}</Name>} {exchange}
+        {titles === null ? null : <Name>{titles.listedAs}</Name>} {exchange}
       </span>
     </>
   );

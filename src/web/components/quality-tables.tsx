@@ -19,22 +19,24 @@ export function RejectsTable({
       caption="Open rejects"
       rows={rejects}
       columns={[
-        { head: 'Reject', cell: (one) => one.id },
+        { head: 'Reject', cell: (reject) => reject.id },
         {
           head: 'Data set',
-          cell: (one) => <DataSetLink {...one} day={one.from === one.to ? one.from : undefined} />,
+          cell: (reject) => (
+            <DataSetLink {...reject} day={reject.from === reject.to ? reject.from : undefined} />
+          ),
         },
         DAYS,
         {
           head: 'Why',
           wide: true,
-          cell: (one) =>
-            one.problems
+          cell: (reject) =>
+            reject.problems
               .map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
               .join('; '),
         },
-        { head: 'Seen last', cell: (one) => <Moment iso={one.lastSeenAt} zone={zone} /> },
-        { head: 'As it was sent', cell: (one) => <Command>{rejectCommand(one.id)}</Command> },
+        { head: 'Seen last', cell: (reject) => <Moment iso={reject.lastSeenAt} zone={zone} /> },
+        { head: 'As it was sent', cell: (reject) => <Command>{rejectCommand(reject.id)}</Command> },
       ]}
     />
   );
@@ -49,17 +51,17 @@ export function FindingsTable({ findings }: { readonly findings: readonly Findin
       caption="Findings"
       rows={findings}
       columns={[
-        { head: 'Day', cell: (one) => <span class="nowrap">{one.date}</span> },
+        { head: 'Day', cell: (finding) => <span class="nowrap">{finding.date}</span> },
         {
           head: 'Severity',
-          cell: (one) => <Badge mark={SEVERITY_MARKS[one.severity]}>{one.severity}</Badge>,
+          cell: (finding) => <Badge mark={SEVERITY_MARKS[finding.severity]}>{finding.severity}</Badge>,
         },
-        { head: 'Check', cell: (one) => one.check.replaceAll('_', ' ') },
-        { head: 'Data set', cell: (one) => <DataSet {...one} /> },
-        { head: 'Instrument', cell: (one) => one.instrument },
-        { head: 'Expected', cell: (one) => one.expected },
-        { head: 'Found', cell: (one) => one.found },
-        { head: 'Now', cell: (one) => (one.resolvedAt === null ? 'open' : 'resolved') },
+        { head: 'Check', cell: (finding) => finding.check.replaceAll('_', ' ') },
+        { head: 'Data set', cell: (finding) => <DataSet {...finding} /> },
+        { head: 'Instrument', cell: (finding) => finding.instrument },
+        { head: 'Expected', cell: (finding) => finding.expected },
+        { head: 'Found', cell: (finding) => finding.found },
+        { head: 'Now', cell: (finding) => (finding.resolvedAt === null ? 'open' : 'resolved') },
       ]}
     />
   );

@@ -44,9 +44,9 @@ export function TimeChart({ label, points, behind = [], kind, format, usual = nu
   );
   const y = scaleLinear([0, most], [BOTTOM, TOP]).nice(3);
   const x = scaleLinear([0, Math.max(1, daysBetween(from, to))], [AXIS, 99.5]);
-  const xOf = (day: Day) => x(daysBetween(from, day));
+  const place = (day: Day) => x(daysBetween(from, day));
   const path = (of: readonly Point[]) =>
-    `M${of.map(({ day, value }) => `${xOf(day)},${y(value)}`).join('L')}`;
+    `M${of.map(({ day, value }) => `${place(day)},${y(value)}`).join('L')}`;
   return (
     <svg class="chart" role="img" aria-label={label} height={HEIGHT}>
       {y
@@ -60,8 +60,8 @@ export function TimeChart({ label, points, behind = [], kind, format, usual = nu
             </text>
           </g>
         ))}
-      {ticksOf(from, to).map((day) => (
-        <text key={day} x={`${xOf(day)}%`} y={HEIGHT - 4} class="axis axis-day">
+      {listTicks(from, to).map((day) => (
+        <text key={day} x={`${place(day)}%`} y={HEIGHT - 4} class="axis axis-day">
           {day.slice(5) === '01-01' ? day.slice(0, 4) : dayName(day)}
         </text>
       ))}
@@ -83,7 +83,7 @@ export function TimeChart({ label, points, behind = [], kind, format, usual = nu
       ) : null}
       {kind === 'dots' || points.length < 40
         ? points.map(({ day, value }) => (
-            <circle key={day} cx={`${xOf(day).toFixed(2)}%`} cy={y(value).toFixed(1)} r="2.5" class="dot" />
+            <circle key={day} cx={`${place(day).toFixed(2)}%`} cy={y(value).toFixed(1)} r="2.5" class="dot" />
           ))
         : null}
     </svg>
@@ -97,7 +97,7 @@ const dayName = (day: Day) =>
  * The days on the axis: in a long range the first days of months or of every third month, in a shorter one a day every
  * week or two; none so near to the end that its name would be cut off.
  */
-function ticksOf(from: Day, to: Day): Day[] {
+function listTicks(from: Day, to: Day): Day[] {
   const length = daysBetween(from, to);
   const days = Array.from({ length: Math.ceil(length * 0.92) + (length === 0 ? 1 : 0) }, (_, at) =>
     addDays(from, at),
@@ -109,15 +109,15 @@ function ticksOf(from: Day, to: Day): Day[] {
 
 /** Splits points into groups that are close enough to be connected. */
 function connected(points: readonly Point[]): Point[][] {
-  const found: Point[][] = [];
+  const lines: Point[][] = [];
   for (const point of points) {
-    const last = found.at(-1);
+    const last = lines.at(-1);
     const before = last?.at(-1);
     if (last !== undefined && before !== undefined && daysBetween(before.day, point.day) <= JOINED_DAYS) {
       last.push(point);
     } else {
-      found.push([point]);
+      lines.push([point]);
     }
   }
-  return found;
+  return lines;
 }

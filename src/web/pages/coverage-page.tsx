@@ -22,7 +22,7 @@ import { Command, Section, Years } from '../components/basics.tsx';
 import { type Mark, MarkIcon } from '../components/marks.tsx';
 import { byTitle, DataSet, monthName } from '../components/names.tsx';
 import { coveragePath, Heading, type Page, pageWithoutRows, type Requested } from '../page.tsx';
-import { pairOf, rangeOfYear, yearOf } from './path-values.ts';
+import { chooseYear, rangeOfYear, readPair } from './path-values.ts';
 import { readPrices, readTrends } from './trends.tsx';
 
 const MARKS: Readonly<Record<DayKind, Mark>> = {
@@ -65,7 +65,7 @@ const WEEKDAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Satur
 export async function coveragePage(context: QueueContext, requested: Requested): Promise<Page> {
   const pairs = byTitle(await listDataSets(context));
   const known = await knownYears(context, pairs);
-  const year = yearOf(requested, known);
+  const year = chooseYear(requested, known);
   const [sets, freshness] = await Promise.all([
     readDays(context, pairs, rangeOfYear(year)),
     readFreshness(context),
@@ -74,11 +74,11 @@ export async function coveragePage(context: QueueContext, requested: Requested):
   if (known.latest === null && !sets.some(({ days }) => days.some(isKnown)))
     return pageWithoutRows('Coverage', context);
   const completeTo = (pair: Pair) => {
-    const found = freshness.find((one) => pairName(one) === pairName(pair));
-    const to = found?.completeTo == null ? 'no complete day yet' : `complete to ${found.completeTo}`;
-    return found?.lastComplete == null || found.completeTo === found.lastComplete
+    const latest = freshness.find((state) => pairName(state) === pairName(pair));
+    const to = latest?.completeTo == null ? 'no complete day yet' : `complete to ${latest.completeTo}`;
+    return latest?.lastComplete == null || latest.completeTo === latest.lastComplete
       ? to
-      : `${to}, latest ${found.lastComplete}`;
+      : `${to}, latest ${latest.lastComplete}`;
   };
   return {
     title: `Coverage ${year}`,
@@ -111,9 +111,9 @@ export async function coveragePage(context: QueueContext, requested: Requested):
 
 /** The calendar of one data set, a year at a time, with charts of its records and, where it has them, its prices. */
 export async function dataSetPage(context: QueueContext, requested: Requested): Promise<Page> {
-  const pair = pairOf(requested);
+  const pair = readPair(requested);
   const known = await knownYears(context, [pair]);
-  const year = yearOf(requested, known);
+  const year = chooseYear(requested, known);
   const [[set], prices, trends, requestedNames] = await Promise.all([
     readDays(context, [pair], rangeOfYear(year)),
     pair.operation === BHAV_COPY ? readPrices(context, requested, pair.exchange, year) : null,
@@ -141,7 +141,7 @@ export async function dataSetPage(context: QueueContext, requested: Requested): 
             )}
           </div>
         </section>
-        {set === undefined ? null : missingOf(set, requestedNames.has(set.operation), context)}
+        {set === undefined ? null : missingSessions(set, requestedNames.has(set.operation), context)}
         {prices}
         {trends}
       </>
@@ -150,7 +150,7 @@ export async function dataSetPage(context: QueueContext, requested: Requested): 
 }
 
 /** The missing sessions by reason, and what to do about them. */
-function missingOf(set: DataSetDays, isRequested: boolean, { config }: QueueContext) {
+function missingSessions(set: DataSetDays, isRequested: boolean, { config }: QueueContext) {
   const hasKey = config.EOD_ACCESS_KEY !== undefined && isRequested;
   const missing = set.days.flatMap(({ day, kind, reason, detail }) =>
     kind === 'missing' && reason !== null ? [{ day, reason, detail }] : [],
@@ -228,7 +228,7 @@ function Legend({ strip = false }: { readonly strip?: boolean }) {
 }
 
 /** The column of a day's week, where the first column has the week of `first`. Weeks begin on Mondays. */
-function columnOf(first: Day, day: Day): number {
+function weekColumn(first: Day, day: Day): number {
   const start = (weekday(first) + 6) % 7;
   return Math.floor((daysBetween(first, day) + start) / 7);
 }
@@ -236,17 +236,17 @@ function columnOf(first: Day, day: Day): number {
 /** A year at a glance, with a column for each week and a row for each weekday. The label has the same in words. */
 function yearStrip(days: readonly CoverageDay[], label: string) {
   const first = days[0]?.day ?? '1970-01-01';
-  const weeks = columnOf(first, days.at(-1)?.day ?? first) + 1;
+  const weeks = weekColumn(first, days.at(-1)?.day ?? first) + 1;
   // Weekends get rows only if something is expected on one of them.
   const isWeekend = (day: Day) => weekday(day) === 0 || weekday(day) === 6;
   const rows = days.some(({ day, kind }) => kind !== 'nothing' && isWeekend(day)) ? 7 : 5;
   const months = days.filter(({ day }) => day.endsWith('-01'));
-  const cellOf = ({ day }: CoverageDay, shape: string) =>
-    `M${columnOf(first, day) * STEP} ${((weekday(day) + 6) % 7) * STEP}${shape}`;
+  const drawCell = ({ day }: CoverageDay, shape: string) =>
+    `M${weekColumn(first, day) * STEP} ${((weekday(day) + 6) % 7) * STEP}${shape}`;
   return (
     <svg class="strip" viewBox={`0 -10 ${weeks * STEP} ${rows * STEP + 10}`} role="img" aria-label={label}>
       {months.map(({ day }) => (
-        <text key={day} x={columnOf(first, day) * STEP} y={-2} class="strip-month">
+        <text key={day} x={weekColumn(first, day) * STEP} y={-2} class="strip-month">
           {monthName(day, 'short')}
         </text>
       ))}
@@ -254,7 +254,7 @@ function yearStrip(days: readonly CoverageDay[], label: string) {
         class="cell-nothing"
         d={days
           .filter(({ day, kind }) => kind === 'nothing' && !isWeekend(day))
-          .map((one) => cellOf(one, SMALL.complete))
+          .map((day) => drawCell(day, SMALL.complete))
           .join('')}
       />
       {Object.entries(SMALL).map(([kind, shape]) => (
@@ -262,8 +262,8 @@ function yearStrip(days: readonly CoverageDay[], label: string) {
           key={kind}
           class={`cell-${kind}`}
           d={days
-            .filter((one) => one.kind === kind)
-            .map((one) => cellOf(one, shape))
+            .filter((day) => day.kind === kind)
+            .map((day) => drawCell(day, shape))
             .join('')}
         />
       ))}
@@ -295,8 +295,8 @@ function monthTable(month: string, days: readonly CoverageDay[], pair: Pair) {
       <tbody>
         {weeks.map((week, at) => (
           <tr key={at}>
-            {week.map((one, position) => (
-              <td key={position}>{one === null ? null : dayCell(one, pair)}</td>
+            {week.map((day, position) => (
+              <td key={position}>{day === null ? null : dayCell(day, pair)}</td>
             ))}
           </tr>
         ))}
@@ -320,11 +320,11 @@ function dayCell(day: CoverageDay, pair: Pair) {
 
 /** How many days of each kind there are, in words. */
 function totalsText(days: readonly CoverageDay[]): string {
-  const number = (kind: DayKind) => days.filter((one) => one.kind === kind).length;
+  const number = (kind: DayKind) => days.filter((day) => day.kind === kind).length;
   const parts: string[] = [`${count(number('complete'))} complete`];
   for (const kind of ['empty', 'missing', 'suspicious', 'pending'] as const) {
-    const found = number(kind);
-    if (found > 0) parts.push(`${count(found)} ${kind === 'pending' ? 'not due yet' : kind}`);
+    const total = number(kind);
+    if (total > 0) parts.push(`${count(total)} ${kind === 'pending' ? 'not due yet' : kind}`);
   }
   return parts.join(', ');
 }

@@ -20,19 +20,19 @@ import { Badge, type Mark, markOfState } from '../components/marks.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
 import { coveragePath, Heading, type Page, type Requested } from '../page.tsx';
 import { dayText } from './coverage-page.tsx';
-import { dayOf, pairOf } from './path-values.ts';
+import { readDay, readPair } from './path-values.ts';
 
 /** How many rows of each table are listed: a day that is requested instrument by instrument has hundreds. */
 const LISTED = 50;
 
 /** Everything that is known about a day of a data set. */
 export async function dayPage(context: QueueContext, requested: Requested): Promise<Page> {
-  const day = dayOf(requested);
-  const pair = { ...pairOf(requested), day };
+  const day = readDay(requested);
+  const pair = { ...readPair(requested), day };
   const { db, config } = context;
   const zone = config.EOD_TIMEZONE;
   const { operation, exchange } = pair;
-  const [requestedNames, [set], coverage, loads, responses, rejects, { findings, total: found }] =
+  const [requestedNames, [set], coverage, loads, responses, rejects, { findings, total: allFindings }] =
     await Promise.all([
       readRequestedNames(db.drizzle),
       readDays(context, [pair], { from: day, to: day }),
@@ -100,19 +100,21 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
               columns={[
                 {
                   head: perInstrument ? 'Instrument' : 'Requested',
-                  cell: (one) => one.instrument || 'the whole exchange',
+                  cell: (part) => part.instrument || 'the whole exchange',
                 },
                 ...(perInstrument
-                  ? [{ head: 'Request', cell: (one: (typeof coverage.listed)[number]) => one.variant }]
+                  ? [{ head: 'Request', cell: (part: (typeof coverage.listed)[number]) => part.variant }]
                   : []),
                 {
                   head: 'State',
-                  cell: (one) => <Badge mark={markOfState(one.state)}>{one.state.replace('_', ' ')}</Badge>,
+                  cell: (part) => (
+                    <Badge mark={markOfState(part.state)}>{part.state.replace('_', ' ')}</Badge>
+                  ),
                 },
-                { head: 'Records', number: true, cell: (one) => one.records },
-                { head: 'Requested last', cell: (one) => <Moment iso={one.checkedAt} zone={zone} /> },
+                { head: 'Records', number: true, cell: (part) => part.records },
+                { head: 'Requested last', cell: (part) => <Moment iso={part.checkedAt} zone={zone} /> },
                 RUN,
-                { head: 'The source said', wide: true, cell: (one) => one.diagnostic },
+                { head: 'The source said', wide: true, cell: (part) => part.diagnostic },
               ]}
             />
           )}
@@ -123,23 +125,23 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
             caption="Windows that were about the day"
             rows={windows}
             columns={[
-              { head: 'Window', cell: (one) => one.id },
+              { head: 'Window', cell: (window) => window.id },
               RUN,
               DAYS,
               {
                 head: 'State',
-                cell: (one) =>
-                  one.suspicious === null ? (
-                    <Badge mark={markOfState(one.state)}>{one.state}</Badge>
+                cell: (window) =>
+                  window.suspicious === null ? (
+                    <Badge mark={markOfState(window.state)}>{window.state}</Badge>
                   ) : (
                     <Badge mark="suspicious">suspicious</Badge>
                   ),
               },
-              { head: 'Calls', number: true, cell: (one) => one.requests },
-              { head: 'Fetched', number: true, cell: (one) => one.fetched },
-              { head: 'Rejected', number: true, cell: (one) => one.rejected },
-              { head: 'Ended', cell: (one) => <Moment iso={one.finishedAt} zone={zone} /> },
-              { head: 'Remarks', wide: true, cell: (one) => one.suspicious ?? one.said },
+              { head: 'Calls', number: true, cell: (window) => window.requests },
+              { head: 'Fetched', number: true, cell: (window) => window.fetched },
+              { head: 'Rejected', number: true, cell: (window) => window.rejected },
+              { head: 'Ended', cell: (window) => <Moment iso={window.finishedAt} zone={zone} /> },
+              { head: 'Remarks', wide: true, cell: (window) => window.suspicious ?? window.said },
             ]}
           />
         </Section>
@@ -149,16 +151,16 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
             caption="Loads that covered the day, the newest first"
             rows={loads}
             columns={[
-              { head: 'Load', cell: (one) => one.loadId },
-              { head: 'State after it', number: true, cell: (one) => one.stateNumber },
+              { head: 'Load', cell: (load) => load.loadId },
+              { head: 'State after it', number: true, cell: (load) => load.stateNumber },
               DAYS,
-              { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') || 'all' },
-              { head: 'Fetched', number: true, cell: (one) => one.fetched },
-              { head: 'Inserted', number: true, cell: (one) => one.inserted },
-              { head: 'Updated', number: true, cell: (one) => one.updated },
-              { head: 'Unchanged', number: true, cell: (one) => one.unchanged },
-              { head: 'Withdrawn', number: true, cell: (one) => one.withdrawn },
-              { head: 'Stored', cell: (one) => <Moment iso={one.committedAt} zone={zone} /> },
+              { head: 'Instruments', cell: (load) => load.instruments.slice(0, 3).join(', ') || 'all' },
+              { head: 'Fetched', number: true, cell: (load) => load.fetched },
+              { head: 'Inserted', number: true, cell: (load) => load.inserted },
+              { head: 'Updated', number: true, cell: (load) => load.updated },
+              { head: 'Unchanged', number: true, cell: (load) => load.unchanged },
+              { head: 'Withdrawn', number: true, cell: (load) => load.withdrawn },
+              { head: 'Stored', cell: (load) => <Moment iso={load.committedAt} zone={zone} /> },
             ]}
           />
         </Section>
@@ -168,21 +170,25 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
             caption="Kept responses and files about the day"
             rows={responses}
             columns={[
-              { head: 'Response', cell: (one) => one.id },
+              { head: 'Response', cell: (response) => response.id },
               DAYS,
               { head: 'Requested with', cell: requestedText },
-              { head: 'Type', cell: (one) => one.contentType },
-              { head: 'Bytes', number: true, cell: (one) => one.bytes },
-              { head: 'Kept in', number: true, cell: (one) => `${count(one.keptBytes)} (${one.encoding})` },
-              { head: 'Fetched', cell: (one) => <Moment iso={one.fetchedAt} zone={zone} /> },
-              { head: 'SHA-256', cell: (one) => <code>{one.hash.slice(0, 12)}</code> },
+              { head: 'Type', cell: (response) => response.contentType },
+              { head: 'Bytes', number: true, cell: (response) => response.bytes },
+              {
+                head: 'Kept in',
+                number: true,
+                cell: (response) => `${count(response.keptBytes)} (${response.encoding})`,
+              },
+              { head: 'Fetched', cell: (response) => <Moment iso={response.fetchedAt} zone={zone} /> },
+              { head: 'SHA-256', cell: (response) => <code>{response.hash.slice(0, 12)}</code> },
             ]}
           />
         </Section>
         <Section id="rejects" title="Open rejects">
           {rejects.length === 0 ? <Empty title="None." /> : <RejectsTable rejects={rejects} zone={zone} />}
         </Section>
-        <Section id="findings" title="Findings" note={listedNote(findings.length, found)}>
+        <Section id="findings" title="Findings" note={listedNote(findings.length, allFindings)}>
           {findings.length === 0 ? <Empty title="None." /> : <FindingsTable findings={findings} />}
         </Section>
       </>
@@ -191,11 +197,12 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
 }
 
 function dayBadge(set: DataSetDays | undefined) {
-  const one = set?.days[0];
-  if (one === undefined) return null;
-  const mark: Mark = one.kind === 'nothing' ? 'none' : one.kind;
-  const text = one.kind === 'missing' && one.reason !== null ? `missing: ${GAP_REASONS[one.reason]}` : null;
-  return <Badge mark={mark}>{text ?? dayText(one).slice(one.day.length + 2)}</Badge>;
+  const first = set?.days[0];
+  if (first === undefined) return null;
+  const mark: Mark = first.kind === 'nothing' ? 'none' : first.kind;
+  const text =
+    first.kind === 'missing' && first.reason !== null ? `missing: ${GAP_REASONS[first.reason]}` : null;
+  return <Badge mark={mark}>{text ?? dayText(first).slice(first.day.length + 2)}</Badge>;
 }
 
 function requestedText({ instruments, variant, params }: DayResponse): string {

@@ -18,7 +18,7 @@ const LISTED = 100;
 export async function issuesPage(context: QueueContext, { query }: Requested): Promise<Page> {
   const { db, config } = context;
   const zone = config.EOD_TIMEZONE;
-  const kind = ISSUE_KINDS.find((one) => one === query.get('kind'));
+  const kind = ISSUE_KINDS.find((word) => word === query.get('kind'));
   const [counts, issues, rejects, { findings }, checked] = await Promise.all([
     countIssues(db.drizzle),
     listIssues(db.drizzle, kind === undefined ? {} : { kinds: [kind] }, LISTED),
@@ -26,24 +26,24 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
     kind === 'finding' ? listFindings(db.drizzle, { limit: LISTED }) : { findings: [] },
     readCheckedDays(db.drizzle),
   ]);
-  const total = counts.reduce((sum, one) => sum + one.issues, 0);
-  const found = [
+  const total = counts.reduce((sum, counted) => sum + counted.issues, 0);
+  const remarks = [
     ...(total > 0 ? [issueCountsText(counts)] : []),
     ...(checked.unchecked > 0 ? [plural(checked.unchecked, 'unchecked day')] : []),
   ];
   const areItems = kind === 'reject' || kind === 'finding';
   const listed = areItems
     ? rejects.length + findings.length
-    : issues.reduce((sum, one) => sum + issuesIn(one), 0);
+    : issues.reduce((sum, issue) => sum + issuesIn(issue), 0);
   const all = counts
-    .filter((one) => kind === undefined || one.kind === kind)
-    .reduce((sum, one) => sum + (areItems ? one.items : one.issues), 0);
+    .filter((counted) => kind === undefined || counted.kind === kind)
+    .reduce((sum, counted) => sum + (areItems ? counted.items : counted.issues), 0);
   return {
     title: 'Issues',
     main: (
       <>
         <Heading title="Issues">
-          {found.length === 0 ? 'Nothing needs a person.' : `${found.join('; ')}.`}
+          {remarks.length === 0 ? 'Nothing needs a person.' : `${remarks.join('; ')}.`}
         </Heading>
         {total === 0 ? null : (
           <>
@@ -54,13 +54,13 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
                     All
                   </a>
                 </li>
-                {counts.map((one) => (
-                  <li key={one.kind}>
+                {counts.map((counted) => (
+                  <li key={counted.kind}>
                     <a
-                      href={`/issues?kind=${one.kind}`}
-                      aria-current={one.kind === kind ? 'true' : undefined}
+                      href={`/issues?kind=${counted.kind}`}
+                      aria-current={counted.kind === kind ? 'true' : undefined}
                     >
-                      {plural(one.items, ISSUE_NOUNS[one.kind])}
+                      {plural(counted.items, ISSUE_NOUNS[counted.kind])}
                     </a>
                   </li>
                 ))}
@@ -89,7 +89,7 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
                   ))}
                 </>
               )}
-              {issues.some((one) => one.kind === 'reject') ? (
+              {issues.some((issue) => issue.kind === 'reject') ? (
                 <p>
                   <Command>{COMMANDS.retryRejects}</Command> reads rejected records again with the current
                   code.
@@ -98,9 +98,9 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
             </Section>
           </>
         )}
-        {checksOf(
+        {checksSection(
           checked,
-          counts.every((one) => one.kind !== 'finding'),
+          counts.every((counted) => counted.kind !== 'finding'),
           zone,
         )}
       </>
@@ -126,18 +126,22 @@ function issuesTable(issues: readonly Issue[]) {
             </Badge>
           ),
         },
-        { head: 'Of', cell: aboutOf },
+        { head: 'Of', cell: issueSubject },
         DAYS,
-        { head: 'Why', wide: true, cell: (one) => (one.items > 1 ? `for example: ${one.text}` : one.text) },
+        {
+          head: 'Why',
+          wide: true,
+          cell: (issue) => (issue.items > 1 ? `for example: ${issue.text}` : issue.text),
+        },
         { head: 'Effect', cell: effectText },
-        { head: 'To settle it', cell: (one) => <Command>{issueCommand(one)}</Command> },
+        { head: 'To settle it', cell: (issue) => <Command>{issueCommand(issue)}</Command> },
       ]}
     />
   );
 }
 
 /** What an issue is about, with a link to its details. */
-function aboutOf({ kind, operation, exchange, exchanges, from, to, subject }: Issue) {
+function issueSubject({ kind, operation, exchange, exchanges, from, to, subject }: Issue) {
   if (operation === '') return exchange;
   if (kind === 'corporate_action') return [subject, exchanges.join(' and ')].filter(Boolean).join(', ');
   if (kind === 'finding') {
@@ -166,7 +170,11 @@ function effectText({ kind, subject, effect, items }: Issue): string | null {
 }
 
 /** What is known of contradictions between data sets: only of days on which they were looked for. */
-function checksOf({ loaded, unchecked, from, to, checkedAt }: CheckedDays, isClean: boolean, zone: string) {
+function checksSection(
+  { loaded, unchecked, from, to, checkedAt }: CheckedDays,
+  isClean: boolean,
+  zone: string,
+) {
   if (unchecked > 0 && from !== null && to !== null) {
     return (
       <Section id="checks" title="Checks">

@@ -8,30 +8,30 @@ import type { Requested } from '../page.tsx';
 // These functions read what an address names. Their errors are shown as a page.
 
 /** The data set. @throws PipelineError `usage` if there is no such data set. */
-export function pairOf({ params }: Requested): Pair {
+export function readPair({ params }: Requested): Pair {
   const { operation = '', exchange = '' } = params;
-  const found = namedBy(coveredSets, operation);
-  const known = found !== undefined && [...EXCHANGE_CODES, ...found.exchanges].includes(exchange);
+  const dataSet = namedBy(coveredSets, operation);
+  const known = dataSet !== undefined && [...EXCHANGE_CODES, ...dataSet.exchanges].includes(exchange);
   if (!known) throw usageError(`there is no data set ${operation} ${exchange}`);
-  return { operation: found.name, exchange };
+  return { operation: dataSet.name, exchange };
 }
 
 /** The day. @throws PipelineError `usage` if it is not a day. */
-export function dayOf({ params }: Requested): Day {
+export function readDay({ params }: Requested): Day {
   const { day = '' } = params;
   if (!isDay(day)) throw usageError(`"${day}" is not a day such as 2025-02-27`);
   return day;
 }
 
 /** The number of a run. @throws PipelineError `usage` if it is not a number. */
-export function runIdOf({ params }: Pick<Requested, 'params'>): number {
+export function readRunId({ params }: Pick<Requested, 'params'>): number {
   const { id = '' } = params;
   if (!/^[1-9]\d{0,14}$/.test(id)) throw usageError(`there is no ${id}`);
   return Number(id);
 }
 
 /** The requested year, if it is a known one; else the latest with data. */
-export function yearOf({ query }: Requested, { years, latest }: KnownYears): number {
+export function chooseYear({ query }: Requested, { years, latest }: KnownYears): number {
   const requested = Number(query.get('year'));
   return years.includes(requested) ? requested : (latest ?? years[0] ?? Number.NaN);
 }

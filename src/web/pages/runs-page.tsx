@@ -26,7 +26,7 @@ import { type Column, DAYS, RUN, Table } from '../components/data-table.tsx';
 import { Badge, markOfState } from '../components/marks.tsx';
 import { DataSet, DataSetLink } from '../components/names.tsx';
 import { Heading, type Page, type Requested } from '../page.tsx';
-import { runIdOf } from './path-values.ts';
+import { readRunId } from './path-values.ts';
 
 const A_PAGE = 25;
 const WINDOWS = 100;
@@ -91,7 +91,7 @@ const failed = (value: number) => (value === 0 ? null : <strong class="bad">{cou
 
 /** A run with its counts, what failed, and what can be done. */
 export async function runPage(context: QueueContext, requested: Requested): Promise<Page> {
-  const runId = runIdOf(requested);
+  const runId = readRunId(requested);
   const { drizzle } = context.db;
   const run = await readRunSummary(drizzle, runId);
   if (run === null) throw unknownRunError(runId);
@@ -118,14 +118,14 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
             <Badge mark={markOfState(runStateText(run))}>{runStateText(run)}</Badge>
           </p>
           {run.error === null ? null : <p class="bad">{run.error}</p>}
-          {retries.map((one) => (
-            <p key={`${one.operation} ${one.exchange} ${one.error}`} class="bad">
-              {retryText(one, zone)}
+          {retries.map((retry) => (
+            <p key={`${retry.operation} ${retry.exchange} ${retry.error}`} class="bad">
+              {retryText(retry, zone)}
             </p>
           ))}
-          {empty.map((one) => (
-            <p key={`${one.operation} ${one.exchange}`} class="bad">
-              <DataSet {...one} />: {emptySessionsText(one)}
+          {empty.map((dataSet) => (
+            <p key={`${dataSet.operation} ${dataSet.exchange}`} class="bad">
+              <DataSet {...dataSet} />: {emptySessionsText(dataSet)}
             </p>
           ))}
           {isOpen ? (
@@ -148,7 +148,7 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
               ['Requested by', run.requestedBy],
             ]}
           />
-          {commandsOf(run, mayHelp)}
+          {runCommands(run, mayHelp)}
         </section>
         <Section id="operations" title="By data set">
           <Table
@@ -156,21 +156,21 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
             caption="Counts by data set"
             rows={operations}
             columns={[
-              { head: 'Data set', cell: (one) => <DataSet {...one} /> },
-              { head: 'Windows', number: true, cell: (one) => one.windows.total },
-              { head: 'Open', number: true, cell: (one) => one.windows.open },
-              { head: 'Skipped', number: true, cell: (one) => one.windows.skipped },
+              { head: 'Data set', cell: (operation) => <DataSet {...operation} /> },
+              { head: 'Windows', number: true, cell: (operation) => operation.windows.total },
+              { head: 'Open', number: true, cell: (operation) => operation.windows.open },
+              { head: 'Skipped', number: true, cell: (operation) => operation.windows.skipped },
               {
                 head: 'Failed',
                 number: true,
-                cell: (one) => failed(one.windows.failed + one.windows.blocked),
+                cell: (operation) => failed(operation.windows.failed + operation.windows.blocked),
               },
-              { head: 'Fetched', number: true, cell: (one) => one.fetched },
-              { head: 'Inserted', number: true, cell: (one) => one.inserted },
-              { head: 'Updated', number: true, cell: (one) => one.updated },
-              { head: 'Unchanged', number: true, cell: (one) => one.unchanged },
-              { head: 'Withdrawn', number: true, cell: (one) => one.withdrawn },
-              { head: 'Rejected', number: true, cell: (one) => failed(one.rejected) },
+              { head: 'Fetched', number: true, cell: (operation) => operation.fetched },
+              { head: 'Inserted', number: true, cell: (operation) => operation.inserted },
+              { head: 'Updated', number: true, cell: (operation) => operation.updated },
+              { head: 'Unchanged', number: true, cell: (operation) => operation.unchanged },
+              { head: 'Withdrawn', number: true, cell: (operation) => operation.withdrawn },
+              { head: 'Rejected', number: true, cell: (operation) => failed(operation.rejected) },
             ]}
           />
         </Section>
@@ -188,13 +188,16 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
               caption="Windows that were not loaded"
               rows={unloaded}
               columns={[
-                { head: 'Window', cell: (one) => one.windowId },
-                { head: 'Data set', cell: (one) => <DataSetLink {...one} /> },
+                { head: 'Window', cell: (window) => window.windowId },
+                { head: 'Data set', cell: (window) => <DataSetLink {...window} /> },
                 DAYS,
-                { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') },
-                { head: 'State', cell: (one) => <Badge mark={markOfState(one.state)}>{one.state}</Badge> },
-                { head: 'Attempts', number: true, cell: (one) => one.attempts },
-                { head: 'Why', wide: true, cell: (one) => one.said },
+                { head: 'Instruments', cell: (window) => window.instruments.slice(0, 3).join(', ') },
+                {
+                  head: 'State',
+                  cell: (window) => <Badge mark={markOfState(window.state)}>{window.state}</Badge>,
+                },
+                { head: 'Attempts', number: true, cell: (window) => window.attempts },
+                { head: 'Why', wide: true, cell: (window) => window.said },
               ]}
             />
           </Section>
@@ -205,10 +208,10 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
               caption="Windows whose response is suspicious"
               rows={suspicious.slice(0, WINDOWS)}
               columns={[
-                { head: 'Window', cell: (one) => one.windowId },
-                { head: 'Data set', cell: (one) => <DataSet {...one} /> },
+                { head: 'Window', cell: (window) => window.windowId },
+                { head: 'Data set', cell: (window) => <DataSet {...window} /> },
                 DAYS,
-                { head: 'Why', wide: true, cell: (one) => one.reason },
+                { head: 'Why', wide: true, cell: (window) => window.reason },
               ]}
             />
           </Section>
@@ -219,7 +222,7 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
 }
 
 /** @param mayHelp whether requesting again what failed can help. */
-function commandsOf({ runId, state, kind }: RunSummary, mayHelp: boolean) {
+function runCommands({ runId, state, kind }: RunSummary, mayHelp: boolean) {
   // Imports and replays are continued by the command that started them.
   const isOfWorkers = kind !== 'import' && kind !== 'replay' && kind !== 'events';
   const mayResume = isOfWorkers && (state === 'paused' || (state === 'failed' && mayHelp));

@@ -50,7 +50,7 @@ export async function statusPage(context: QueueContext): Promise<Page> {
               </Section>
               {hasRequests ? (
                 <Section id="calls" title="Calls this hour">
-                  {callsOf(tonight.quota, zone)}
+                  {callsLeftInHour(tonight.quota, zone)}
                 </Section>
               ) : null}
             </div>
@@ -67,7 +67,7 @@ export async function statusPage(context: QueueContext): Promise<Page> {
                   groupOf={groupTitle}
                 />
               </Section>
-              {hasRequests ? scheduleOf(tonight.ticks) : null}
+              {hasRequests ? scheduleList(tonight.ticks) : null}
             </div>
           </div>
         )}
@@ -88,7 +88,7 @@ interface NightSummary {
 function summarizeNight(tonight: Tonight, zone: string): NightSummary {
   const { isUnused, operations, lists, openRuns, pipeline } = tonight;
   if (pipeline.state === 'blocked' || pipeline.state === 'failed') {
-    return { mark: 'missing', title: sentenceCase(pipeline.cause ?? ''), text: occasionOf(pipeline, zone) };
+    return { mark: 'missing', title: sentenceCase(pipeline.cause ?? ''), text: occasionText(pipeline, zone) };
   }
   if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet', text: null };
   const due = operations.filter(({ lastDue }) => lastDue !== null);
@@ -100,7 +100,7 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
   if (latest === undefined) {
     return { mark: 'pending', title: 'No trading day is due yet', text: null };
   }
-  const older = operations.reduce((sum, one) => sum + missingBefore(one), 0);
+  const older = operations.reduce((sum, operation) => sum + missingBefore(operation), 0);
   const failing = new Set(openRuns.flatMap(({ retries }) => retries.map(pairName))).size;
   const text = (about: string) => (
     <>
@@ -155,7 +155,7 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
 }
 
 /** Since when the pipeline is in a state, and the run that shows it. */
-function occasionOf({ since, runId }: Tonight['pipeline'], zone: string) {
+function occasionText({ since, runId }: Tonight['pipeline'], zone: string) {
   if (since === null && runId === null) return null;
   return (
     <>
@@ -272,19 +272,19 @@ type Line = Session | Tonight['lists'][number];
 /** What a column shows of a session; of a list by default nothing. */
 const ofSession =
   (
-    cell: (one: Session) => ComponentChildren,
-    ofList: (one: Tonight['lists'][number]) => ComponentChildren = () => null,
+    cell: (line: Session) => ComponentChildren,
+    ofList: (line: Tonight['lists'][number]) => ComponentChildren = () => null,
   ) =>
-  (one: Line) =>
-    'records' in one ? ofList(one) : cell(one);
+  (line: Line) =>
+    'records' in line ? ofList(line) : cell(line);
 
 const COLUMNS: readonly Column<Line>[] = [
   {
     head: 'Data set',
-    cell: (one) => (
+    cell: (line) => (
       <>
-        <DataSetLink operation={one.operation} exchange={one.exchange} />
-        {'isRequested' in one && one.isRequested ? null : <span class="muted"> comes from files</span>}
+        <DataSetLink operation={line.operation} exchange={line.exchange} />
+        {'isRequested' in line && line.isRequested ? null : <span class="muted"> comes from files</span>}
       </>
     ),
   },
@@ -364,7 +364,7 @@ function inProgress(tonight: Tonight, hasQueue: boolean, context: QueueContext) 
       ) : (
         <ul class="plain runs">
           {openRuns.map((run) => (
-            <li key={run.runId}>{progressOf(run, context)}</li>
+            <li key={run.runId}>{runProgress(run, context)}</li>
           ))}
         </ul>
       )}
@@ -385,7 +385,7 @@ function Waits({ waits }: { readonly waits: readonly ComponentChildren[] }) {
   );
 }
 
-function progressOf(run: OpenRun, { config, clock }: QueueContext) {
+function runProgress(run: OpenRun, { config, clock }: QueueContext) {
   const { runId, kind, state, total, ended, fetched, finishAt, retries, waitReasons } = run;
   const zone = config.EOD_TIMEZONE;
   const left = finishAt === null ? null : Math.max(0, (Date.parse(finishAt) - clock.now()) / 1000);
@@ -423,7 +423,7 @@ function progressOf(run: OpenRun, { config, clock }: QueueContext) {
   );
 }
 
-function callsOf(quota: QuotaStatus | null, zone: string) {
+function callsLeftInHour(quota: QuotaStatus | null, zone: string) {
   if (quota === null) {
     return (
       <Empty title="No access key is set in this process.">
@@ -454,7 +454,7 @@ function callsOf(quota: QuotaStatus | null, zone: string) {
 /** How many times are listed; the rest repeats every day. */
 const TIMES = 12;
 
-function scheduleOf(ticks: readonly NextTick[]) {
+function scheduleList(ticks: readonly NextTick[]) {
   const sorted = ticks.toSorted((a, b) => (a.next < b.next ? -1 : 1));
   const times = groupBy(sorted, ({ nextLocal }) => timeText(nextLocal));
   const more = times.size - TIMES;
@@ -473,9 +473,9 @@ function scheduleOf(ticks: readonly NextTick[]) {
           <li key={time}>
             <strong class="nowrap">{time}</strong>
             <span>
-              {group.map((one) => (
-                <span key={one.id} class="block">
-                  <DataSet operation={one.operation} exchange={one.exchange} />
+              {group.map((tick) => (
+                <span key={tick.id} class="block">
+                  <DataSet operation={tick.operation} exchange={tick.exchange} />
                 </span>
               ))}
             </span>

@@ -101,7 +101,7 @@ export async function readPrices(
   const symbol = wanted === '' ? symbols[0] : wanted;
   if (symbol === undefined) return null;
   const closes = await adjustedCloses(db.pool, { exchange, symbol, ...range });
-  return pricesOf({ symbol, exchange, closes, symbols, year, code });
+  return pricesSection({ symbol, exchange, closes, symbols, year, code });
 }
 
 interface Prices {
@@ -114,7 +114,7 @@ interface Prices {
   readonly code: { readonly symbol: string | null } | undefined;
 }
 
-function pricesOf({ symbol, exchange, closes, symbols, year, code }: Prices) {
+function pricesSection({ symbol, exchange, closes, symbols, year, code }: Prices) {
   const [first, last] = [closes[0], closes.at(-1)];
   const summary =
     first === undefined || last === undefined
@@ -128,8 +128,8 @@ function pricesOf({ symbol, exchange, closes, symbols, year, code }: Prices) {
           Symbol <input name="symbol" size={14} value={symbol} list="symbols" autocomplete="off" />
         </label>
         <datalist id="symbols">
-          {symbols.map((one) => (
-            <option key={one} value={one} />
+          {symbols.map((listed) => (
+            <option key={listed} value={listed} />
           ))}
         </datalist>
         <button type="submit" class="button">
