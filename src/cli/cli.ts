@@ -180,12 +180,12 @@ export interface YesFlag {
 /**
  * Asks on a terminal whether to go on. Without a terminal nobody can confirm, and the command goes on.
  *
- * @param what is about to be done, as a sentence.
+ * @param action that is about to be done, as a sentence.
  * @returns false if the reply is no, which is then printed.
  */
-export async function confirm(cli: Cli, what: string, { yes }: YesFlag): Promise<boolean> {
+export async function confirm(cli: Cli, action: string, { yes }: YesFlag): Promise<boolean> {
   if (yes === true || cli.ask === undefined) return true;
-  const reply = await cli.ask(`${what}\nGo on? [y/N] `);
+  const reply = await cli.ask(`${action}\nGo on? [y/N] `);
   cli.life.signal.throwIfAborted();
   if (/^y(es)?$/i.test(reply.trim())) return true;
   logStderr(cli, 'eod: nothing was changed');

@@ -73,7 +73,7 @@ export async function openContext(
   const settings = source ? sourceSettings(config) : null;
   const { REDIS_URL } = config;
   if (works && REDIS_URL !== undefined) {
-    await life.open(() => checkRedis(REDIS_URL, startRetryOf(cli, config, wait)));
+    await life.open(() => checkRedis(REDIS_URL, chooseStartRetry(cli, config, wait)));
   }
   const context =
     (opened && { ...opened, config, log: openLog(cli, config, false) }) ??
@@ -209,12 +209,12 @@ export function openCalendar({ cwd }: Cli, { EOD_CALENDAR_FILE: file }: Config):
 }
 
 /** How long to wait at the start of a command for a server that cannot be reached. */
-function startRetryOf(cli: Cli, config: Config, wait: Wait): RetryOptions {
+function chooseStartRetry(cli: Cli, config: Config, wait: Wait): RetryOptions {
   const longest = { none: 0, short: SHORT_WAIT_MS, long: Number.POSITIVE_INFINITY }[wait];
-  return { ...retryOf(cli, config), forMs: Math.min(config.EOD_SERVER_PATIENCE_MS, longest) };
+  return { ...chooseRetry(cli, config), forMs: Math.min(config.EOD_SERVER_PATIENCE_MS, longest) };
 }
 
-function retryOf(cli: Cli, config: Config): RetryOptions {
+function chooseRetry(cli: Cli, config: Config): RetryOptions {
   return {
     forMs: config.EOD_SERVER_PATIENCE_MS,
     signal: cli.life.signal,
@@ -253,12 +253,12 @@ export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wai
   const connections = poolSize(config);
   const { host, pathname } = new URL(url);
   log.debug({ host, database: pathname.slice(1), connections }, 'opens the database');
-  const retry = wait === 'none' ? {} : { retry: retryOf(cli, config) };
+  const retry = wait === 'none' ? {} : { retry: chooseRetry(cli, config) };
   const { EOD_LOCK_TIMEOUT_MS: lockMs, EOD_STATEMENT_TIMEOUT_MS: statementMs } = config;
   const timeouts = { ...DEFAULT_TIMEOUTS, lockMs, statementMs };
   const db = await life.open(async () => openDatabase({ url, connections, log, timeouts, ...retry }));
   if (config.DATABASE_URL !== undefined) {
-    await life.open(() => checkPostgres(db, startRetryOf(cli, config, wait)));
+    await life.open(() => checkPostgres(db, chooseStartRetry(cli, config, wait)));
   }
   return db;
 }

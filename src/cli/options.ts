@@ -58,14 +58,14 @@ export function commandText(line: string): string {
   return [...lines, rest].join('\n');
 }
 
-/** The `--json` flag. @param what the kind of document, if the command does not make it obvious. */
-export function jsonOption(what?: string): Option {
-  return new Option('--json', `print one JSON document${what === undefined ? '' : `: ${what}`}`);
+/** The `--json` flag. @param kind the kind of document, if the command does not make it obvious. */
+export function jsonOption(kind?: string): Option {
+  return new Option('--json', `print one JSON document${kind === undefined ? '' : `: ${kind}`}`);
 }
 
 /** The `--limit` flag. */
-export function limitOption(fallback?: number, what = 'how many'): Option {
-  const option = integerOption('--limit <n>', what, { least: 1, most: 9_999_999 });
+export function limitOption(fallback?: number, meaning = 'how many'): Option {
+  const option = integerOption('--limit <n>', meaning, { least: 1, most: 9_999_999 });
   return fallback === undefined ? option : option.default(fallback);
 }
 
@@ -84,19 +84,19 @@ export function repeatableOption(flags: string, description: string): Option {
 }
 
 /** A flag that takes one of these words, in any case. */
-export function wordOption(flags: string, description: string, words: readonly string[], what?: string) {
+export function wordOption(flags: string, description: string, words: readonly string[], noun?: string) {
   const option = new Option(flags, description);
-  return option.argParser((text: string) => parseChoice(option.long ?? flags, text, words, what));
+  return option.argParser((text: string) => parseChoice(option.long ?? flags, text, words, noun));
 }
 
 /** A flag that takes several of these words, separated by commas, in any case and without repeats. */
-export function wordsOption(flags: string, description: string, words: readonly string[], what: string) {
+export function wordsOption(flags: string, description: string, words: readonly string[], noun: string) {
   const option = wordOption(flags, description, words);
   return option.argParser((text: string) => {
     const typed = new Set(text.split(',').map((word) => word.trim()));
     typed.delete('');
-    if (typed.size === 0) throw usageError(`${option.long} names no ${what} (${words.join(', ')})`);
-    return [...new Set([...typed].map((word) => parseChoice(option.long ?? flags, word, words, what)))];
+    if (typed.size === 0) throw usageError(`${option.long} names no ${noun} (${words.join(', ')})`);
+    return [...new Set([...typed].map((word) => parseChoice(option.long ?? flags, word, words, noun)))];
   });
 }
 

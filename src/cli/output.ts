@@ -27,7 +27,7 @@ export interface Column<Row> {
 type CellName<Row> = { [Name in keyof Row]: Row[Name] extends Cell ? Name : never }[keyof Row] & string;
 
 /** Columns that show members of a row under the names of these members. */
-export function columnsOf<Row>(...names: CellName<Row>[]): Column<Row>[] {
+export function memberColumns<Row>(...names: CellName<Row>[]): Column<Row>[] {
   return names.map((name) => ({ head: name, cell: (row) => row[name] as Cell }));
 }
 
@@ -55,23 +55,23 @@ export function wrap(text: string): string {
     .split('\n')
     .flatMap((line) => {
       const [start = '', indent = ''] = /^( *)(?:\S+(?: \S+){0,2} {2,}(?=\S))?/.exec(line) ?? [];
-      return wrapLine(line, pageWidth(), start === indent ? indent.length + 2 : widthOf(start));
+      return wrapLine(line, pageWidth(), start === indent ? indent.length + 2 : measureWidth(start));
     })
     .join('\n');
 }
 
 function wrapLine(line: string, width: number, hang: number): string[] {
-  if (widthOf(line) <= width) return [line];
+  if (measureWidth(line) <= width) return [line];
   const lines: string[] = [];
   let current = '';
   for (const word of line.match(/ *\S+/g) ?? []) {
-    if (current === '' || widthOf(current + word) <= width) {
+    if (current === '' || measureWidth(current + word) <= width) {
       current += word;
       continue;
     }
     lines.push(current);
     const next = word.trimStart();
-    current = ' '.repeat(Math.max(0, Math.min(hang, width - widthOf(next)))) + next;
+    current = ' '.repeat(Math.max(0, Math.min(hang, width - measureWidth(next)))) + next;
   }
   return [...lines, current];
 }
@@ -79,12 +79,12 @@ function wrapLine(line: string, width: number, hang: number): string[] {
 type DrawnColumn = ReturnType<typeof drawColumns>[number];
 
 function drawColumns<Row>(columns: readonly Column<Row>[], rows: readonly Row[]) {
-  return columns.map(({ head, cell, right: given }) => {
+  return columns.map(({ head, cell, right: declared }) => {
     const values = rows.map(cell);
     const texts = values.map(cellText);
     const right =
-      given ?? (values.length > 0 && values.every((value) => value === null || typeof value === 'number'));
-    return { head, texts, width: largest(texts.map(widthOf), widthOf(head)), right };
+      declared ?? (values.length > 0 && values.every((value) => value === null || typeof value === 'number'));
+    return { head, texts, width: largest(texts.map(measureWidth), measureWidth(head)), right };
   });
 }
 
@@ -115,19 +115,21 @@ export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
   const start = others.length === 0 ? 0 : tableWidth(others) + 2;
   const room = Math.min(last.width, Math.max(pageWidth() - start, 1));
 
-  const heads = drawn.slice(0, beside).map((one) => padded(one, one.head, bold(one.head)));
+  const heads = drawn.slice(0, beside).map((column) => padded(column, column.head, bold(column.head)));
   const [only] = below.length === 1 ? below : [];
   const headLines = [heads.join('  ').trimEnd(), ...(only === undefined ? [] : [BELOW + bold(only.head)])];
   const rowLines = rows.flatMap((_, at) => {
     const text = last.texts[at] ?? '';
-    const fits = others.length === 0 || text.split(' ').every((word) => widthOf(word) <= room);
+    const fits = others.length === 0 || text.split(' ').every((word) => measureWidth(word) <= room);
     const [first = '', ...rest] = fits ? wrapLine(text, room, 0) : [];
-    const cells = [...others.map((one) => padded(one, one.texts[at] ?? '')), padded(last, first)];
+    const cells = [...others.map((column) => padded(column, column.texts[at] ?? '')), padded(last, first)];
     return [
       cells.join('  ').trimEnd(),
       ...rest.map((line) => `${' '.repeat(start)}${line}`),
       ...(fits ? [] : belowLines(text)),
-      ...below.flatMap((one) => belowLines(one.texts[at] ?? '', only === undefined ? `${one.head}: ` : '')),
+      ...below.flatMap((column) =>
+        belowLines(column.texts[at] ?? '', only === undefined ? `${column.head}: ` : ''),
+      ),
     ];
   });
   return [...headLines, ...rowLines].join('\n');
@@ -137,11 +139,11 @@ export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
 function leastWidth(drawn: readonly DrawnColumn[]): number {
   const last = drawn.at(-1);
   if (last === undefined || last.right) return tableWidth(drawn);
-  return tableWidth(drawn) - Math.max(0, last.width - Math.max(LEAST_WIDTH, widthOf(last.head)));
+  return tableWidth(drawn) - Math.max(0, last.width - Math.max(LEAST_WIDTH, measureWidth(last.head)));
 }
 
 function padded({ width, right }: DrawnColumn, text: string, shown = text): string {
-  const space = ' '.repeat(Math.max(0, width - widthOf(text)));
+  const space = ' '.repeat(Math.max(0, width - measureWidth(text)));
   return right ? space + shown : shown + space;
 }
 
@@ -191,7 +193,7 @@ function cellText(cell: Cell): string {
 }
 
 /** The number of characters a terminal shows, without those that make text bold. */
-function widthOf(text: string): number {
+function measureWidth(text: string): number {
   return [...stripVTControlCharacters(text)].length;
 }
 
@@ -210,10 +212,10 @@ export function firstLines<Item>(
 
 /** A sentence that says since when no worker is running; null while one is. */
 export function noWorkersText(
-  { seen, lastSeenAt }: Pick<WorkersSeen, 'seen' | 'lastSeenAt'>,
+  { seen: workers, lastSeenAt }: Pick<WorkersSeen, 'seen' | 'lastSeenAt'>,
   timeZone: string,
 ): string | null {
-  if (seen > 0) return null;
+  if (workers > 0) return null;
   const last = lastSeenAt === null ? '' : `, the last one at ${momentText(lastSeenAt, timeZone)}`;
   return `no worker has been seen for a minute${last}; "eod up" starts one`;
 }

@@ -171,7 +171,7 @@ function parseRequestOptions(
     if (at < 1 || at === pair.length - 1) throw usageError(`--param: "${pair}" is not name=value`);
     const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
     if (isExchangeParam(name)) continue;
-    const param = optionNames(chosen).find((one) => one.toLowerCase() === name.toLowerCase());
+    const param = optionNames(chosen).find((option) => option.toLowerCase() === name.toLowerCase());
     if (param !== undefined) options[param] = checkedValue(chosen, param, value);
     else options[furtherParam(checkedName(name))] = value;
   }

@@ -151,10 +151,10 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
   if (group !== undefined) return print(cli, groupText(group));
   let command = program;
   for (const name of names) {
-    const named = command.commands.find((one) => one.name() === name);
+    const named = command.commands.find((candidate) => candidate.name() === name);
     if (named === undefined) {
       if (command === program) throw unknownCommand(name);
-      const known = command.commands.map((one) => one.name());
+      const known = command.commands.map((candidate) => candidate.name());
       const guess = didYouMean(name, known);
       const whole = guess === '' ? ` ("eod help ${command.name()}" explains it)` : '';
       throw usageError(`unknown command '${name}' of ${command.name()}${guess}${whole}`);
@@ -172,10 +172,11 @@ function unknownCommand(name: string) {
   const [verb] = COMMANDS.flatMap((command) =>
     (command.verbs ?? [])
       .filter(
-        (one) =>
-          words.includes(one.name) && words.every((word) => word === one.name || word === command.name),
+        (candidate) =>
+          words.includes(candidate.name) &&
+          words.every((word) => word === candidate.name || word === command.name),
       )
-      .map((one) => `; did you mean ${command.name} ${one.name}?`),
+      .map((candidate) => `; did you mean ${command.name} ${candidate.name}?`),
   );
   const guess = verb ?? didYouMean(name, [...SPECIFICATIONS.keys()]);
   return usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
@@ -196,7 +197,7 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
   try {
     await program.parseAsync([...meantBy(args)], { from: 'user' });
   } catch (error) {
-    const cause = mistakeOf(program, cli, await unwrapped(error));
+    const cause = explainMistake(program, cli, await unwrapped(error));
     // After a signal, an error is only a consequence of stopping.
     const signalCode = cli.life.cutShort();
     cli.exitCode = signalCode ?? explain(cli, cause);
@@ -222,7 +223,7 @@ function meantBy(args: readonly string[]): readonly string[] {
 }
 
 /** Adds to some errors of commander which command is meant, and what it takes. */
-function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
+function explainMistake(program: Command, cli: Cli, error: unknown): unknown {
   if (!(error instanceof CommanderError)) return error;
   const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
   if (error.code === 'commander.unknownCommand' && cli.command === undefined) return unknownCommand(name);
@@ -230,22 +231,22 @@ function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
   if (error.code === 'commander.unknownOption' && error.message.includes(`Did you mean ${name}?`)) {
     const list = `"eod ${cli.command}"`;
     return usageError(
-      `${name} is an option of the list of ${list}, not of its verb "${cli.verb}" ("${helpOf(cli)}" explains it)`,
+      `${name} is an option of the list of ${list}, not of its verb "${cli.verb}" ("${helpLine(cli)}" explains it)`,
     );
   }
   if (error.code !== 'commander.excessArguments') return error;
-  const called = program.commands.find((one) => one.name() === cli.command);
-  const command = called?.commands.find((one) => one.name() === name) ?? called;
+  const called = program.commands.find((candidate) => candidate.name() === cli.command);
+  const command = called?.commands.find((candidate) => candidate.name() === name) ?? called;
   const path = command === called ? name : `${cli.command} ${name}`;
   const [argument] = command?.registeredArguments ?? [];
   const takes = argument === undefined ? 'no arguments' : `only one argument (${argument.name()})`;
   const flags = command?.options.map((option) => option.flags) ?? [];
   const options = flags.length === 0 || flags.length > MOST_FLAGS ? '' : `; its options: ${flags.join(', ')}`;
-  return usageError(`${path} takes ${takes}${options} ("${helpOf(cli)}" explains it)`);
+  return usageError(`${path} takes ${takes}${options} ("${helpLine(cli)}" explains it)`);
 }
 
 /** The command line that explains what was called. */
-const helpOf = ({ command, verb }: Cli) => ['eod help', command, verb].filter(Boolean).join(' ');
+const helpLine = ({ command, verb }: Cli) => ['eod help', command, verb].filter(Boolean).join(' ');
 
 /** A longer list of options is left to the help. */
 const MOST_FLAGS = 8;
@@ -282,7 +283,7 @@ export function explain(cli: Cli, error: unknown): number {
   const ofCommander = error instanceof CommanderError ? error : null;
   // Help that was requested is no error; help about a command line without a command explains itself.
   if (ofCommander?.exitCode === 0) return EXIT.done;
-  if (ofCommander?.code !== 'commander.help') logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
+  if (ofCommander?.code !== 'commander.help') logStderr(cli, `eod: ${describeError(cli, error)}`);
   if (ofCommander !== null) return EXIT.usage;
   const redact = environmentRedactor(cli);
   const isUsage = error instanceof PipelineError && error.kind === 'usage';
@@ -298,12 +299,12 @@ export function explain(cli: Cli, error: unknown): number {
 const NEEDS_HELP = /unknownCommand|unknownOption|excessArguments|issingArgument/;
 
 /** What went wrong and what helps, without secrets. */
-function sentenceOf(cli: Cli, error: unknown): string {
+function describeError(cli: Cli, error: unknown): string {
   if (error instanceof CommanderError) {
     const sentence = plainSentence(error.message);
     const isExplained = sentence.includes('; did you mean') || !NEEDS_HELP.test(error.code);
     const how = cli.command === undefined ? 'lists what there is' : 'explains it';
-    return isExplained ? sentence : `${sentence} ("${helpOf(cli)}" ${how})`;
+    return isExplained ? sentence : `${sentence} ("${helpLine(cli)}" ${how})`;
   }
   const remedy = error instanceof PipelineError ? error.remedy : undefined;
   const hint = remedy === undefined ? '' : ` (${REMEDIES[remedy]})`;
@@ -322,7 +323,7 @@ function errorDocument(cli: Cli, error: unknown) {
   return {
     error: {
       kind: error instanceof CommanderError ? 'usage' : (kind ?? 'internal'),
-      message: sentenceOf(cli, error),
+      message: describeError(cli, error),
       exitCode,
     },
   };

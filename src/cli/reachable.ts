@@ -20,25 +20,25 @@ interface ConnectFailure {
  * @throws PipelineError `usage` that names the server but not the password; `aborted` on the signal.
  */
 export async function checkPostgres({ url, withoutRetry }: Database, retry: RetryOptions): Promise<void> {
-  await waitForServer(`Postgres at ${locationOf(url)}`, 'DATABASE_URL', retry, async () => {
+  await waitForServer(`Postgres at ${describeLocation(url)}`, 'DATABASE_URL', retry, async () => {
     try {
       if (!(await sharesSessions(withoutRetry.pool))) return null;
       return { reason: `${SHARED_SESSIONS.reason}; ${SHARED_SESSIONS.remedy}`, retryable: false };
     } catch (error) {
       const { kind, cause } = databaseError(error);
-      return { reason: reasonOf(cause), retryable: kind === 'database_unreachable' };
+      return { reason: describeFailure(cause), retryable: kind === 'database_unreachable' };
     }
   });
 }
 
 /** Does the same for Redis, for which BullMQ would wait forever. */
 export async function checkRedis(url: string, retry: RetryOptions): Promise<void> {
-  await waitForServer(`Redis at ${locationOf(url)}`, 'REDIS_URL', retry, async () => {
+  await waitForServer(`Redis at ${describeLocation(url)}`, 'REDIS_URL', retry, async () => {
     try {
       await queryRedis(url, (client) => client.ping());
       return null;
     } catch (error) {
-      return { reason: reasonOf(error), retryable: isRedisRetryable(error) };
+      return { reason: describeFailure(error), retryable: isRedisRetryable(error) };
     }
   });
 }
@@ -114,13 +114,13 @@ function isRedisRetryable(error: unknown): boolean {
 }
 
 /** Host, port and database of an address, without user and password. */
-export function locationOf(url: string): string {
+export function describeLocation(url: string): string {
   const { host, pathname } = new URL(url);
   return `${host === '' ? 'the default host' : host}${pathname === '/' ? '' : pathname}`;
 }
 
 /** The message of an error. Node leaves it empty when several addresses of a host name were tried in vain. */
-export function reasonOf(error: unknown): string {
+export function describeFailure(error: unknown): string {
   const code = (error as { code?: unknown }).code;
   return messageOf(error) || (typeof code === 'string' ? code : 'no connection');
 }

@@ -17,7 +17,7 @@ import { type Cli, demoSettings, EXIT, logNote, logStderr, print, printJson } fr
 import { openContext } from './open-context.ts';
 import { exampleDays } from './options.ts';
 import { bold, type Column, table } from './output.ts';
-import { exitCodeOf, failuresText, runText } from './run-output.ts';
+import { failuresText, runExitCode, runText } from './run-output.ts';
 import { newRun, workOnRun } from './work-on-run.ts';
 
 const SESSIONS = 5;
@@ -80,7 +80,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   }
   const failures = failuresText(report);
   if (failures !== null) logStderr(cli, failures);
-  cli.exitCode = exitCodeOf(report);
+  cli.exitCode = runExitCode(report);
   if (keep) await life.stopped;
 }
 

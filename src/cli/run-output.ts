@@ -17,10 +17,10 @@ import { pipelineAdvice } from '../web/commands.ts';
 import { type Cli, EXIT, logNote } from './cli.ts';
 import {
   type Column,
-  columnsOf,
   count,
   firstLines,
   fittedTable,
+  memberColumns,
   momentText,
   plural,
   rangeText,
@@ -42,9 +42,9 @@ const NAME = dataSetColumns<OperationReport>();
 const COUNTS: readonly Column<OperationReport>[] = [
   { head: 'windows', cell: (row) => row.windows.total },
   { head: 'failed', cell: (row) => row.windows.failed + row.windows.blocked },
-  ...columnsOf<OperationReport>('fetched', 'inserted', 'updated', 'unchanged', 'rejected'),
+  ...memberColumns<OperationReport>('fetched', 'inserted', 'updated', 'unchanged', 'rejected'),
   { head: 'skipped', cell: (row) => row.windows.skipped },
-  ...columnsOf<OperationReport>('withdrawn', 'stale', 'duplicate'),
+  ...memberColumns<OperationReport>('withdrawn', 'stale', 'duplicate'),
 ];
 
 /** A report without its failures, which `failuresText` prints. */
@@ -135,21 +135,27 @@ const warningLines = ({ warnings }: ReportedRun): string[] =>
 
 /** Data sets that were requested, and of which no response had a record. */
 const withoutRecordsLines = ({ withoutRecords }: ReportedRun): string[] =>
-  paragraph(withoutRecords, (one) => `no records: ${pairTitle(one)}, in ${plural(one.windows, 'window')}`);
+  paragraph(
+    withoutRecords,
+    (dataSet) => `no records: ${pairTitle(dataSet)}, in ${plural(dataSet.windows, 'window')}`,
+  );
 
 /** Sessions for which the source sent nothing, though each should have records. */
 function emptyLines({ emptySessions }: ReportedRun): string[] {
   if (emptySessions.length === 0) return [];
   return [
     '',
-    ...emptySessions.map((one) => `${pairTitle(one)}: ${emptySessionsText(one)}`),
+    ...emptySessions.map((dataSet) => `${pairTitle(dataSet)}: ${emptySessionsText(dataSet)}`),
     'if the source should have them, "eod gaps fill" requests them again',
   ];
 }
 
 /** Responses that are suspicious. */
 const suspiciousLines = ({ suspicious }: ReportedRun): string[] =>
-  paragraph(suspicious, (one) => `suspicious: ${pairTitle(one)} ${rangeText(one)}: ${one.reason}`);
+  paragraph(
+    suspicious,
+    (window) => `suspicious: ${pairTitle(window)} ${rangeText(window)}: ${window.reason}`,
+  );
 
 /** Days that lost rows; those that lost all of them first. */
 function withdrawnLines({ withdrawals }: ReportedRun): string[] {
@@ -178,7 +184,7 @@ export function failuresText({ failures, runId, kind, error: stoppedBy }: RunRep
         ...(tooOld === 0 ? [] : ['days that are too old for the source can only be imported ("eod import")']),
       ];
   const why = ({ error }: RunReport['failures'][number]) => error ?? 'no reason is known';
-  const byCause = [...groupBy(failures, (one) => `${one.state}: ${causeOf(why(one))}`).values()];
+  const byCause = [...groupBy(failures, (failure) => `${failure.state}: ${causeOf(why(failure))}`).values()];
   const [only] = byCause;
   if (only?.[0] !== undefined && byCause.length === 1 && failures.length > 1)
     return [`${head} ${only[0].state}: ${why(only[0])}`, ...again].join('\n');
@@ -197,27 +203,29 @@ const RESUMABLE: readonly RunReport['kind'][] = ['backfill', 'nightly', 'gap_fil
 /** How many windows are named that failed for the same reason. */
 const NAMED_WINDOWS = 3;
 
-function windowText(one: RunReport['failures'][number]): string {
-  const { instruments, variant } = one;
-  return [pairTitle(one), rangeText(one), ...instruments.slice(0, 3), variant].filter(Boolean).join(' ');
+function windowText(window: RunReport['failures'][number]): string {
+  const { instruments, variant } = window;
+  return [pairTitle(window), rangeText(window), ...instruments.slice(0, 3), variant]
+    .filter(Boolean)
+    .join(' ');
 }
 
 /** States of a run that did not do all of its work; `paused`: the source refused the key in another run. */
 const UNFINISHED: readonly RunReport['state'][] = ['failed', 'cancelled', 'paused'];
 
 /** 0 only if every window was loaded, empty where that is normal, or skipped for a reason. */
-export function exitCodeOf({ windows, state, emptySessions }: RunReport): number {
+export function runExitCode({ windows, state, emptySessions }: RunReport): number {
   const bad = windows.failed + windows.blocked + windows.cancelled;
   return bad === 0 && emptySessions.length === 0 && !UNFINISHED.includes(state) ? EXIT.done : EXIT.failed;
 }
 
 const FORECAST_COLUMNS = [
   ...dataSetColumns<OperationForecast>(),
-  ...columnsOf<OperationForecast>('windows', 'requests'),
+  ...memberColumns<OperationForecast>('windows', 'requests'),
 ];
 
 const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
-  ...columnsOf<OperationForecast>('skipped'),
+  ...memberColumns<OperationForecast>('skipped'),
   { head: 'out of reach', cell: (row) => row.outOfReach },
   { head: '', cell: (row) => (row.isEstimated ? 'planned once the prices are loaded' : '') },
 ];

@@ -9,7 +9,7 @@ import { examples, jsonOption, parseId } from './options.ts';
  * it is called, so that help and mistakes on the command line need no client for Postgres, Redis or HTTP. No command has
  * more than one argument.
  */
-type Load = () => Promise<(cli: Cli, ...given: never[]) => unknown>;
+type Load = () => Promise<(cli: Cli, ...values: never[]) => unknown>;
 
 /** A command, or a verb of one: its help, completion and what it accepts are made from this. */
 export interface Specification {
@@ -53,7 +53,7 @@ export function numbered(noun: string, show: Load): ListGrammar {
 }
 
 /** The options of a command, of which the last is `--json`. */
-async function optionsOf({ options = [], json }: Specification): Promise<readonly Option[]> {
+async function loadOptions({ options = [], json }: Specification): Promise<readonly Option[]> {
   const own = typeof options === 'function' ? await options() : options;
   return json === false ? own : [...own, jsonOption(json)];
 }
@@ -61,25 +61,25 @@ async function optionsOf({ options = [], json }: Specification): Promise<readonl
 /** Gives a command what its specification says. */
 export async function specify(command: Command, specification: Specification, cli: Cli): Promise<void> {
   const { args = [], list, verbs = [], rewrite, run } = specification;
-  const own = list === undefined ? command : listOf(command, list);
+  const own = list === undefined ? command : addList(command, list);
   if (rewrite !== undefined) {
     const parseOptions = command.parseOptions.bind(command);
     command.parseOptions = (typed) => parseOptions(rewrite(typed));
   }
   for (const argument of args) own.addArgument(argument);
-  for (const option of await optionsOf(specification)) own.addOption(option);
+  for (const option of await loadOptions(specification)) own.addOption(option);
   if (specification.examples !== undefined) command.addHelpText('after', examples(specification.examples));
   const call = async (load: Load, [first, second, third]: readonly unknown[]) => {
     await (await load())(cli, first as never, second as never, third as never);
   };
-  own.action((...given) => {
-    const [words, flags, ...others] = given;
+  own.action((...values) => {
+    const [words, flags, ...others] = values;
     const word = list === undefined ? undefined : onlyWord(words);
     if (list?.narrowedBy !== undefined && word !== undefined && narrows(command, list, word)) {
       return call(run, [{ ...Object(flags), [list.narrowedBy]: word }, ...others]);
     }
     if (word !== undefined && list?.isId?.(word) === false) throw noSuchVerb(command, list.id, word);
-    if (list?.show === undefined) return call(run, given);
+    if (list?.show === undefined) return call(run, values);
     if (word === undefined) return call(run, [flags, ...others]);
     return call(list.show, [list.parse?.(word) ?? word, flags, ...others]);
   });
@@ -106,7 +106,7 @@ function onlyWord(words: unknown): string | undefined {
 /** True if a word is a value of the option that narrows a list: neither an id nor a mistyped verb. */
 function narrows(command: Command, { isId }: ListGrammar, word: string): boolean {
   if (isId?.(word) === true) return false;
-  return word !== word.toLowerCase() || didYouMean(word, verbsOf(command)) === '';
+  return word !== word.toLowerCase() || didYouMean(word, listVerbs(command)) === '';
 }
 
 /**
@@ -115,7 +115,7 @@ function narrows(command: Command, { isId }: ListGrammar, word: string): boolean
  *
  * @returns the command that lists; verbs are further commands.
  */
-function listOf(command: Command, { id }: ListGrammar): Command {
+function addList(command: Command, { id }: ListGrammar): Command {
   const list = command
     .command('list', { isDefault: true, hidden: true })
     .description(command.description())
@@ -125,7 +125,7 @@ function listOf(command: Command, { id }: ListGrammar): Command {
       const [first, second] = list.args;
       const name = command.name();
       if (first === undefined) return;
-      if (verbsOf(command).includes(first)) {
+      if (listVerbs(command).includes(first)) {
         throw usageError(`${name}: flags follow the verb: write "eod ${name} ${first}" first`);
       }
       if (list.registeredArguments[0]?.variadic === true) return;
@@ -136,41 +136,41 @@ function listOf(command: Command, { id }: ListGrammar): Command {
       refuseListFlags(list, name, first);
     });
   const plain = Object.assign(new Help(), command.configureHelp());
-  const explained = (one: Command) => (one === command ? list : one);
+  const explained = (target: Command) => (target === command ? list : target);
   command.commandsGroup('Verbs:').configureHelp({
     ...command.configureHelp(),
-    visibleArguments: (one) => plain.visibleArguments(explained(one)),
-    visibleOptions: (one) => plain.visibleOptions(explained(one)),
-    visibleCommands: (one) => plain.visibleCommands(one).filter((verb) => verb.name() !== 'help'),
-    commandUsage: (one) =>
-      one === command
-        ? `${plain.commandUsage(list).replace(' list', '')}${verbsOf(one)
-            .map((verb) => `\n       eod ${one.name()} ${verb} …`)
+    visibleArguments: (target) => plain.visibleArguments(explained(target)),
+    visibleOptions: (target) => plain.visibleOptions(explained(target)),
+    visibleCommands: (target) => plain.visibleCommands(target).filter((verb) => verb.name() !== 'help'),
+    commandUsage: (target) =>
+      target === command
+        ? `${plain.commandUsage(list).replace(' list', '')}${listVerbs(target)
+            .map((verb) => `\n       eod ${target.name()} ${verb} …`)
             .join('')}`
-        : plain.commandUsage(one),
+        : plain.commandUsage(target),
   });
   return list;
 }
 
 /** With an id, only `--json` says something: a flag that narrows the list would be ignored. @throws PipelineError `usage` */
 function refuseListFlags(list: Command, name: string, id: string): void {
-  const given = list.options.filter(
+  const filters = list.options.filter(
     (option) => option.long !== '--json' && list.getOptionValueSource(option.attributeName()) === 'cli',
   );
-  if (given.length === 0) return;
-  const flags = given.map(({ long }) => long).join(', ');
+  if (filters.length === 0) return;
+  const flags = filters.map(({ long }) => long).join(', ');
   throw usageError(`${name}: "${id}" shows one, for which ${flags} means nothing: leave out one of them`);
 }
 
 /** The verbs of a list, as help names them. */
-function verbsOf(command: Command): string[] {
+function listVerbs(command: Command): string[] {
   const visible = command.createHelp().visibleCommands(command);
   return visible.map((verb) => verb.name());
 }
 
 /** The error about a word after the name of a list. @param id what else may stand there. */
 function noSuchVerb(command: Command, id: string, text: string): PipelineError {
-  const verbs = verbsOf(command);
+  const verbs = listVerbs(command);
   const known = verbs.length === 0 ? '' : ` nor a verb (${verbs.join(', ')})`;
   const not = verbs.length === 0 ? 'not' : 'neither';
   return usageError(`${command.name()}: "${text}" is ${not} ${id}${known}${didYouMean(text, verbs)}`);

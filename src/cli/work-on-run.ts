@@ -24,7 +24,7 @@ import { type Cli, type JsonFlag, logNote, logStderr, print, printJson } from '.
 import { openContext } from './open-context.ts';
 import { clockTime, count, noWorkersText, plural } from './output.ts';
 import { progressView } from './progress.ts';
-import { exitCodeOf, failuresText, forecastText, logUnknownYears, runText } from './run-output.ts';
+import { failuresText, forecastText, logUnknownYears, runExitCode, runText } from './run-output.ts';
 
 /** How often the progress of a run is read. */
 const PROGRESS_EVERY_MS = 250;
@@ -105,11 +105,11 @@ export function printEnding(cli: Cli, ending: Ending, flags: JsonFlag, config: C
 
 /** Prints how to go on with a run that a signal, or a refused key, has stopped. @returns the exit code of the command. */
 export function concluded(cli: Cli, { report, interrupted }: Ending): number {
-  if (!interrupted && report.state !== 'paused') return exitCodeOf(report);
+  if (!interrupted && report.state !== 'paused') return runExitCode(report);
   const { runId, windows } = report;
   const left = plural(windows.open, 'window');
   logStderr(cli, `stopped: run ${runId} has ${left} left; go on with: eod runs resume ${runId}`);
-  return cli.life.cutShort() ?? exitCodeOf(report);
+  return cli.life.cutShort() ?? runExitCode(report);
 }
 
 /** What pauses a run when the command that works on it is stopped. */

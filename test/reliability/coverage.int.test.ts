@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { exitCodeOf, runText } from '../../src/cli/run-output.ts';
+import { runExitCode, runText } from '../../src/cli/run-output.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
@@ -61,13 +61,13 @@ test('what is due and not published is named by the backfill that requested it, 
     state: 'completed',
     emptySessions: [{ ...pair, ...days, sessions: 2, notPublished: 2 }],
   });
-  expect(exitCodeOf(report)).toBe(1);
+  expect(runExitCode(report)).toBe(1);
   expect(runText(report, setup.config.EOD_TIMEZONE)).toContain(
     'Prices, bhavcopy_cm NSE: 2 sessions are not published yet (2025-09-11 to 2025-09-12)',
   );
   const night = await setup.run({ ...requested, tick: 'night' });
   expect(night).toMatchObject({ state: 'completed', emptySessions: [] });
-  expect(exitCodeOf(night)).toBe(0);
+  expect(runExitCode(night)).toBe(0);
 
   sourceClock.moveTo(Date.parse('2025-09-12T21:20:00+05:30'));
   await setup.run(requested);
@@ -85,7 +85,7 @@ test('requested before the data is out, a day is not published, and is requested
   };
   const early = await setup.run(requested);
   expect(early).toMatchObject({ state: 'completed', emptySessions: [] });
-  expect(exitCodeOf(early)).toBe(0);
+  expect(runExitCode(early)).toBe(0);
   const before = (await coverageRows(setup)).filter(({ day }) => day === '2025-09-11');
   expect(before.map(({ operation, state }) => [operation, state])).toEqual([
     ['GetBhavCopyCM', 'not_published'],

@@ -15,7 +15,7 @@ const COLUMNS: readonly Column<Awaited<ReturnType<typeof currentSettings>>[numbe
 export async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
   const shown = await currentSettings(cli);
   if (flags.json === true) {
-    return printJson(cli, Object.fromEntries(shown.map(({ name, ...one }) => [name, one])));
+    return printJson(cli, Object.fromEntries(shown.map(({ name, ...setting }) => [name, setting])));
   }
   print(cli, table(COLUMNS, shown));
   for (const { name, value, why, instead } of shown) {
@@ -35,11 +35,11 @@ const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includ
  */
 async function currentSettings(cli: Cli) {
   const config: Record<string, unknown> = await loadSettings(cli);
-  const originOf = settingOrigins(cli.env, cli.cwd);
+  const findOrigin = settingOrigins(cli.env, cli.cwd);
   const { path, why } = clusterLocation(resolve(cli.cwd, String(config.EOD_DATA_DIR), 'postgres'));
   const isElsewhere = config.DATABASE_URL === undefined && why !== null;
   return Object.keys(settings).map((name) => {
-    const [from, value] = [originOf(name), config[name] ?? null];
+    const [from, value] = [findOrigin(name), config[name] ?? null];
     return {
       name,
       value: isSecret(name) && value !== null ? shownSecret(name, value) : value,

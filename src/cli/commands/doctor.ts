@@ -10,7 +10,7 @@ import { type Column, plural, table } from '../output.ts';
 const COLUMNS: readonly Column<Check>[] = [
   { head: 'state', cell: ({ state }) => state },
   { head: 'check', cell: ({ name }) => name },
-  { head: 'found', cell: ({ found }) => found },
+  { head: 'found', cell: (check) => check.found },
 ];
 
 interface Flags extends JsonFlag {

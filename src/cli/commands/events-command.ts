@@ -46,9 +46,9 @@ export async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
 
 /** Refuses scrip codes instead of symbols. @throws PipelineError `usage` with the symbol, if it is known. */
 export async function refuseCodes({ db }: Pick<Context, 'db'>, symbols: readonly string[]): Promise<void> {
-  const [found] = await readCodesAsSymbols(db.pool, symbols);
-  if (found === undefined) return;
-  const { code, symbol } = found;
+  const [match] = await readCodesAsSymbols(db.pool, symbols);
+  if (match === undefined) return;
+  const { code, symbol } = match;
   const hint =
     symbol === null ? 'market.instruments has the symbols of scrip codes' : `its symbol is ${symbol}`;
   throw usageError(`--symbol: "${code}" is digits only, which is a scrip code and not a symbol; ${hint}`);
@@ -85,7 +85,7 @@ export async function noSuchEvent({ db }: Pick<Context, 'db'>, id: string): Prom
     ? `, but there are events of this symbol ("eod events ${id}")`
     : didYouMean(
         id,
-        events.map((one) => one.id),
+        events.map((event) => event.id),
       );
   return usageError(`there is no event "${id}"${guess} ("eod events" lists them)`);
 }

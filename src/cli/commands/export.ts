@@ -12,7 +12,7 @@ import { count, plural } from '../output.ts';
 import { refuseCodes } from './events-command.ts';
 
 export async function exportTables(cli: Cli, tables: readonly string[], flags: ExportFlags): Promise<void> {
-  const ending = FORMATS.find((one) => flags.out?.endsWith(`.${one}`) === true);
+  const ending = FORMATS.find((name) => flags.out?.endsWith(`.${name}`) === true);
   const format = flags.format ?? ending ?? 'parquet';
   if (flags.decimals === true && format !== 'parquet') throw usageError('--decimals applies to Parquet only');
   if (flags.out === '-')
@@ -96,7 +96,7 @@ async function exportFolders(
   for (const notice of exported.tables.flatMap(({ notices }) => notices)) logNote(cli, `eod: ${notice}`);
   if (flags.json === true) return printJson(cli, exported);
   for (const { folder: path, rows, files, written, removed } of exported.tables) {
-    for (const one of written) print(cli, fileText({ ...one, file: join(path, one.file) }));
+    for (const partition of written) print(cli, fileText({ ...partition, file: join(path, partition.file) }));
     for (const file of removed) print(cli, `${join(path, file)}  removed`);
     print(
       cli,
@@ -117,10 +117,10 @@ function listed(flag: string, text: string | undefined): string[] | undefined {
 
 /** The filters of an export that found no row, as the end of the sentence that says so. */
 function filterText(flags: ExportFlags): string {
-  const given = (['symbol', 'series', 'exchange', 'from', 'to'] as const).flatMap((name) =>
+  const filters = (['symbol', 'series', 'exchange', 'from', 'to'] as const).flatMap((name) =>
     flags[name] === undefined ? [] : [`--${name} ${flags[name]}`],
   );
-  return given.length === 0 ? 'is stored' : `matches ${given.join(' ')}`;
+  return filters.length === 0 ? 'is stored' : `matches ${filters.join(' ')}`;
 }
 
 /** Makes a folder unless there is one. */

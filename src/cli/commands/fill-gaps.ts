@@ -14,7 +14,7 @@ export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFl
   const context = { config, clock: systemClock };
   const scope = gapScope(names, flags, context, findOperations);
   await runRequest(cli, flags, config, async (context) => {
-    const { gaps: all, ...found } = await readGaps(context, scope);
+    const { gaps: all, ...report } = await readGaps(context, scope);
     // An operation that is not requested every night is requested if it is named here.
     const requested = await readRequestedNames(context.db.drizzle);
     const requestable = all.filter(({ operation }) => names.length > 0 || requested.has(operation));
@@ -29,9 +29,9 @@ export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFl
     if (far > 0) logNote(cli, farText(far));
     const gaps = requestable.filter((gap) => !isFar(gap));
     if (gaps.length > 0) return gapRequest(gaps);
-    logUnknownYears(cli, found.unknownYears);
+    logUnknownYears(cli, report.unknownYears);
     if (flags.json === true) printJson(cli, null);
-    else if (!found.hasTradingDay) print(cli, noTradingDayText(found));
+    else if (!report.hasTradingDay) print(cli, noTradingDayText(report));
     else print(cli, far === 0 ? 'nothing is missing' : 'nothing is missing that the source still has');
     return null;
   });

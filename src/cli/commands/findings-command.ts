@@ -14,11 +14,11 @@ import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseOpenRange, type RangeFlags } from '../options.ts';
-import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
+import { type Column, count, memberColumns, momentText, plural, table } from '../output.ts';
 import { stateText } from './rejects-command.ts';
 
 const ID: Column<Finding> = { head: 'finding', cell: ({ id }) => id };
-const FINDING_COLUMNS = columnsOf<Finding>(
+const FINDING_COLUMNS = memberColumns<Finding>(
   'date',
   'severity',
   'check',
@@ -47,7 +47,7 @@ interface FindingFlags extends FilterFlags {
 
 export async function listFindings(cli: Cli, flags: FindingFlags): Promise<void> {
   const { resolved, limit } = flags;
-  const filter = { ...filterOf(flags), resolved, limit };
+  const filter = { ...readFilter(flags), resolved, limit };
   const { db } = await openContext(cli);
   const { total, findings: listed } = await readFindings(db.drizzle, filter);
   if (flags.json === true) return printJson(cli, listed);
@@ -61,7 +61,7 @@ export async function listFindings(cli: Cli, flags: FindingFlags): Promise<void>
   print(cli, `${table(columns, listed)}${more}`);
 }
 
-function filterOf(flags: FilterFlags) {
+function readFilter(flags: FilterFlags) {
   const { check, exchange, severity } = flags;
   return {
     check: check === undefined ? undefined : parseCheckName('--check', check),
@@ -74,9 +74,9 @@ function filterOf(flags: FilterFlags) {
 /** Accepts one finding, or all that match. */
 export async function accept(cli: Cli, id: number | undefined, flags: FilterFlags): Promise<void> {
   const { check, exchange, severity, from, to } = flags;
-  if ([id, check, exchange, severity, from, to].every((one) => one === undefined))
+  if ([id, check, exchange, severity, from, to].every((value) => value === undefined))
     throw usageError('say which: eod findings accept 3, or --check, --exchange, --from and --to');
-  const filter = filterOf(flags);
+  const filter = readFilter(flags);
   const { db } = await openContext(cli);
   const accepted = await acceptFindings(db.drizzle, { ...filter, id }, requesterName());
   if (id !== undefined && accepted === 0)

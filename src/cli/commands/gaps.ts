@@ -8,13 +8,13 @@ import { gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { coveredSets, findCovered, hasSessions, pairTitle, titleOf } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { type Column, columnsOf, plural, rangeText, table } from '../output.ts';
+import { type Column, memberColumns, plural, rangeText, table } from '../output.ts';
 import { type GapFlags, gapScope } from '../parse-request.ts';
 import { dataSetColumns, logUnknownYears } from '../run-output.ts';
 
 const COLUMNS: readonly Column<Gap>[] = [
   ...dataSetColumns<Gap>(),
-  ...columnsOf<Gap>('from', 'to', 'sessions'),
+  ...memberColumns<Gap>('from', 'to', 'sessions'),
   { head: 'why', cell: gapText },
 ];
 
@@ -30,15 +30,15 @@ export async function listGaps(
   // Before a database is opened, so that a mistake is reported at once.
   const scope = gapScope(names, flags, context, findCovered);
   const opened = await openContext(cli, { config });
-  const { pending, ...found } = await readGaps(opened, scope);
-  if (flags.json === true) printJson(cli, flags.all === true ? { ...found, pending } : found);
+  const { pending, ...report } = await readGaps(opened, scope);
+  if (flags.json === true) printJson(cli, flags.all === true ? { ...report, pending } : report);
   else {
     const bySession = coveredSets.filter(hasSessions).map(({ name }) => ({ operation: name }));
     const lists = names.length === 0 ? await readLists(opened, bySession) : [];
-    print(cli, gapsText(found, flags.all === true ? pending : [], lists, names));
+    print(cli, gapsText(report, flags.all === true ? pending : [], lists, names));
   }
-  logUnknownYears(cli, found.unknownYears);
-  cli.exitCode = found.total > 0 ? EXIT.failed : EXIT.done;
+  logUnknownYears(cli, report.unknownYears);
+  cli.exitCode = report.total > 0 ? EXIT.failed : EXIT.done;
 }
 
 /** What there is to say of a range in which nothing can be missing. */
@@ -67,19 +67,19 @@ function nothingLoadedText(lists: readonly ImportedList[], names: readonly strin
  * @param names of the data sets, if some were named.
  */
 function gapsText(
-  found: Omit<Gaps, 'pending'>,
+  report: Omit<Gaps, 'pending'>,
   pending: readonly Gap[],
   lists: readonly ImportedList[],
   names: readonly string[],
 ): string {
-  const { from, to, gaps, total, hasTradingDay } = found;
+  const { from, to, gaps, total, hasTradingDay } = report;
   const range = from === null || to === null ? '' : `, ${from} to ${to}`;
   const listed = [...gaps, ...pending];
-  if (listed.length === 0 && !hasTradingDay) return noTradingDayText(found);
+  if (listed.length === 0 && !hasTradingDay) return noTradingDayText(report);
   return [
     ...(listed.length === 0 ? [] : [table(COLUMNS, listed), '']),
     ...(total === 0 && from === null ? [nothingLoadedText(lists, names)] : []),
-    ...(total === 0 && from !== null ? [`nothing is missing${range}`, ...ownRanges(found.ranges)] : []),
+    ...(total === 0 && from !== null ? [`nothing is missing${range}`, ...ownRanges(report.ranges)] : []),
     ...(total > 0 ? [`${plural(total, 'session')} missing in ${plural(gaps.length, 'range')}${range}`] : []),
     ...(lists.length === 0
       ? []
@@ -89,6 +89,6 @@ function gapsText(
     ...(gaps.some(({ reason, operation }) => reason === 'not_imported' && isInFiles(operation))
       ? ['import the files of these days with eod import']
       : []),
-    ...found.observed.map(observedSessionText),
+    ...report.observed.map(observedSessionText),
   ].join('\n');
 }

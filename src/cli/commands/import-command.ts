@@ -4,7 +4,7 @@ import { IMPORTED_BEFORE, type ImportReport, importFiles } from '../../jobs/impo
 import type { FileReport, FormatReport } from '../../jobs/import/import-sessions.ts';
 import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { type Column, columnsOf, firstLines, plural, table } from '../output.ts';
+import { type Column, firstLines, memberColumns, plural, table } from '../output.ts';
 import { progressView } from '../progress.ts';
 import { runText } from '../run-output.ts';
 
@@ -43,10 +43,10 @@ export async function importPaths(cli: Cli, paths: readonly string[], flags: Fla
   if (report.left > 0) {
     logStderr(cli, `stopped: ${plural(report.left, 'file')} left; import the same files again to go on`);
   }
-  cli.exitCode = (report.left > 0 ? cli.life.cutShort() : null) ?? exitCodeOf(report);
+  cli.exitCode = (report.left > 0 ? cli.life.cutShort() : null) ?? importExitCode(report);
 }
 
-function exitCodeOf({ state }: ImportReport): number {
+function importExitCode({ state }: ImportReport): number {
   return state === 'completed' ? EXIT.done : EXIT.failed;
 }
 
@@ -61,12 +61,12 @@ function importText(report: ImportReport, timeZone: string): string {
   ];
   const ofThem = before === 0 ? '' : ` (${before === skipped ? '' : `${before} of them `}imported before)`;
   const inside = leftOutInside(files);
-  const unknownOf = `${unknown} not recognised${inside === 0 ? '' : ` (and ${inside} in archives)`}, `;
+  const notRecognised = `${unknown} not recognised${inside === 0 ? '' : ` (and ${inside} in archives)`}, `;
   return [
     // Files that failed are named on stderr; the run's own error would name them again.
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
-    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${skipped} skipped${ofThem}, ${unknown + inside === 0 ? '' : unknownOf}${inState('failed')} refused`,
+    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${skipped} skipped${ofThem}, ${unknown + inside === 0 ? '' : notRecognised}${inState('failed')} refused`,
     ...formatsText(files),
   ].join('\n');
 }
@@ -77,7 +77,7 @@ interface FormatSums extends Omit<FormatReport, 'sessions' | 'tables'> {
 }
 
 const formatColumns: Column<FormatSums>[] = [
-  ...columnsOf<FormatSums>('format', 'files', 'records', 'rejected'),
+  ...memberColumns<FormatSums>('format', 'files', 'records', 'rejected'),
   { head: 'lines skipped', cell: ({ passedOver }) => passedOver },
   { head: 'in market', cell: ({ tables }) => [...tables].join(', ') },
 ];
@@ -85,14 +85,14 @@ const formatColumns: Column<FormatSums>[] = [
 /** What came of files of each format. */
 function formatsText(files: readonly FileReport[]): string[] {
   const sums = new Map<string, FormatSums>();
-  for (const { format, tables, ...one } of files.flatMap(({ formats }) => formats)) {
+  for (const { format, tables, ...counts } of files.flatMap(({ formats }) => formats)) {
     const before = sums.get(format);
     sums.set(format, {
       format,
       files: (before?.files ?? 0) + 1,
-      records: (before?.records ?? 0) + one.records,
-      rejected: (before?.rejected ?? 0) + one.rejected,
-      passedOver: (before?.passedOver ?? 0) + one.passedOver,
+      records: (before?.records ?? 0) + counts.records,
+      rejected: (before?.rejected ?? 0) + counts.rejected,
+      passedOver: (before?.passedOver ?? 0) + counts.passedOver,
       tables: new Set([...(before?.tables ?? []), ...tables]),
     });
   }
@@ -119,8 +119,8 @@ function unknownText(files: readonly FileReport[]): string | null {
 }
 
 /** Files, each with why it was not loaded. */
-function reasonsText(what: string, files: readonly FileReport[]): string | null {
+function reasonsText(outcome: string, files: readonly FileReport[]): string | null {
   if (files.length === 0) return null;
   const lines = firstLines(files, ({ file, error }) => `  ${file}: ${error}`);
-  return [`${plural(files.length, 'file')} ${what}:`, ...lines].join('\n');
+  return [`${plural(files.length, 'file')} ${outcome}:`, ...lines].join('\n');
 }

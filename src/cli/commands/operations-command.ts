@@ -10,7 +10,7 @@ import { allowedText, scheduleText } from '../../operations/operation.ts';
 import { allNamedBy, dataSets } from '../../operations/registry.ts';
 import { requestedOperations } from '../../operations/requested.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson, printRecord } from '../cli.ts';
-import { bold, type Column, columnsOf, table } from '../output.ts';
+import { bold, type Column, memberColumns, table } from '../output.ts';
 
 /** A data set with what the settings say of it. */
 interface ListedSet extends DataSetDescription {
@@ -19,11 +19,14 @@ interface ListedSet extends DataSetDescription {
 }
 
 const OPERATION_COLUMNS: readonly Column<ListedSet>[] = [
-  { head: 'operation', cell: (one) => one.name },
-  { head: 'exchanges', cell: (one) => one.exchanges.join(',') },
+  { head: 'operation', cell: (dataSet) => dataSet.name },
+  { head: 'exchanges', cell: (dataSet) => dataSet.exchanges.join(',') },
   { head: 'requested', cell: requestedText },
-  { head: 'table', cell: (one) => one.tables.map(({ name }) => name.replace(/^market\./, '')).join(', ') },
-  { head: 'summary', cell: (one) => one.summary },
+  {
+    head: 'table',
+    cell: (dataSet) => dataSet.tables.map(({ name }) => name.replace(/^market\./, '')).join(', '),
+  },
+  { head: 'summary', cell: (dataSet) => dataSet.summary },
 ];
 
 function requestedText({ schedule, isRequested }: ListedSet): string {
@@ -32,9 +35,9 @@ function requestedText({ schedule, isRequested }: ListedSet): string {
 }
 
 const FIELD_COLUMNS: readonly Column<FieldDescription>[] = [
-  ...columnsOf<FieldDescription>('column', 'type', 'unit'),
+  ...memberColumns<FieldDescription>('column', 'type', 'unit'),
   { head: 'source field', cell: (field) => field.source },
-  ...columnsOf<FieldDescription>('meaning'),
+  ...memberColumns<FieldDescription>('meaning'),
 ];
 
 export async function listOperations(cli: Cli, flags: JsonFlag): Promise<void> {
@@ -61,32 +64,32 @@ export async function describeOperation(cli: Cli, name: string, flags: JsonFlag)
     throw usageError(`unknown operation "${name}"${where}`, 'list_operations');
   }
   if (flags.json === true) return printJson(cli, described.length === 1 ? described[0] : described);
-  for (const [at, one] of described.entries()) {
-    print(cli, `${at === 0 ? '' : '\n'}${descriptionText(one)}`);
-    if (one.sample !== null) printRecord(cli, one.sample.response);
+  for (const [at, description] of described.entries()) {
+    print(cli, `${at === 0 ? '' : '\n'}${descriptionText(description)}`);
+    if (description.sample !== null) printRecord(cli, description.sample.response);
   }
 }
 
-function descriptionText(one: DataSetDescription): string {
-  const options = one.options.map((option) => {
+function descriptionText(description: DataSetDescription): string {
+  const options = description.options.map((option) => {
     const { param, meaning, fallback } = option;
     const allowed = allowedText(option);
     return `  ${param}: ${meaning}${allowed === null ? '' : ` (${allowed})`}${fallback === undefined ? '' : `; ${fallback} when not given`}`;
   });
   return [
-    `${bold(one.name)}: ${one.summary}`,
+    `${bold(description.name)}: ${description.summary}`,
     '',
-    ...(one.schedule === null
-      ? [`comes from   ${one.windows}`]
+    ...(description.schedule === null
+      ? [`comes from   ${description.windows}`]
       : [
-          `exchanges    ${one.exchanges.join(', ')} when none are named`,
-          `windows      ${one.windows}`,
-          `instruments  ${one.instruments}`,
-          `scheduled    ${scheduleText(one.schedule)}`,
+          `exchanges    ${description.exchanges.join(', ')} when none are named`,
+          `windows      ${description.windows}`,
+          `instruments  ${description.instruments}`,
+          `scheduled    ${scheduleText(description.schedule)}`,
         ]),
     ...(options.length === 0 ? [] : ['options', ...options]),
-    ...one.tables.flatMap(tableText),
-    ...(one.sample === null ? [] : ['', bold('sample response')]),
+    ...description.tables.flatMap(tableText),
+    ...(description.sample === null ? [] : ['', bold('sample response')]),
   ].join('\n');
 }
 

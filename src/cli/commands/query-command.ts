@@ -78,8 +78,8 @@ function tablePrinter(cli: Cli): Printer {
   let columns: readonly ResultColumn[] = [];
   const all: ResultRow[] = [];
   return {
-    begin(found) {
-      columns = found;
+    begin(resultColumns) {
+      columns = resultColumns;
     },
     async rows(rows) {
       for (const row of rows) all.push(row);

@@ -6,12 +6,12 @@ import { readCheckedDays, type Severity } from '../../load/state/findings.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseOpenRange, parseRange, type RangeFlags, SEVERITIES } from '../options.ts';
-import { type Column, columnsOf, plural, table } from '../output.ts';
+import { type Column, memberColumns, plural, table } from '../output.ts';
 
 const CHECK_COLUMNS: readonly Column<CheckResult>[] = [
-  ...columnsOf<CheckResult>('check', 'severity', 'open'),
+  ...memberColumns<CheckResult>('check', 'severity', 'open'),
   { head: 'new', cell: ({ fresh }) => fresh },
-  ...columnsOf<CheckResult>('resolved'),
+  ...memberColumns<CheckResult>('resolved'),
 ];
 
 interface ReconcileFlags extends RangeFlags, JsonFlag {

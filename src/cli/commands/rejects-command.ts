@@ -17,11 +17,11 @@ import { parseDataSets } from '../parse-request.ts';
 import { dataSetColumns } from '../run-output.ts';
 
 const COLUMNS: readonly Column<OpenReject>[] = [
-  { head: 'reject', cell: (one) => one.id },
+  { head: 'reject', cell: (reject) => reject.id },
   ...dataSetColumns<OpenReject>(),
-  { head: 'days', cell: (one) => rangeText(one) },
-  { head: 'position', cell: (one) => one.position },
-  { head: 'why', cell: (one) => whyText(one) },
+  { head: 'days', cell: (reject) => rangeText(reject) },
+  { head: 'position', cell: (reject) => reject.position },
+  { head: 'why', cell: (reject) => whyText(reject) },
 ];
 
 export interface FilterFlags extends JsonFlag, RangeFlags {
@@ -61,7 +61,7 @@ const NONE_ACCEPTED = 'no open reject matches whose other records are stored';
 /** Accepts one reject, or all that match. */
 export async function accept(cli: Cli, id: number | undefined, flags: FilterFlags): Promise<void> {
   const { operation, exchange, from, to } = flags;
-  if ([id, operation, exchange, from, to].every((one) => one === undefined))
+  if ([id, operation, exchange, from, to].every((value) => value === undefined))
     throw usageError('say which: eod rejects accept 17, or --operation, --exchange, --from and --to');
   const filter = { ...filterOfFlags(flags), ...(id === undefined ? {} : { ids: [id] }) };
   const { drizzle } = (await openContext(cli)).db;
@@ -108,14 +108,14 @@ export function stateText(
 
 function detailText(reject: RejectDetail, timeZone: string): string {
   const { id, position, runId, windowId, file } = reject;
-  const what = file === null ? 'response' : 'file';
+  const source = file === null ? 'response' : 'file';
   const [first, last] = [reject.firstSeenAt, reject.lastSeenAt].map((iso) => momentText(iso, timeZone));
   return [
     `reject ${id}: ${pairTitle(reject)} ${rangeText(reject)}`,
     `record ${position} of ${file ?? 'the response'}`,
     `first seen at ${first}, last at ${last} (${timeZone})`,
     `by run ${runId}, window ${windowId}; ${stateText(reject, timeZone)}`,
-    reject.responseId === null ? `its ${what} is not kept` : `its ${what} is kept (${reject.responseId})`,
+    reject.responseId === null ? `its ${source} is not kept` : `its ${source} is kept (${reject.responseId})`,
     '',
     ...reject.problems.map(({ path, message }) => `  ${path === '' ? 'record' : path}: ${message}`),
     '',

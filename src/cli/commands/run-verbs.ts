@@ -28,8 +28,8 @@ export async function cancel(cli: Cli, runId: number, flags: JsonFlag & YesFlag)
   const context = await openContext(cli);
   const { state, windows } = await reportRun(context, runId);
   if (state === 'running' || state === 'paused') {
-    const what = `Run ${runId} is cancelled for good: ${plural(windows.open, 'window')} will not be loaded by it.`;
-    if (!(await confirm(cli, what, flags))) return;
+    const warning = `Run ${runId} is cancelled for good: ${plural(windows.open, 'window')} will not be loaded by it.`;
+    if (!(await confirm(cli, warning, flags))) return;
   }
   await cancelRun(context, runId);
   const report = await reportRun(context, runId);

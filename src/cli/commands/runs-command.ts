@@ -3,12 +3,12 @@ import * as reports from '../../load/state/runs/reports.ts';
 import { type RunReport, reportRun } from '../../load/state/runs/reports.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { type Column, columnsOf, count, momentText, table } from '../output.ts';
+import { type Column, count, memberColumns, momentText, table } from '../output.ts';
 import { failuresText, runText } from '../run-output.ts';
 
 const columns = (timeZone: string): Column<RunReport>[] => [
   { head: 'run', cell: (run) => run.runId },
-  ...columnsOf<RunReport>('kind'),
+  ...memberColumns<RunReport>('kind'),
   { head: 'state', cell: runStateText },
   // With the year there would be no room for the last column.
   {

@@ -6,8 +6,8 @@ import { dataSetColumns } from '../run-output.ts';
 
 const COLUMNS: readonly Column<NextTick>[] = [
   ...dataSetColumns<NextTick>(),
-  { head: 'cron', cell: (one) => one.pattern },
-  { head: 'next', cell: (one) => one.nextLocal },
+  { head: 'cron', cell: (tick) => tick.pattern },
+  { head: 'next', cell: (tick) => tick.nextLocal },
 ];
 
 export async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {

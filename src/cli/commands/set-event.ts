@@ -28,13 +28,13 @@ interface IgnoreFlags extends JsonFlag, YesFlag {
 }
 
 export async function ignoreSmall(cli: Cli, flags: IgnoreFlags): Promise<void> {
-  const below = percentOf(flags.below);
+  const below = readPercent(flags.below);
   const context = await openContext(cli);
   const { small, large, unknown } = await smallEvents(context, below);
   const isDryRun = flags.dryRun === true;
   const number = plural(small.length, 'corporate action');
-  const what = `This ignores ${number} that ${small.length === 1 ? 'moves' : 'move'} the price by less than ${below} %.`;
-  if (!isDryRun && small.length > 0 && !(await confirm(cli, what, flags))) return;
+  const warning = `This ignores ${number} that ${small.length === 1 ? 'moves' : 'move'} the price by less than ${below} %.`;
+  if (!isDryRun && small.length > 0 && !(await confirm(cli, warning, flags))) return;
   if (!isDryRun) await ignoreEvents(context, small.flat());
   const ids = small.flatMap(([id]) => id ?? []);
   if (flags.json === true) return printJson(cli, { below, isDryRun, ignored: ids, large, unknown });
@@ -54,7 +54,7 @@ export async function ignoreSmall(cli: Cli, flags: IgnoreFlags): Promise<void> {
 }
 
 /** Reads `5` or `5%`. */
-function percentOf(text: string | undefined): number {
+function readPercent(text: string | undefined): number {
   if (text === undefined)
     throw usageError('give --below, such as --below 5: what moves the price by less is ignored');
   const value = Number(text.trim().replace(/ ?%$/, '') || Number.NaN);

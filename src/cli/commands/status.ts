@@ -13,9 +13,9 @@ import { exampleDays } from '../options.ts';
 import {
   type Column,
   clockTime,
-  columnsOf,
   count,
   fittedTable,
+  memberColumns,
   noWorkersText,
   plural,
   replayText,
@@ -47,16 +47,16 @@ const listLine = ({ operation, exchange, day, records, isDaily }: Status['lists'
 
 const COLUMNS: readonly Column<Line>[] = [
   ...dataSetColumns<Line>(),
-  { head: 'complete to', cell: (one) => one.completeTo ?? 'no complete day yet' },
-  { head: 'latest', cell: (one) => one.lastComplete ?? 'nothing' },
+  { head: 'complete to', cell: (line) => line.completeTo ?? 'no complete day yet' },
+  { head: 'latest', cell: (line) => line.lastComplete ?? 'nothing' },
 ];
 
 const RUN_COLUMNS: readonly Column<OpenRunProgress>[] = [
   { head: 'run', cell: (run) => run.runId },
-  ...columnsOf<OpenRunProgress>('kind', 'state'),
+  ...memberColumns<OpenRunProgress>('kind', 'state'),
   { head: 'windows', cell: (run) => run.total },
   { head: 'done', cell: (run) => run.ended },
-  ...columnsOf<OpenRunProgress>('fetched'),
+  ...memberColumns<OpenRunProgress>('fetched'),
 ];
 
 const STATE_NAMES: Readonly<Record<string, string>> = {
@@ -144,7 +144,7 @@ const underivedText = (loads: number) =>
 /** `630 of 900 calls made since 21:00; backfills are waiting for 22:00 IST`. */
 function quotaText(quota: QuotaStatus, openRuns: readonly OpenRunProgress[], timeZone: string): string {
   const clock = (iso: string) => clockTime(iso, timeZone);
-  const made = `${quota.calls} of ${quota.limit} calls made since ${clock(quota.hour)}`;
+  const callsText = `${quota.calls} of ${quota.limit} calls made since ${clock(quota.hour)}`;
   const waiting = [
     { kind: 'nightly', name: 'nightly runs', until: quota.nightsWaitUntil },
     { kind: 'backfill', name: 'backfills', until: quota.backfillsWaitUntil },
@@ -152,20 +152,20 @@ function quotaText(quota: QuotaStatus, openRuns: readonly OpenRunProgress[], tim
     const open = openRuns.some((run) => queueOf(run.kind) === kind && run.state === 'running');
     return until !== null && open ? [`${name} are waiting for ${clock(until)}`] : [];
   });
-  return [made, ...waiting].join('; ');
+  return [callsText, ...waiting].join('; ');
 }
 
 function operationsText(operations: readonly OperationStatus[], lists: Status['lists']): string {
   const counts: readonly Column<Line>[] = [
-    { head: 'late', cell: (one) => (one.isLate === true ? 'yes' : '') },
-    { head: 'missing', cell: (one) => one.missingSessions ?? '' },
-    { head: 'rows', cell: (one) => one.lastRecords },
-    { head: 'open rejects', cell: (one) => one.openRejects ?? '' },
-    { head: 'suspicious', cell: (one) => one.suspiciousWindows ?? '' },
+    { head: 'late', cell: (line) => (line.isLate === true ? 'yes' : '') },
+    { head: 'missing', cell: (line) => line.missingSessions ?? '' },
+    { head: 'rows', cell: (line) => line.lastRecords },
+    { head: 'open rejects', cell: (line) => line.openRejects ?? '' },
+    { head: 'suspicious', cell: (line) => line.suspiciousWindows ?? '' },
   ];
-  const notes = operations.flatMap((one) => {
-    const facts = [recentText(one), unusualText(one)].filter(Boolean);
-    return facts.map((fact) => `${pairTitle(one)}: ${fact}`);
+  const notes = operations.flatMap((operation) => {
+    const facts = [recentText(operation), unusualText(operation)].filter(Boolean);
+    return facts.map((fact) => `${pairTitle(operation)}: ${fact}`);
   });
   const lines: Line[] = [...operations, ...lists.map(listLine)];
   lines.sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));

@@ -18,7 +18,7 @@ export async function up(cli: Cli, { roles }: { readonly roles: typeof ROLES }):
   const running: { stop(): Promise<void> }[] = [];
   await life.open(
     async () => undefined,
-    () => Promise.all(running.map((one) => one.stop())),
+    () => Promise.all(running.map((part) => part.stop())),
   );
   if (roles.includes('scheduler')) {
     await life.open(async () => running.push(await startScheduler(context)));

@@ -11,13 +11,13 @@ type Withheld = Awaited<ReturnType<typeof withheldWithdrawals>>[number];
 const SAMPLES = 3;
 
 const COLUMNS: readonly Column<Withheld>[] = [
-  { head: 'withdrawal', cell: (one) => one.id },
+  { head: 'withdrawal', cell: (withdrawal) => withdrawal.id },
   ...dataSetColumns<Withheld>(),
-  { head: 'day', cell: (one) => one.day ?? '' },
-  { head: 'not listed', cell: (one) => one.unlistedRows },
-  { head: 'would be left', cell: (one) => one.remainingRows },
-  { head: 'most', cell: (one) => one.maxRows },
-  { head: 'for example', cell: (one) => one.rows.map(sampleText).join('; ') },
+  { head: 'day', cell: (withdrawal) => withdrawal.day ?? '' },
+  { head: 'not listed', cell: (withdrawal) => withdrawal.unlistedRows },
+  { head: 'would be left', cell: (withdrawal) => withdrawal.remainingRows },
+  { head: 'most', cell: (withdrawal) => withdrawal.maxRows },
+  { head: 'for example', cell: (withdrawal) => withdrawal.rows.map(sampleText).join('; ') },
 ];
 
 /** The key of a row without what other columns of the table show. */

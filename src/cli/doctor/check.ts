@@ -17,16 +17,24 @@ export interface Outcome {
 export type Check = Outcome & { readonly name: string };
 
 /** Nothing is wrong. */
-export const ok = (found: string): Outcome => ({ state: 'ok', found, remedy: null });
+export const ok = (sentence: string): Outcome => ({ state: 'ok', found: sentence, remedy: null });
 
 /** The check was not made. */
-export const skipped = (found: string): Outcome => ({ state: 'skipped', found, remedy: null });
+export const skipped = (sentence: string): Outcome => ({ state: 'skipped', found: sentence, remedy: null });
 
 /** Something works now, but may stop working. */
-export const warning = (found: string, remedy: string): Outcome => ({ state: 'warning', found, remedy });
+export const warning = (sentence: string, remedy: string): Outcome => ({
+  state: 'warning',
+  found: sentence,
+  remedy,
+});
 
 /** There is a reason why the pipeline cannot work. */
-export const failed = (found: string, remedy: string): Outcome => ({ state: 'failed', found, remedy });
+export const failed = (sentence: string, remedy: string): Outcome => ({
+  state: 'failed',
+  found: sentence,
+  remedy,
+});
 
 /**
  * Makes a check within a time limit. What it throws is its outcome, so that no check hides another. An outcome without a

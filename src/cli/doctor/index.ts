@@ -40,19 +40,19 @@ export async function examine(
 ): Promise<readonly Check[]> {
   const checks: Check[] = [];
   const check = async (name: string, remedy: string, work: Parameters<typeof bounded>[3]) => {
-    for (const made of await bounded(name, CHECK_MS, remedy, work)) checks.push(made);
+    for (const outcome of await bounded(name, CHECK_MS, remedy, work)) checks.push(outcome);
   };
   // If the user's file cannot be read, the other checks use the built-in calendar alone.
   let calendar = loadCalendar();
-  const seen: { server: Server | null; date: ObservedDate | null } = { server: null, date: null };
+  const observed: { server: Server | null; date: ObservedDate | null } = { server: null, date: null };
 
   await check('node', '', () => nodeCheck(process.version, supportedNode()));
   await check('settings', '', () => settingsChecks(config));
   await check('database', NO_SERVER, async () => {
-    seen.server = await openServer(cli, config);
-    return serverCheck(cli, config, seen.server);
+    observed.server = await openServer(cli, config);
+    return serverCheck(cli, config, observed.server);
   });
-  const { server } = seen;
+  const { server } = observed;
   if (server !== null) {
     await check('rights', 'docs/security.md has the statements', () => rightsCheck(server, config));
     await check('migrations', 'run "eod migrate" as the owner', () => migrationsCheck(server, config));
@@ -70,22 +70,22 @@ export async function examine(
   await check('source', '"eod init" writes a .env with all settings', async () => {
     if (cli.demo === true) return skipped('the demo starts a simulated source of its own');
     if (isOffline) return skipped('--offline: no call was made');
-    const { checks: made, date } = await sourceChecks(cli, config, calendar, tables);
-    seen.date = date;
-    return made;
+    const { checks: sourceOutcomes, date } = await sourceChecks(cli, config, calendar, tables);
+    observed.date = date;
+    return sourceOutcomes;
   });
-  await check('clock', '', () => clockCheck(config, server, seen.date));
+  await check('clock', '', () => clockCheck(config, server, observed.date));
   if (alertAddress !== null)
     await check('alert', '', () => alertCheck(config, alertAddress, cli.life.signal));
   const redact = environmentRedactor(cli);
   // Remedies are our own words: a password such as `eod` must not be replaced in them.
-  return checks.map((made) => ({ ...made, found: redact(made.found) }));
+  return checks.map((outcome) => ({ ...outcome, found: redact(outcome.found) }));
 }
 
 /** Checks the version of Node against `engines` of package.json, e.g. `>=20.19`. */
 export function nodeCheck(running: string, engines: string): Outcome {
   const [least, own] = [engines.replace(/^\D+/, ''), running.replace(/^v/, '')];
-  const found = `Node ${own} (${least} or newer is needed)`;
+  const sentence = `Node ${own} (${least} or newer is needed)`;
   const isOld = own.localeCompare(least, 'en', { numeric: true }) < 0;
-  return isOld ? failed(found, 'install the current LTS release of Node') : ok(found);
+  return isOld ? failed(sentence, 'install the current LTS release of Node') : ok(sentence);
 }

@@ -18,7 +18,7 @@ import { openRunsProgress } from '../../load/state/runs/reports.ts';
 import type { Cli } from '../cli.ts';
 import { hasPrivatePostgres, openStore } from '../open-context.ts';
 import { firstFew, replayText } from '../output.ts';
-import { locationOf, readRedisFacts, reasonOf } from '../reachable.ts';
+import { describeFailure, describeLocation, readRedisFacts } from '../reachable.ts';
 import { failed, type Outcome, ok, skipped, warning } from './check.ts';
 
 /** A database that responds, and how far its clock is ahead of ours, in milliseconds. */
@@ -54,12 +54,13 @@ export function serverCheck(
   const { path, why } = clusterLocation(resolve(cli.cwd, EOD_DATA_DIR, 'postgres'));
   const own = `the private Postgres in ${why === null ? EOD_DATA_DIR : path}`;
   if (server === null) return ok(`DATABASE_URL is not set: the first command that needs it creates ${own}`);
-  const location = DATABASE_URL === undefined ? own : `Postgres at ${locationOf(DATABASE_URL)}`;
+  const location = DATABASE_URL === undefined ? own : `Postgres at ${describeLocation(DATABASE_URL)}`;
   const { version, major, readOnly } = server.facts;
-  const found = `${location}: version ${version}`;
-  if (major < OLDEST_SERVER) return failed(`${found} is too old`, `upgrade it to ${OLDEST_SERVER} or newer`);
-  if (!readOnly) return ok(found);
-  return failed(`${found}, which accepts no writes`, 'name the primary server in DATABASE_URL');
+  const serverText = `${location}: version ${version}`;
+  if (major < OLDEST_SERVER)
+    return failed(`${serverText} is too old`, `upgrade it to ${OLDEST_SERVER} or newer`);
+  if (!readOnly) return ok(serverText);
+  return failed(`${serverText}, which accepts no writes`, 'name the primary server in DATABASE_URL');
 }
 
 export async function rightsCheck({ db, facts }: Server, config: Config): Promise<Outcome> {
@@ -88,10 +89,10 @@ export async function rightsCheck({ db, facts }: Server, config: Config): Promis
 export async function migrationsCheck({ db }: Server, config: Config): Promise<Outcome> {
   const state = await schemaState(db);
   if (state === 'current') return ok('the tables are those of this version');
-  const found = state === 'missing' ? 'there are no tables yet' : 'the tables are of an older version';
+  const stateText = state === 'missing' ? 'there are no tables yet' : 'the tables are of an older version';
   return config.DATABASE_URL === undefined
-    ? skipped(`${found}; the next command that uses them brings them up to date`)
-    : failed(found, 'run "eod migrate" as the owner of the tables');
+    ? skipped(`${stateText}; the next command that uses them brings them up to date`)
+    : failed(stateText, 'run "eod migrate" as the owner of the tables');
 }
 
 const GB = 1024 ** 3;
@@ -113,10 +114,10 @@ export async function diskCheck(cli: Cli, config: Config, server: Server | null)
   const whose = isPrivate
     ? `the private Postgres${why === null ? '' : `, because ${why}`}`
     : 'the data of Postgres';
-  const found = `${(free / GB).toFixed(1)} GB are free in ${folder} (${whose})`;
+  const spaceText = `${(free / GB).toFixed(1)} GB are free in ${folder} (${whose})`;
   const remedy = `free some room, or ${isPrivate ? 'set EOD_DATA_DIR to' : 'move the data of Postgres to'} a larger disk`;
-  if (free < LEAST_BYTES) return failed(found, remedy);
-  return free < ROOMY_BYTES ? warning(found, remedy) : ok(found);
+  if (free < LEAST_BYTES) return failed(spaceText, remedy);
+  return free < ROOMY_BYTES ? warning(spaceText, remedy) : ok(spaceText);
 }
 
 /** Warns of replays that have not ended: none, if all have. */
@@ -133,20 +134,20 @@ export async function replayChecks({ db }: Server): Promise<readonly Outcome[]> 
 /** Checks Redis as the server of the queue, if the queue is not in Postgres. */
 export async function queueChecks(url: string | undefined): Promise<readonly Outcome[]> {
   if (url === undefined) return [ok('the queue is in Postgres (REDIS_URL is not set)')];
-  const location = `Redis at ${locationOf(url)}`;
+  const location = `Redis at ${describeLocation(url)}`;
   try {
     const { version, isReplica, evictionPolicy, maxMemory } = await readRedisFacts(url);
-    const found = `${location}: version ${version}`;
+    const serverText = `${location}: version ${version}`;
     const policy = `maxmemory-policy is ${evictionPolicy}, and maxmemory ${maxMemory}`;
     const mayDrop = maxMemory > 0 ? failed : warning;
     return [
-      isReplica ? failed(`${found}, a replica`, 'name the primary server in REDIS_URL') : ok(found),
+      isReplica ? failed(`${serverText}, a replica`, 'name the primary server in REDIS_URL') : ok(serverText),
       evictionPolicy === 'noeviction'
         ? { name: 'queue eviction', ...ok(policy) }
         : { name: 'queue eviction', ...mayDrop(policy, 'set maxmemory-policy noeviction in Redis') },
     ];
   } catch (error) {
     const remedy = 'start it, or correct REDIS_URL; without REDIS_URL the queue is in Postgres';
-    return [failed(`${location}: ${reasonOf(error)}`, remedy)];
+    return [failed(`${location}: ${describeFailure(error)}`, remedy)];
   }
 }

@@ -15,7 +15,7 @@ import { failed, type Outcome, ok, warning } from './check.ts';
 export function settingsChecks(config: Config): readonly Outcome[] {
   const inRanges = operations.filter(({ windows }) => windows.per === 'range');
   const problems: Outcome[] = [
-    ...contradictions(config).map(({ found, remedy }) => warning(found, remedy)),
+    ...contradictions(config).map(({ problem, remedy }) => warning(problem, remedy)),
     ...unknownNames(config, 'EOD_WINDOW_DAYS', inRanges, 'not requested in ranges of days'),
     ...unknownNames(config, 'EOD_OPERATION_EXCHANGES', operations, 'no operation'),
   ];
@@ -36,11 +36,12 @@ function unknownNames(
   known: readonly Operation[],
   why: string,
 ): Outcome[] {
-  const isKnown = (name: string) => known.some((one) => settingFor({ [name]: true }, one) !== undefined);
+  const isKnown = (name: string) =>
+    known.some((operation) => settingFor({ [name]: true }, operation) !== undefined);
   const others = Object.keys(config[setting]).filter((name) => !isKnown(name));
   if (others.length === 0) return [];
-  const found = `${setting} names ${others.join(', ')}, which is ${why}: it has no effect`;
-  return [warning(found, `it applies to ${known.map(({ name }) => name).join(', ')}`)];
+  const problem = `${setting} names ${others.join(', ')}, which is ${why}: it has no effect`;
+  return [warning(problem, `it applies to ${known.map(({ name }) => name).join(', ')}`)];
 }
 
 /** Checks that the calls of an ordinary night can be made before the next night begins. */
@@ -48,9 +49,9 @@ export function nightCheck(config: Config, calendar: Calendar, clock = systemClo
   const { daily, busiest } = callsOfNight({ config, calendar, clock });
   const perHour = config.EOD_CALLS_PER_HOUR;
   const hours = Math.ceil(daily / perHour);
-  const found = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest night of the week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;
+  const nightText = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest night of the week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;
   // The exchanges open 11 hours after the first schedule of an evening.
-  if (hours > 24) return failed(`${found}; the next one begins before it has ended`, FITTING);
-  if (hours <= 11) return ok(found);
-  return warning(`${found}; it ends after the exchanges have opened again`, FITTING);
+  if (hours > 24) return failed(`${nightText}; the next one begins before it has ended`, FITTING);
+  if (hours <= 11) return ok(nightText);
+  return warning(`${nightText}; it ends after the exchanges have opened again`, FITTING);
 }

@@ -129,7 +129,7 @@ export function clockCheck(config: Config, server: Server | null, date: Observed
   const zone = `EOD_TIMEZONE is ${config.EOD_TIMEZONE}`;
   const leads = [
     // The header has whole seconds, so on average it is half a second behind.
-    ...(date === null ? [] : [{ whose: "the source's", ahead: certainLead(date, date.said + 500) }]),
+    ...(date === null ? [] : [{ whose: "the source's", ahead: certainLead(date, date.statedAt + 500) }]),
     ...(server === null ? [] : [{ whose: "the database's", ahead: -server.clockAheadMs }]),
   ];
   const [worst] = leads.toSorted((a, b) => Math.abs(b.ahead) - Math.abs(a.ahead));
@@ -138,7 +138,7 @@ export function clockCheck(config: Config, server: Server | null, date: Observed
   if (off < NOTICEABLE_MS) {
     return ok(`ours agrees with ${leads.map(({ whose }) => whose).join(' and ')}; ${zone}`);
   }
-  const found = `ours is ${duration(off / 1000)} ${worst.ahead > 0 ? 'ahead of' : 'behind'} ${worst.whose}; ${zone}`;
+  const leadText = `ours is ${duration(off / 1000)} ${worst.ahead > 0 ? 'ahead of' : 'behind'} ${worst.whose}; ${zone}`;
   const remedy = 'let the machine set its clock by NTP (timedatectl set-ntp true)';
-  return off < HARMFUL_MS ? warning(found, remedy) : failed(found, remedy);
+  return off < HARMFUL_MS ? warning(leadText, remedy) : failed(leadText, remedy);
 }

@@ -7,7 +7,7 @@ import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
 import { isDated as hasDays } from '../../operations/operation.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext, sourceSettings } from '../open-context.ts';
-import { type Column, columnsOf, plural, table } from '../output.ts';
+import { type Column, memberColumns, plural, table } from '../output.ts';
 import { call, openSource, remedyFor, USED_UP } from './source-checks.ts';
 
 /** After these no other call is served. */
@@ -20,7 +20,7 @@ const ENDS_ALL: readonly string[] = [
 ];
 
 type Dialect = Config['EOD_DATE_DIALECT'];
-type OperationReport = ReturnType<typeof reportOf>;
+type OperationReport = ReturnType<typeof describeCall>;
 
 /**
  * Requests each operation once about its last due day, as a night would, and shows what the reader makes of the
@@ -66,7 +66,7 @@ export async function examineOperations(
     const file = folder === null ? null : join(folder, `${operation.name}-${exchange}-${from}.txt`);
     const body = response?.body ?? null;
     if (file !== null && body !== null) await writeFile(file, body);
-    reports.push(reportOf(request, response, config, stopped ?? reason, body === null ? null : file));
+    reports.push(describeCall(request, response, config, stopped ?? reason, body === null ? null : file));
   }
 
   const isOtherDialect = dialect !== config.EOD_DATE_DIALECT;
@@ -81,7 +81,7 @@ const isRefusal = (error: PipelineError | null): boolean =>
   error?.kind === 'bad_request' || error?.kind === 'unknown_diagnostic' || error?.status === 400;
 
 /** What a call has shown; the tables that its records fill show their form. @param reason why no call was made. */
-function reportOf(
+function describeCall(
   { operation, exchange, from, to, instruments }: LastRequest,
   response: Awaited<ReturnType<typeof call>>,
   config: Config,
@@ -110,9 +110,9 @@ function reportOf(
 }
 
 const COLUMNS: readonly Column<OperationReport>[] = [
-  ...columnsOf<OperationReport>('state', 'operation', 'exchange'),
+  ...memberColumns<OperationReport>('state', 'operation', 'exchange'),
   { head: 'day', cell: ({ to }) => to },
-  ...columnsOf<OperationReport>('rows', 'rejects'),
+  ...memberColumns<OperationReport>('rows', 'rejects'),
   { head: 'fills', cell: ({ tables }) => tables.join(', ') },
 ];
 
