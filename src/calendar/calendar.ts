@@ -68,19 +68,19 @@ export function buildCalendar(lists: readonly (readonly Entry[])[]): Calendar {
     kindOf: (exchange, day) => kindIn(of(exchange), day),
     isSpecial: (exchange, day) => of(exchange).listed.get(day) === 'session',
     sessions(exchange, from, to) {
-      const found: Day[] = [];
-      for (let year = yearOf(from); year <= yearOf(to); year++) {
-        for (const day of sessionsIn(of(exchange), year)) if (from <= day && day <= to) found.push(day);
+      const days: Day[] = [];
+      for (let year = readYear(from); year <= readYear(to); year++) {
+        for (const day of sessionsIn(of(exchange), year)) if (from <= day && day <= to) days.push(day);
       }
-      return found;
+      return days;
     },
     lastSessions(exchange, day, count) {
       if (count < 1) return [];
-      let found = sessionsIn(of(exchange), yearOf(day)).filter((session) => session <= day);
-      for (let year = yearOf(day) - 1; found.length < count && year > 0; year--) {
-        found = [...sessionsIn(of(exchange), year), ...found];
+      let days = sessionsIn(of(exchange), readYear(day)).filter((session) => session <= day);
+      for (let year = readYear(day) - 1; days.length < count && year > 0; year--) {
+        days = [...sessionsIn(of(exchange), year), ...days];
       }
-      return found.slice(-count);
+      return days.slice(-count);
     },
     knows: (exchange, year) => of(exchange).years.has(year),
   };
@@ -94,7 +94,7 @@ function market(exchange: Exchange, lists: readonly (readonly Entry[])[]): Marke
       for (const entry of list) {
         if (entry.exchange !== scope) continue;
         listed.set(entry.day, entry.kind);
-        if (entry.kind === 'holiday') years.add(yearOf(entry.day));
+        if (entry.kind === 'holiday') years.add(readYear(entry.day));
       }
     }
   }
@@ -133,7 +133,7 @@ function daysIn(year: number): readonly Day[] {
   return days;
 }
 
-function yearOf(day: Day): number {
+function readYear(day: Day): number {
   return Number(day.slice(0, 4));
 }
 
@@ -168,7 +168,7 @@ export function learningCalendar(lists: readonly (readonly Entry[])[]): Learning
     lastSessions: (exchange, day, count) => current.lastSessions(exchange, day, count),
     knows: (exchange, year) => current.knows(exchange, year),
     learn(observed) {
-      const entries = observed.flatMap(entryOf);
+      const entries = observed.flatMap(makeEntries);
       const text = entries.map(({ exchange, day }) => `${exchange} ${day}`).join(',');
       if (text === learned) return;
       learned = text;
@@ -178,8 +178,8 @@ export function learningCalendar(lists: readonly (readonly Entry[])[]): Learning
 }
 
 /** Exchanges without a calendar of their own follow NSE and add nothing to it. */
-function entryOf({ exchange, day }: ObservedSession): Entry[] {
-  const known = EXCHANGES.find((one) => one === exchange);
+function makeEntries({ exchange, day }: ObservedSession): Entry[] {
+  const known = EXCHANGES.find((code) => code === exchange);
   return known === undefined ? [] : [{ exchange: known, day, kind: 'session' }];
 }
 
@@ -224,7 +224,7 @@ export function readEntries(text: string, name: string): Entry[] {
     throw usageError(`calendar file ${name}, line ${header?.at ?? 1}: the header must be "${HEADER}"`);
   }
   const problems: string[] = [];
-  const seen = new Map<string, number>();
+  const linesByKey = new Map<string, number>();
   const entries = lines.flatMap(({ cells, at }) => {
     const entry = readLine(cells);
     if (typeof entry === 'string') {
@@ -232,9 +232,9 @@ export function readEntries(text: string, name: string): Entry[] {
       return [];
     }
     const key = `${entry.exchange} ${entry.day}`;
-    const before = seen.get(key);
+    const before = linesByKey.get(key);
     if (before !== undefined) problems.push(`line ${at}: ${key} is already listed on line ${before}`);
-    seen.set(key, at);
+    linesByKey.set(key, at);
     return [entry];
   });
   if (problems.length > 0) throw usageError(`calendar file ${name}, ${problems.join('; ')}`);

@@ -57,7 +57,8 @@ export function unknownSettings(env: Readonly<Record<string, string>>): UnknownS
     .map((name) => {
       // EOD_TIMEOUT resembles EOD_TIMEOUT_MS.
       const extended = known.find(
-        (one) => name === `EOD_${one}` || one.startsWith(`${name}_`) || name.startsWith(`${one}_`),
+        (setting) =>
+          name === `EOD_${setting}` || setting.startsWith(`${name}_`) || name.startsWith(`${setting}_`),
       );
       return { name, meant: nearest(name, known, MAX_TYPOS) ?? extended ?? null };
     });

@@ -18,12 +18,12 @@ export const isOpenToNetwork = (config: Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_
 /**
  * A refinement of the settings: what holds unless some of them contradict each other, though each is valid.
  *
- * @param found what is said if it does not hold, with values of settings in place of `{NAME}`.
+ * @param problem what is said if it does not hold, with values of settings in place of `{NAME}`.
  * @param remedy what to do then.
  */
-const consistent = (holds: (config: Config) => boolean, found: string, remedy: string) =>
+const consistent = (holds: (config: Config) => boolean, problem: string, remedy: string) =>
   z.refine<Config>(holds, {
-    error: ({ input }) => found.replace(/\{(\w+)\}/g, (_, name) => String(Object(input)[name])),
+    error: ({ input }) => problem.replace(/\{(\w+)\}/g, (_, name) => String(Object(input)[name])),
     params: { remedy },
   });
 
@@ -35,12 +35,12 @@ function hostInClear(address = 'https://localhost'): string | null {
 
 const encrypted = (
   name: 'EOD_BASE_URL' | 'EOD_ALERT_WEBHOOK' | 'EOD_HEARTBEAT_URL',
-  what: string,
+  exposure: string,
   server: string,
 ) =>
   consistent(
     (config) => isLoopback(hostInClear(config[name]) ?? 'localhost'),
-    `${name} begins with http://: ${what} in clear text`,
+    `${name} begins with http://: ${exposure} in clear text`,
     `use https:// where the ${server} offers it`,
   );
 
@@ -123,15 +123,15 @@ const schema = z.custom<Config>().check(
 
 /** A contradiction between settings, and what to do about it. */
 interface Contradiction {
-  readonly found: string;
+  readonly problem: string;
   readonly remedy: string;
 }
 
 /** The contradictions between settings that are valid one by one. */
 export function contradictions(config: Config): Contradiction[] {
   const issues = (schema.safeParse(config).error?.issues ?? []) as z.core.$ZodIssueCustom[];
-  return issues.map(({ message: found, params }) => ({
-    found,
+  return issues.map(({ message: problem, params }) => ({
+    problem,
     remedy: (params as Pick<Contradiction, 'remedy'>).remedy,
   }));
 }

@@ -63,7 +63,7 @@ export function eachDay(from: Day, to: Day): Day[] {
   // Without dates, because every command lists the sessions of more than ten years.
   const days: Day[] = [];
   let [year = 0, month = 1, date = 1] = from.split('-').map(Number);
-  for (let day = from; day <= to && year <= LAST_YEAR; day = dayOf(year, month, date)) {
+  for (let day = from; day <= to && year <= LAST_YEAR; day = formatDay(year, month, date)) {
     days.push(day);
     date += 1;
     if (date > daysInMonth(year, month)) [month, date] = [month + 1, 1];
@@ -72,7 +72,7 @@ export function eachDay(from: Day, to: Day): Day[] {
   return days;
 }
 
-function dayOf(year: number, month: number, date: number): Day {
+function formatDay(year: number, month: number, date: number): Day {
   return `${String(year).padStart(4, '0')}-${month < 10 ? '0' : ''}${month}-${date < 10 ? '0' : ''}${date}`;
 }
 

@@ -186,7 +186,7 @@ export const percentEncoded = (value: string): string =>
  * How a secret is written: as it is, in an address, and in JSON. All are the same for a secret of letters and digits. The
  * longest comes first, because it may begin with another one.
  */
-export const spellingsOf = (secret: string): readonly string[] =>
+export const listSpellings = (secret: string): readonly string[] =>
   [
     ...new Set([
       secret,
@@ -200,9 +200,9 @@ export const spellingsOf = (secret: string): readonly string[] =>
  * The pattern of a secret in all of its spellings. A secret that may be a part of a word matches only as a whole word: with
  * the password `a`, texts stay readable.
  *
- * @param spellings from `spellingsOf`, converted to the form that they have in the searched text.
+ * @param spellings from `listSpellings`, converted to the form that they have in the searched text.
  */
-export function secretPattern(secret: string, spellings = spellingsOf(secret)): string {
+export function secretPattern(secret: string, spellings = listSpellings(secret)): string {
   const isUnmistakable = secret.length >= UNMISTAKABLE_LENGTH && /\P{L}/u.test(secret);
   const begins = !isUnmistakable && new RegExp(`^${WORD}`).test(secret) ? WORD_BEGINS : '';
   const ends = !isUnmistakable && new RegExp(`${WORD}$`).test(secret) ? WORD_ENDS : '';
@@ -236,7 +236,7 @@ export function settingsRedactor(settings: Readonly<Record<string, unknown>>): (
 }
 
 /** The address in a setting, which for a proxy is often written without `http://`; null if it is none. */
-function addressOf(name: string, value: string): URL | null {
+function parseAddress(name: string, value: string): URL | null {
   const text = name.endsWith('_PROXY') && !value.includes('://') ? `http://${value}` : value;
   return text.includes('://') && URL.canParse(text) ? new URL(text) : null;
 }
@@ -250,11 +250,15 @@ const SECRET_PARAMETER = /pass|secret|key|token/i;
 
 /** What is secret in the address of a setting, as it is written and decoded. */
 function secretsOfAddress(name: string, value: string): string[] {
-  const address = addressOf(name, value);
+  const address = parseAddress(name, value);
   if (address === null) return [];
   const written = [address.password, isToken(name, address) ? address.username : ''];
   const parameters = [...address.searchParams].filter(([key]) => SECRET_PARAMETER.test(key));
-  return [...written, ...written.map((part) => decoded(part) ?? ''), ...parameters.map(([, one]) => one)];
+  return [
+    ...written,
+    ...written.map((part) => decoded(part) ?? ''),
+    ...parameters.map(([, secret]) => secret),
+  ];
 }
 
 /** A text without its percent-encoding; null if that is broken. */
@@ -268,7 +272,7 @@ export function decoded(text: string): string | null {
 
 /** A secret setting as it may be shown: of an address all but what is secret in it, of any other secret nothing. */
 export function shownSecret(name: string, value: unknown): string {
-  const address = typeof value === 'string' ? addressOf(name, value) : null;
+  const address = typeof value === 'string' ? parseAddress(name, value) : null;
   if (address === null) return 'set (redacted)';
   // The addresses of chat services and monitors have their secret in the path.
   if (name === 'EOD_ALERT_WEBHOOK' || name === 'EOD_HEARTBEAT_URL') return `${address.origin}/… (redacted)`;
@@ -284,9 +288,11 @@ export function shownSecret(name: string, value: unknown): string {
 export function redactValues(value: unknown, redact: (text: string) => string): unknown {
   if (typeof value === 'string') return redact(value);
   if (typeof value === 'number') return redact(String(value)) === String(value) ? value : REDACTED;
-  if (Array.isArray(value)) return value.map((one) => redactValues(one, redact));
+  if (Array.isArray(value)) return value.map((item) => redactValues(item, redact));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, redactValues(one, redact)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, redactValues(member, redact)]),
+  );
 }
 
 /** `user@host` of this process; `uid@host` where the account has no name, as in some containers. */

@@ -25,7 +25,7 @@ export const EXCHANGE_CODES: readonly string[] = [...EXCHANGES, ...Object.keys(S
  * of most markets in India.
  */
 export function exchangeOfSegment(code: string): Exchange {
-  return EXCHANGES.find((one) => one === code) ?? SEGMENTS[code] ?? 'NSE';
+  return EXCHANGES.find((exchange) => exchange === code) ?? SEGMENTS[code] ?? 'NSE';
 }
 
 /** Spellings of the exchanges in records, besides their own: with an X before it, and BSE's market identifier code. */
@@ -35,7 +35,7 @@ const EXCHANGE_SPELLINGS: Readonly<Record<string, Exchange>> = { XBSE: 'BSE', XB
 export function exchangeNamed(named: unknown): Exchange | undefined {
   if (typeof named !== 'string') return undefined;
   const spelled = named.trim().toUpperCase();
-  return EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((one) => one === spelled);
+  return EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((exchange) => exchange === spelled);
 }
 
 /**

@@ -27,21 +27,21 @@ const MOST_NAMED = 8;
 /**
  * Finds the known word that was typed, in upper or lower case.
  *
- * @param flag the option it was typed for, for the message; `what` names the kind of word.
+ * @param flag the option it was typed for, for the message; `noun` names the kind of word.
  * @throws PipelineError `usage` that suggests the known word most like it.
  */
 export function parseChoice<Word extends string>(
   flag: string,
   text: string,
   known: readonly Word[],
-  what = 'value',
+  noun = 'value',
 ): Word {
-  const found = known.find((one) => one.toLowerCase() === text.toLowerCase());
-  if (found !== undefined) return found;
+  const match = known.find((word) => word.toLowerCase() === text.toLowerCase());
+  if (match !== undefined) return match;
   const guess = didYouMean(text, known);
   // A long list would hide the guess.
   const others = guess === '' || known.length <= MOST_NAMED ? ` (known: ${known.join(', ')})` : '';
-  throw usageError(`${flag}: unknown ${what} "${text}"${guess}${others}`);
+  throw usageError(`${flag}: unknown ${noun} "${text}"${guess}${others}`);
 }
 
 /** `; did you mean backfill?` where a mistyped word resembles a known one, otherwise an empty text. */
@@ -62,15 +62,15 @@ export function nearest(word: string, known: readonly string[], most?: number): 
     lower,
     known.map((name) => name.toLowerCase()),
   );
-  const found = known.find((name) => name.toLowerCase() === guess) ?? null;
-  if (found === null) return null;
+  const match = known.find((name) => name.toLowerCase() === guess) ?? null;
+  if (match === null) return null;
   const changes = distance(lower, guess);
-  if (most !== undefined) return changes <= most ? found : null;
+  if (most !== undefined) return changes <= most ? match : null;
   // The beginning of a name is more than a few letters that occur in another one.
   const begun = known.find((name) => name.toLowerCase().startsWith(lower));
   if (begun !== undefined && lower.length > 2 && changes > 2) return begun;
   // Two changes can replace every letter of a short word.
-  const alike = changes < Math.max(lower.length, found.length);
-  const near = alike && changes <= Math.max(2, Math.ceil(Math.min(lower.length, found.length) / 2));
-  return near || (lower.length > 2 && guess.includes(lower)) ? found : null;
+  const alike = changes < Math.max(lower.length, match.length);
+  const near = alike && changes <= Math.max(2, Math.ceil(Math.min(lower.length, match.length) / 2));
+  return near || (lower.length > 2 && guess.includes(lower)) ? match : null;
 }

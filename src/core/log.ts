@@ -89,7 +89,7 @@ function messageOfLine({ msg, operation, exchange, from, to, err }: LogLine): st
 const namedFacts = (line: LogLine): string[] =>
   Object.entries(line)
     .filter(([name]) => !NOT_AS_FACTS.includes(name))
-    .flatMap(([name, value]) => factsOf(name, value));
+    .flatMap(([name, value]) => formatFacts(name, value));
 
 function errorText(error: unknown): string {
   const { message, code, stack } = Object(error) as Record<string, string | undefined>;
@@ -98,10 +98,10 @@ function errorText(error: unknown): string {
 }
 
 /** `name=value`; for an object, one for each member. */
-function factsOf(name: string, value: unknown): string[] {
+function formatFacts(name: string, value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [`${name}=${value}`];
   if (Array.isArray(value)) return [`${name}=${JSON.stringify(value)}`];
-  return Object.entries(value).flatMap(([member, one]) => factsOf(`${name}.${member}`, one));
+  return Object.entries(value).flatMap(([member, nested]) => formatFacts(`${name}.${member}`, nested));
 }
 
 /** The members that identify a window in the log, so that lines can be searched by operation, exchange or day. */

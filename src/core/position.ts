@@ -33,10 +33,10 @@ export interface FileOrder {
  * the rank, by the day in the name, and of downloads of the same name by their number. Otherwise nothing decides, and the
  * one that is imported later is used.
  */
-export function comesBefore(one: FileOrder, other: FileOrder): boolean {
-  if (one.rank !== other.rank) return (one.rank ?? 0) < (other.rank ?? 0);
-  if (one.day !== other.day) return one.day !== '' && other.day !== '' && one.day < other.day;
-  return one.name === other.name && one.download < other.download;
+export function comesBefore(file: FileOrder, other: FileOrder): boolean {
+  if (file.rank !== other.rank) return (file.rank ?? 0) < (other.rank ?? 0);
+  if (file.day !== other.day) return file.day !== '' && other.day !== '' && file.day < other.day;
+  return file.name === other.name && file.download < other.download;
 }
 
 /**
@@ -57,12 +57,12 @@ export function fileOrder(rank: number | null, name: string, path: string): File
 
 /** Sorts paths by the day in their names (those without one come first), then by name and number of the download. */
 export function compareNames(a: string, b: string): number {
-  const [one, other] = [partsOfName(a), partsOfName(b)];
+  const [own, other] = [partsOfName(a), partsOfName(b)];
   const compared = (left: string, right: string) => (left < right ? -1 : left > right ? 1 : 0);
   return (
-    compared(one.day, other.day) ||
-    compared(one.name, other.name) ||
-    one.download - other.download ||
+    compared(own.day, other.day) ||
+    compared(own.name, other.name) ||
+    own.download - other.download ||
     compared(a, b)
   );
 }

@@ -54,7 +54,7 @@ export const url = (...schemes: string[]) =>
     const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1]?.toLowerCase() ?? '';
     const problem = schemes.includes(scheme)
       ? problemOfAddress(text)
-      : `must be an address that starts with ${schemes.map((one) => `${one}://`).join(' or ')}`;
+      : `must be an address that starts with ${schemes.map((known) => `${known}://`).join(' or ')}`;
     if (problem !== null) wrong(context, problem);
   });
 
@@ -119,7 +119,7 @@ export const listOf = <Item extends z.ZodType<unknown, string>>(
 
 /** Addresses of proxies, also as ranges. */
 export const proxies = listOf(
-  z.string().refine((one) => z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]).safeParse(one).success, {
+  z.string().refine((text) => z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]).safeParse(text).success, {
     error: 'must list addresses or ranges of addresses, such as 10.0.0.7 or 10.0.0.0/24',
   }),
   'names no address',

@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
-import { REDACTED, secretPattern, spellingsOf } from '../core/environment.ts';
+import { listSpellings, REDACTED, secretPattern } from '../core/environment.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
 type Body = Dispatcher.ResponseData['body'];
@@ -109,7 +109,7 @@ const SHORTEST_KEY = 6;
  * puts it there, and what is read and kept must not contain it.
  */
 export function createBodyRedactor(accessKey: string): (body: Buffer) => Buffer {
-  const spellings = accessKey.length < SHORTEST_KEY ? [] : spellingsOf(accessKey);
+  const spellings = accessKey.length < SHORTEST_KEY ? [] : listSpellings(accessKey);
   return (body) => {
     const encoding = isUtf16(body) ? 'utf16le' : 'utf8';
     const isSwapped = body[0] === 0xfe && body[1] === 0xff && body.length % 2 === 0;

@@ -114,12 +114,12 @@ export function readPlainCsv(text: string): CsvRows | null {
   const starts = firstEnd === -1 ? [] : lineStarts(text, firstEnd + 1, { commas: names.length - 1, ending });
   if (starts === null) return null;
   const readLine = createLineReader(text, names);
-  const endOf = (position: number) => {
+  const findEnd = (position: number) => {
     const next = starts[position + 1];
     if (next !== undefined) return next - ending;
     return text.endsWith('\n') ? text.length - ending : text.length;
   };
-  const recordAt = (position: number) => readLine(starts[position] as number, endOf(position));
+  const recordAt = (position: number) => readLine(starts[position] as number, findEnd(position));
   return {
     length: starts.length,
     at: (position) => (position < starts.length ? recordAt(position) : undefined),
@@ -243,12 +243,13 @@ export function readAnyCsv(text: string): object[] {
     someHave(rows, columns.length) || (!someHave(rows, header.length) && someHave(joined, columns.length));
   const width = isDistinct ? columns.length : header.length;
   // The first row may be longer than the last because of commas in a text, so the cells are counted after joining.
-  const cellsOf = (at: number) => (isLonger(rows[at] as string[], width) ? joined : rows)[at] as string[];
-  const isShort = rows.length > 0 && cellsOf(rows.length - 1).length < Math.min(width, cellsOf(0).length);
+  const chooseCells = (at: number) => (isLonger(rows[at] as string[], width) ? joined : rows)[at] as string[];
+  const isShort =
+    rows.length > 0 && chooseCells(rows.length - 1).length < Math.min(width, chooseCells(0).length);
   if (!endsWhole && (isShort || text.endsWith('\r'))) {
     throw unreadable('the CSV breaks off inside its last row', { cutShort: true });
   }
-  return rows.map((row, at) => recordOf(row, joined[at] as string[], columns, width));
+  return rows.map((row, at) => buildRecord(row, joined[at] as string[], columns, width));
 }
 
 /** True if a row has more cells than this, other than empty ones. */
@@ -261,7 +262,7 @@ const JOINED_FROM = 1.5;
 export class JoinedRows extends Array<string> {}
 
 /** The record of a row, or of its joined cells if it is too long; a list if these are not as many as there are names. */
-function recordOf(
+function buildRecord(
   row: readonly string[],
   joined: readonly string[],
   columns: Columns,

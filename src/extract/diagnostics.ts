@@ -141,7 +141,7 @@ function singular(word: string): string {
   return word.length > 2 ? word.replace(/s$/, '') : word;
 }
 
-function wordsOf(text: string): string[] {
+function splitWords(text: string): string[] {
   const words = text
     .toLowerCase()
     .replace(/['’]/g, '')
@@ -182,7 +182,7 @@ export function diagnose(text: string, redact = (text: string) => text): Pipelin
     .trim();
   // Markup, JSON and CSV are not diagnostic lines.
   if (trimmed.length > LONGEST_LINE || /[<>{}=,;]/.test(trimmed)) return null;
-  const words = wordsOf(trimmed);
+  const words = splitWords(trimmed);
   const known = LINES.find(({ phrases, furtherWords = 0 }) =>
     phrases.some((phrase) => {
       const wanted = phrase.split(' ').map(singular);
@@ -240,10 +240,10 @@ export function unknownDiagnostic(text: string, redact: (text: string) => string
   const diagnostic = redact(text.slice(0, 128 * KEPT).trim())
     .slice(0, KEPT)
     .replaceAll('\u0000', '\\u0000');
-  const what = looksLikeRows(text.slice(0, 128 * KEPT))
+  const description = looksLikeRows(text.slice(0, 128 * KEPT))
     ? 'CSV without a header row, so its columns are unknown; request another format, such as EOD_FORMAT=Csv'
     : 'text that is not data';
-  return new PipelineError(`the source responded with ${what}: ${diagnostic}`, {
+  return new PipelineError(`the source responded with ${description}: ${diagnostic}`, {
     kind: 'unknown_diagnostic',
     diagnostic,
   });

@@ -116,7 +116,7 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
   if (diagnostic !== null) throw diagnostic;
   if (start.startsWith('<')) {
     rejectPage(start);
-    return openJson(envelopeOf(readXml(text), context), context, wrappings);
+    return openJson(makeEnvelope(readXml(text), context), context, wrappings);
   }
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
   if (!json && looksLikeCsv(context.operation, text)) {
@@ -137,7 +137,7 @@ const LISTS = 3;
  * An XML response as an envelope with a list of records, as in JSON, whatever its elements are called. Elements of a
  * record have no child elements; the list is what repeats, or the only element that has children.
  */
-function envelopeOf(value: XmlValue, context: EnvelopeContext, lists = LISTS): unknown {
+function makeEnvelope(value: XmlValue, context: EnvelopeContext, lists = LISTS): unknown {
   if (typeof value === 'string') return value.trim() === '' ? null : value;
   if (value === null) return null;
   const entries = Object.entries(value);
@@ -149,7 +149,7 @@ function envelopeOf(value: XmlValue, context: EnvelopeContext, lists = LISTS): u
   if (isList(member) || lists === 0 || fitsAnyShape(context.operation, Object.keys(member as object))) {
     return { ...others, Value: isList(member) ? member : [member] };
   }
-  return { ...others, ...(envelopeOf(member as XmlValue, context, lists - 1) as object) };
+  return { ...others, ...(makeEnvelope(member as XmlValue, context, lists - 1) as object) };
 }
 
 const isList = (value: XmlValue | undefined): value is readonly XmlValue[] => Array.isArray(value);
@@ -167,13 +167,13 @@ function openJson(json: unknown, context: EnvelopeContext, wrappings: number): R
 }
 
 /** The member whose name in lower case is this. */
-function memberOf(entries: readonly [string, unknown][], name: string): unknown {
+function findMember(entries: readonly [string, unknown][], name: string): unknown {
   return entries.find(([key]) => key.toLowerCase() === name)?.[1];
 }
 
 function openObject(object: object, context: EnvelopeContext, wrappings: number): Records {
   const entries = Object.entries(object);
-  const value = memberOf(entries, LIST);
+  const value = findMember(entries, LIST);
   // Records of financial ratios have a field `value`, so an object with one is an envelope only if that is a list.
   if (!Array.isArray(value) && fitsAnyShape(context.operation, Object.keys(object))) {
     return { records: [object], warnings: [] };
@@ -187,7 +187,7 @@ function openObject(object: object, context: EnvelopeContext, wrappings: number)
   const bare = entries.every(([key]) => COUNTS.includes(key.toLowerCase()) || /^(@|odata\.)/i.test(key));
   if (bare) return withCounts(noRecords(), entries, context);
   // The envelope of OData before version 4 is not opened, but a part of a longer list must not be read as a record.
-  const verbose = memberOf(entries, 'd');
+  const verbose = findMember(entries, 'd');
   if (typeof verbose === 'object' && verbose !== null) rejectLink(Object.entries(verbose), null);
   return { records: [object], warnings: [] };
 }
@@ -240,15 +240,15 @@ function withCounts(
 ): Records {
   rejectLink(entries, read.records.length);
   if (rule === 'ignore') return read;
-  return COUNTS.reduce((all, name) => withCount(all, name, memberOf(entries, name), rule), read);
+  return COUNTS.reduce((all, name) => withCount(all, name, findMember(entries, name), rule), read);
 }
 
 /** Throws if there is a link to further records. */
-function rejectLink(entries: readonly [string, unknown][], held: number | null): void {
+function rejectLink(entries: readonly [string, unknown][], recordCount: number | null): void {
   for (const [name, link] of entries) {
     if (!LINKS.includes(name.toLowerCase()) || typeof link !== 'string' || link.trim() === '') continue;
     throw incomplete(
-      `${held === null ? 'it' : `it holds ${held} records and`} says in ${name} that there are more, which is not followed; request fewer days at once`,
+      `${recordCount === null ? 'it' : `it holds ${recordCount} records and`} says in ${name} that there are more, which is not followed; request fewer days at once`,
     );
   }
 }

@@ -52,10 +52,10 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
         signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
         headers: { accept: 'application/json, text/plain, text/csv, */*;q=0.1', 'accept-encoding': 'gzip' },
       });
-      const said = Date.parse(single(headers.date) ?? '');
+      const statedAt = Date.parse(single(headers.date) ?? '');
       const receivedAt = clock.now();
-      lastDate = Number.isNaN(said) ? null : { said, sentAt, receivedAt };
-      clockOffset = correctedOffset(clockOffset, said, sentAt, receivedAt);
+      lastDate = Number.isNaN(statedAt) ? null : { statedAt, sentAt, receivedAt };
+      clockOffset = correctedOffset(clockOffset, statedAt, sentAt, receivedAt);
       const about = { status: statusCode, contentType: single(headers['content-type']), headers };
       if (statusCode !== 200) {
         const none = { body: Buffer.alloc(0), bytes: 0 };
@@ -190,7 +190,7 @@ function transportError(
   error: unknown,
   { timeoutMs, redact, cutShort }: { timeoutMs: number; redact: (text: string) => string; cutShort: boolean },
 ): PipelineError {
-  const code = codeOf(error);
+  const code = readCode(error);
   const isUnsent = !cutShort && isUnsentBy(error, code);
   if (code !== null && TIMEOUT_CODES.has(code)) return timeoutError(timeoutMs, isUnsent);
   if (code?.startsWith('Z_') || code?.startsWith('ERR_BROTLI') || code?.startsWith('ERR__ERROR')) {
@@ -246,6 +246,6 @@ function problemOfAddress(error: unknown, code: string | null): string | null {
     : 'the server at this address does not speak HTTP';
 }
 
-function codeOf(error: unknown): string | null {
+function readCode(error: unknown): string | null {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }

@@ -33,7 +33,7 @@ export interface Layout {
 }
 
 /** Computes the layout of a list of keys. */
-function layoutOf(operation: DataSet, keys: readonly string[]): Layout {
+function makeLayout(operation: DataSet, keys: readonly string[]): Layout {
   const keyOf = new Map<string, string>();
   const repeated: string[] = [];
   for (const key of keys) {
@@ -41,21 +41,21 @@ function layoutOf(operation: DataSet, keys: readonly string[]): Layout {
     if (keyOf.has(plain)) repeated.push(key);
     else keyOf.set(plain, key);
   }
-  const [shape, ...others] = shapesOf(operation, keyOf);
+  const [shape, ...others] = findShapes(operation, keyOf);
   const facts = { keys, keyOf, repeated, nameless: null, isNameless: false };
   if (shape === undefined) return { ...facts, shape: null, sources: [], unknown: [] };
   const known = namesReadBy(shape);
   const unknown = [...keyOf].filter(([plain]) => !known.has(plain)).map(([, key]) => key);
-  const layout = { ...facts, shape, sources: sourcesOf(shape, keyOf), unknown };
+  const layout = { ...facts, shape, sources: listSources(shape, keyOf), unknown };
   const other = others.find(({ namedBy }) => namedBy === undefined);
   if (shape.namedBy === undefined || other === undefined) return layout;
   return {
     ...layout,
-    nameless: { ...layout, isNameless: true, shape: other, sources: sourcesOf(other, keyOf) },
+    nameless: { ...layout, isNameless: true, shape: other, sources: listSources(other, keyOf) },
   };
 }
 
-function sourcesOf(shape: Shape, keyOf: ReadonlyMap<string, string>): FieldSource[] {
+function listSources(shape: Shape, keyOf: ReadonlyMap<string, string>): FieldSource[] {
   return shape.table.fields.flatMap((field, at) => {
     if (field.from !== 'response' || field.compute !== undefined) return [];
     const names = [field.source, ...(field.orElse ?? [])];
@@ -67,7 +67,7 @@ function sourcesOf(shape: Shape, keyOf: ReadonlyMap<string, string>): FieldSourc
  * The shapes that records with these keys may have: first the one that reads most of them. If two read as many, the one
  * with fewer fields, of which fewer are missing.
  */
-function shapesOf({ shapes }: DataSet, keyOf: ReadonlyMap<string, string>): Shape[] {
+function findShapes({ shapes }: DataSet, keyOf: ReadonlyMap<string, string>): Shape[] {
   const has = (name: string) => keyOf.has(plainName(name));
   return shapes
     .filter((shape) => shape.has.every(has) && (shape.hasOneOf?.some(has) ?? true))
@@ -92,7 +92,7 @@ function namesReadBy({ table }: Shape): Set<string> {
 
 /** True if these are the names of a record of the operation. */
 export function fitsAnyShape(operation: DataSet, names: readonly string[]): boolean {
-  return layoutOf(operation, names).shape !== null;
+  return makeLayout(operation, names).shape !== null;
 }
 
 /** Creates the function that finds the layout of each record of a response. */
@@ -105,7 +105,7 @@ export function createLayouts(operation: DataSet): (record: object) => Layout {
     const name = JSON.stringify(keys);
     let layout = known.get(name);
     if (layout === undefined) {
-      layout = layoutOf(operation, keys);
+      layout = makeLayout(operation, keys);
       // A response whose records all have different keys must not fill the memory with layouts.
       if (known.size < 1_000) known.set(name, layout);
     }

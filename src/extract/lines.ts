@@ -19,14 +19,14 @@ export function findLongLine(
     if (end === -1) {
       const rest = body.subarray(start);
       const line = countLineEnds(body.subarray(0, start)) + 1;
-      return { line, bytes: Math.min(endOf(rest, LINE_FEED), endOf(rest, CARRIAGE_RETURN)) };
+      return { line, bytes: Math.min(findEnd(rest, LINE_FEED), findEnd(rest, CARRIAGE_RETURN)) };
     }
     start += end + 1;
   }
   return null;
 }
 
-const endOf = (bytes: Buffer, byte: number): number => {
+const findEnd = (bytes: Buffer, byte: number): number => {
   const at = bytes.indexOf(byte);
   return at === -1 ? bytes.length : at;
 };

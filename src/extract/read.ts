@@ -47,10 +47,10 @@ function collectRecords(operation: Operation, requested: Requested, timeZone: st
   const reader = createRecordReader(operation, requested, timeZone);
   const visitors = [findStrays(operation, requested), countJoinedRows(), ...noteRedaction(body)];
   const rejects: Reject[] = [];
-  const rowsOf = new Map<TableDefinition, Row[]>();
+  const rowsByTable = new Map<TableDefinition, Row[]>();
   const addRow = (table: TableDefinition, row: Row) => {
-    const rows = rowsOf.get(table);
-    if (rows === undefined) rowsOf.set(table, [row]);
+    const rows = rowsByTable.get(table);
+    if (rows === undefined) rowsByTable.set(table, [row]);
     else rows.push(row);
   };
   return {
@@ -66,7 +66,7 @@ function collectRecords(operation: Operation, requested: Requested, timeZone: st
       rejects.push({ position, record: sanitizeRecord(record), ...reject });
     },
     finish({ warnings, miscount, lineEnd, listsNothing }: Envelope): Extracted {
-      const batches = [...rowsOf].map(([table, rows]) => ({ table, rows }));
+      const batches = [...rowsByTable].map(([table, rows]) => ({ table, rows }));
       const rows = batches.reduce((sum, batch) => sum + batch.rows.length, 0);
       const unknownFields = [...reader.unknownFields()]
         .slice(0, MAX_UNKNOWN)

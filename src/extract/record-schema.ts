@@ -43,7 +43,7 @@ const MAX_KEY_TEXT = 200;
 
 /** The reader of a field. A missing value becomes the declared default, null, or a problem. */
 function fieldReader(field: Field, inKey: boolean, timeZone: string): ValueReader {
-  const read: ValueReader = readerOf(field.kind, timeZone);
+  const read: ValueReader = chooseReader(field.kind, timeZone);
   // Values of the request were checked with the request, and may be empty on purpose.
   const blank = field.from === 'request' && field.kind === 'text' ? '' : (field.absent ?? null);
   const absent = field.required === true && blank === null ? new InvalidValue('is missing') : blank;
@@ -57,7 +57,7 @@ function fieldReader(field: Field, inKey: boolean, timeZone: string): ValueReade
 }
 
 /** The reader of a kind; dates and date-times without an offset are taken to be in `timeZone`. */
-export function readerOf(kind: Kind, timeZone: string): ValueReader {
+export function chooseReader(kind: Kind, timeZone: string): ValueReader {
   switch (kind) {
     case 'text':
       return readText;

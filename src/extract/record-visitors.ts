@@ -74,14 +74,14 @@ function strayProblem(
   requested: Requested,
   { table, row }: { readonly table: TableDefinition; readonly row: Row },
 ): Stray | null {
-  const shape = operation.shapes.find((one) => one.table === table);
+  const shape = operation.shapes.find((candidate) => candidate.table === table);
   if (shape === undefined) return null;
   const { dateColumn } = table;
   if (shape.dated && dateColumn !== null) {
     const day = String(row[dateColumn]);
     if (!isRequestedDay(requested, day)) {
       const problem = {
-        path: sourceOf(table, dateColumn),
+        path: findSource(table, dateColumn),
         message: `is ${day}, a day that was not requested`,
       };
       return { problem, day };
@@ -90,21 +90,23 @@ function strayProblem(
   const contradiction = shape.contradiction?.(row, requested) ?? null;
   if (contradiction !== null) {
     const { column, message } = contradiction;
-    return { problem: { path: sourceOf(table, column), message: printable(String(message).slice(0, 200)) } };
+    return {
+      problem: { path: findSource(table, column), message: printable(String(message).slice(0, 200)) },
+    };
   }
   const exchange = shape.exchangeColumn === undefined ? null : row[shape.exchangeColumn];
   if (shape.exchangeColumn === undefined || !strayExchange(exchange, requested)) {
     return null;
   }
   const problem = {
-    path: sourceOf(table, shape.exchangeColumn),
+    path: findSource(table, shape.exchangeColumn),
     message: `is ${printable(String(exchange).slice(0, 40))}, an exchange that was not requested`,
   };
   return { problem };
 }
 
-function sourceOf({ fields }: TableDefinition, column: string): string {
-  const field = fields.find((one) => one.column === column);
+function findSource({ fields }: TableDefinition, column: string): string {
+  const field = fields.find((candidate) => candidate.column === column);
   return field?.from === 'response' ? field.source : column;
 }
 

@@ -5,7 +5,7 @@ import { type DataSet, isByInstrument, type Shape } from '../operations/operatio
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import { unsafeNumberText } from './decimals.ts';
 import { createLayouts, type Layout } from './layout.ts';
-import { madeOnce, readerOf, readersOf } from './record-schema.ts';
+import { chooseReader, madeOnce, readersOf } from './record-schema.ts';
 import { printable } from './sanitize.ts';
 import type { Problem, Reject } from './types.ts';
 import { InvalidValue, isBlank, readText, type ValueReader } from './values.ts';
@@ -116,29 +116,34 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
   let last: LayoutState | null = null;
   const sent = (source: string): unknown => {
     const key = last?.layout.keyOf.get(plainName(source));
-    return key === undefined ? undefined : scalarOf(current[key]);
+    return key === undefined ? undefined : readScalar(current[key]);
   };
   const kinds = new Map<Kind, ValueReader>();
   const readAs = (source: string, kind: Kind): Scalar => {
-    const reader = kinds.get(kind) ?? readerOf(kind, timeZone);
+    const reader = kinds.get(kind) ?? chooseReader(kind, timeZone);
     kinds.set(kind, reader);
     const value = reader(sent(source));
     return value instanceof InvalidValue ? null : value;
   };
 
-  const stateOf = (layout: Layout): LayoutState => {
+  const findState = (layout: Layout): LayoutState => {
     let state = layouts.get(layout);
     if (state === undefined) {
       for (const key of layout.unknown) if (unknown.size < 1_000) unknown.add(key);
       for (const key of layout.repeated) if (repeated.size < 20) repeated.add(key);
       const keys = layout.shape?.namedBy?.flatMap((source) => layout.keyOf.get(plainName(source)) ?? []);
-      state = { layout, state: shapeStateOf(layout.shape), fill: createFill(layout), namedBy: keys ?? null };
+      state = {
+        layout,
+        state: findShapeState(layout.shape),
+        fill: createFill(layout),
+        namedBy: keys ?? null,
+      };
       layouts.set(layout, state);
     }
     return state;
   };
 
-  const shapeStateOf = (shape: Shape | null): ShapeState | null => {
+  const findShapeState = (shape: Shape | null): ShapeState | null => {
     if (shape === null) return null;
     const state = shapes.get(shape) ?? createShapeState(shape, requested, timeZone);
     shapes.set(shape, state);
@@ -155,9 +160,9 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
         return rejected([{ path: '', message }]);
       }
       const layout = layoutFor(record);
-      if (last === null || last.layout !== layout) last = stateOf(layout);
+      if (last === null || last.layout !== layout) last = findState(layout);
       current = record as Readonly<Record<string, unknown>>;
-      if (layout.nameless !== null && !isNamed(last, current)) last = stateOf(layout.nameless);
+      if (layout.nameless !== null && !isNamed(last, current)) last = findState(layout.nameless);
       const { state } = last;
       if (state === null) {
         return rejected([{ path: '', message: `fits no known shape of ${operation.name}` }]);
@@ -171,7 +176,7 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
         for (const [at, read] of state.meaningless) {
           const value = read(state.raw[at]);
           if (!(value instanceof InvalidValue)) continue;
-          const path = pathOf(last.layout, (state.shape.table.fields[at] as Field).column);
+          const path = findPath(last.layout, (state.shape.table.fields[at] as Field).column);
           if (!unread.has(path)) unread.set(path, value.problem);
         }
         return { table: state.shape.table, row };
@@ -180,11 +185,11 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
       const problems = [
         ...(unnamed ? [{ path: '', message: 'names no instrument' }] : []),
         ...(safeParse(state.schema, state.raw).error?.issues ?? []).map((issue) => ({
-          path: pathOf(read, String(issue.path[0])),
+          path: findPath(read, String(issue.path[0])),
           message: issue.message,
         })),
       ];
-      return { ...rejected(problems), ...namesOf(state, timeZone) };
+      return { ...rejected(problems), ...readNames(state, timeZone) };
     },
     unknownFields: () => unknown,
     warnings: () => [
@@ -197,14 +202,14 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
 }
 
 /** The value of a field as declarations see it: they convert it to text, where a nested value could throw or recurse. */
-const scalarOf = (value: unknown): unknown =>
+const readScalar = (value: unknown): unknown =>
   typeof value === 'object' ? null : (unsafeNumberText(value) ?? value);
 
 /** True if at least one of the fields that name the instrument has a value. A code of 0 is none. */
 function isNamed({ namedBy }: LayoutState, record: Readonly<Record<string, unknown>>): boolean {
   if (namedBy === null) return true;
   for (const key of namedBy) {
-    const value = scalarOf(record[key]);
+    const value = readScalar(record[key]);
     if (!isBlank(value) && Number(value) !== 0) return true;
   }
   return false;
@@ -220,11 +225,11 @@ function rejected(problems: readonly Problem[]): RecordResult {
 }
 
 /** The day and the instrument of a rejected record, as far as they can be read. */
-function namesOf({ shape, raw }: ShapeState, timeZone: string): Pick<Reject, 'day' | 'instrument'> {
+function readNames({ shape, raw }: ShapeState, timeZone: string): Pick<Reject, 'day' | 'instrument'> {
   const { symbolColumn, table } = shape;
   const sent = (column: string) => raw[table.fields.findIndex((field) => field.column === column)];
   const day =
-    shape.dated && table.dateColumn !== null ? readerOf('date', timeZone)(sent(table.dateColumn)) : null;
+    shape.dated && table.dateColumn !== null ? chooseReader('date', timeZone)(sent(table.dateColumn)) : null;
   const instrument = symbolColumn === undefined ? null : readText(sent(symbolColumn));
   return {
     ...(typeof day === 'string' ? { day } : {}),
@@ -276,7 +281,7 @@ function createFill({ sources }: Layout): Fill {
 }
 
 /** The record's key for a column's field, for problems; the declared name if it has none. */
-function pathOf({ sources }: Layout, column: string): string {
+function findPath({ sources }: Layout, column: string): string {
   const source = sources.find(({ field }) => field.column === column);
   if (source === undefined) return column;
   return source.keys[0] === undefined ? source.field.source : printable(source.keys[0]);

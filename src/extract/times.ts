@@ -58,15 +58,15 @@ function moment(match: RegExpExecArray, year: number, month: number, date: numbe
   if (year === NO_DATE_YEAR) return null;
   if (!isRealDate(year, month, date)) return 'a date that exists';
   if (year < FIRST_YEAR || year > LAST_YEAR) return `a date between ${FIRST_YEAR} and ${LAST_YEAR}`;
-  const seconds = secondsOf(match[4], match[5], match[6], match[8]);
+  const seconds = parseTime(match[4], match[5], match[6], match[8]);
   if (seconds === null) return 'a time that exists';
-  const offset = match[9] === undefined ? null : offsetOf(match[9]);
+  const offset = match[9] === undefined ? null : parseOffset(match[9]);
   if (offset !== null && Math.abs(offset) > 14 * 60) return 'a time with a zone that exists';
   const two = (n: number) => String(n).padStart(2, '0');
   return { day: `${year}-${two(month)}-${two(date)}`, seconds, fraction: match[7] ?? '', offset };
 }
 
-function secondsOf(hour = '0', minute = '0', second = '0', half?: string): number | null {
+function parseTime(hour = '0', minute = '0', second = '0', half?: string): number | null {
   let hours = Number(hour);
   if (half !== undefined) {
     if (hours < 1 || hours > 12) return null;
@@ -76,7 +76,7 @@ function secondsOf(hour = '0', minute = '0', second = '0', half?: string): numbe
   return hours * 3600 + Number(minute) * 60 + Number(second);
 }
 
-function offsetOf(zone: string): number {
+function parseOffset(zone: string): number {
   if (zone.toUpperCase() === 'Z') return 0;
   const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(-2));
   return zone.startsWith('-') ? -minutes : minutes;

@@ -80,7 +80,7 @@ export interface Extracted {
 
 /** A Date header, truncated to seconds by the source, and when it was received; in milliseconds since the epoch. */
 export interface ObservedDate {
-  readonly said: number;
+  readonly statedAt: number;
   readonly sentAt: number;
   readonly receivedAt: number;
 }

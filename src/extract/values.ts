@@ -141,7 +141,7 @@ function createIntegerReader(kind: keyof typeof INTEGER_RANGES): ValueReader {
       const number = Number(text);
       return number >= safe.low && number <= safe.high ? number : invalid(value, range);
     }
-    const exact = integerOf(text);
+    const exact = parseInteger(text);
     if (exact === null) return invalid(value, 'a whole number');
     if (exact < low || exact > high) return invalid(value, range);
     return exact >= Number.MIN_SAFE_INTEGER && exact <= Number.MAX_SAFE_INTEGER
@@ -151,7 +151,7 @@ function createIntegerReader(kind: keyof typeof INTEGER_RANGES): ValueReader {
 }
 
 /** The integer in a text (`123`, `123.00`, `1.2E+3`), or null. */
-function integerOf(text: string): bigint | null {
+function parseInteger(text: string): bigint | null {
   if (text.length > MAX_DIGITS || !NUMBER.test(text)) return null;
   const decimal = parseDecimal(text);
   if (decimal === null || decimal.exponent < 0) return null;

@@ -90,7 +90,7 @@ export function readXml(text: string): XmlValue {
   parser.oncdata = onText;
   parser.onclosetag = () => {
     const element = open.pop() as OpenElement;
-    const value = contentOf(element);
+    const value = readContent(element);
     if (typeof value === 'object' && value !== null && ++containers > MAX_CONTAINERS) {
       throw tooLarge(`more than ${MAX_CONTAINERS} records`);
     }
@@ -127,7 +127,7 @@ function add(element: OpenElement, name: string, value: XmlValue): void {
 }
 
 /** The content of an element. If it has text and no children, its attributes are left out. */
-function contentOf({ isNil, hasChildren, members, text }: OpenElement): XmlValue {
+function readContent({ isNil, hasChildren, members, text }: OpenElement): XmlValue {
   if (isNil) return null;
   if (members === null) return text;
   if (text.trim() === '') return members;

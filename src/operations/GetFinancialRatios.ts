@@ -16,7 +16,7 @@ interface Quarter extends DayRange {
 }
 
 /** The quarter that contains a day. `QM` of 2024 ended in March 2025. */
-function quarterOf(day: string): Quarter {
+function findQuarter(day: string): Quarter {
   const year = Number(day.slice(0, 4));
   const month = Number(day.slice(5, 7));
   if (month <= 3) return { year: `${year - 1}`, period: 'QM', from: `${year}-01-01`, to: `${year}-03-31` };
@@ -29,7 +29,7 @@ function quarterOf(day: string): Quarter {
 function quartersOverlapping(from: string, to: string): Quarter[] {
   const quarters: Quarter[] = [];
   for (let day = from; day <= to; ) {
-    const quarter = quarterOf(day);
+    const quarter = findQuarter(day);
     quarters.push(quarter);
     day = addDays(quarter.to, 1);
   }
@@ -40,7 +40,7 @@ function quartersOverlapping(from: string, to: string): Quarter[] {
 const LAST_QUARTER: Readonly<Record<string, string>> = { M6: 'QS', M9: 'QD', M12: 'QM' };
 
 /** The days of a period of a financial year; null if it is not known which these are. */
-function daysOf(period: string, year: string | undefined): Pick<Quarter, 'from' | 'to'> | null {
+function findDays(period: string, year: string | undefined): Pick<Quarter, 'from' | 'to'> | null {
   if (year === undefined) return null;
   const quarters = quartersOverlapping(`${year}-04-01`, `${Number(year) + 1}-03-31`);
   const last = quarters.find((quarter) => quarter.period === (LAST_QUARTER[period] ?? period));
@@ -58,17 +58,21 @@ function selectedByOptions({ today, options }: RequestInput): readonly Instrumen
   const isQuarter = period !== undefined && QUARTERS.includes(period);
   // Without its year, it is that quarter of each year of the range.
   if (type === 'Quarter' && isQuarter && year === undefined) return null;
-  const days = type === 'Quarter' && period !== undefined ? daysOf(period, year) : null;
+  const days = type === 'Quarter' && period !== undefined ? findDays(period, year) : null;
   if (days !== null && days.to > today) return [];
   const chosen = Object.fromEntries(
-    Object.entries({ period, year }).filter((one): one is [string, string] => one[1] !== undefined),
+    Object.entries({ period, year }).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
   const params = { ...chosen, variant: type.toLowerCase(), type };
   const requested = forBothNatures({ variant: '', from: days?.from ?? today, to: days?.to ?? today, params });
   if (type === 'Quarter' && isQuarter) return requested;
   // Another period may have the last day of a quarter, and is another request.
   const name = type === 'Realtime' ? params.variant : `${params.variant}:${period ?? ''}`;
-  return requested.map((one) => ({ ...one, variant: `${name}/${one.params.natureOfReport}`, always: true }));
+  return requested.map((request) => ({
+    ...request,
+    variant: `${name}/${request.params.natureOfReport}`,
+    always: true,
+  }));
 }
 
 /**
@@ -82,7 +86,7 @@ function requests(input: RequestInput): readonly InstrumentRequest[] {
   if (selected !== null) return selected;
   const requestsFor = (from: string, to: string, params: Record<string, string> & { variant: string }) =>
     forBothNatures({ variant: '', from, to, params });
-  const ended = addDays(quarterOf(today).from, -1);
+  const ended = addDays(findQuarter(today).from, -1);
   const quarters = quartersOverlapping(live && ended < from ? ended : from, to).filter(
     ({ to }) => to <= today,
   );
@@ -99,8 +103,8 @@ function requests(input: RequestInput): readonly InstrumentRequest[] {
       }),
     ),
     ...(live
-      ? requestsFor(today, today, { variant: 'realtime', type: 'Realtime' }).map((one) => ({
-          ...one,
+      ? requestsFor(today, today, { variant: 'realtime', type: 'Realtime' }).map((request) => ({
+          ...request,
           always: true,
         }))
       : []),

@@ -19,12 +19,12 @@ const OPENING_HOUR = 9;
 /** The time at which the first operation is declared to be requested; EOD_NIGHT_TIMES moves it and the others with it. */
 const DECLARED_START = '21:15';
 
-const minutesOf = (time: string) => secondsOfDay(time) / 60;
+const countMinutes = (time: string) => secondsOfDay(time) / 60;
 
 /** The times of EOD_NIGHT_TIMES in the order of a night, in minutes after the midnight that the day begins with. */
 function nightMinutes(times: readonly string[]): number[] {
   const inNight = (minutes: number) => (minutes < OPENING_HOUR * 60 ? minutes + DAY_MINUTES : minutes);
-  return times.map((time) => inNight(minutesOf(time))).sort((a, b) => a - b);
+  return times.map((time) => inNight(countMinutes(time))).sort((a, b) => a - b);
 }
 
 /**
@@ -35,7 +35,7 @@ export function requestMinutes(
   { schedule }: Pick<Operation, 'schedule'>,
   { EOD_NIGHT_TIMES: times }: Pick<NightSettings, 'EOD_NIGHT_TIMES'>,
 ): readonly [number, ...number[]] {
-  if (times === undefined) return [minutesOf(schedule.at)];
+  if (times === undefined) return [countMinutes(schedule.at)];
   const later = minutesIntoNight({ schedule }, { EOD_NIGHT_TIMES: times });
   return nightMinutes(times).map((minutes) => minutes + later) as [number, ...number[]];
 }
@@ -44,10 +44,11 @@ export function requestMinutes(
 export const minutesIntoNight = (
   { schedule }: Pick<Operation, 'schedule'>,
   { EOD_NIGHT_TIMES: times }: Pick<NightSettings, 'EOD_NIGHT_TIMES'>,
-): number => (times === undefined ? 0 : Math.max(0, minutesOf(schedule.at) - minutesOf(DECLARED_START)));
+): number =>
+  times === undefined ? 0 : Math.max(0, countMinutes(schedule.at) - countMinutes(DECLARED_START));
 
 /** The cron pattern of such a time, on the weekdays of the schedule. */
-export function cronOf({ schedule }: Pick<Operation, 'schedule'>, minutes: number): string {
+export function cronPattern({ schedule }: Pick<Operation, 'schedule'>, minutes: number): string {
   const weekday = SCHEDULED_WEEKDAYS[schedule.on];
   const day = weekday === null ? '*' : (weekday + Math.floor(minutes / DAY_MINUTES)) % 7;
   return `${minutes % 60} ${Math.floor(minutes / 60) % 24} * * ${day}`;
@@ -58,7 +59,7 @@ export function cronOf({ schedule }: Pick<Operation, 'schedule'>, minutes: numbe
  * schedules request it first after it is published.
  */
 export function dueMinutes(operation: Operation, settings: NightSettings): number {
-  const published = minutesOf(publicationTime(operation, settings.EOD_PUBLISHED_AT));
+  const published = countMinutes(publicationTime(operation, settings.EOD_PUBLISHED_AT));
   return requestMinutes(operation, settings).find((minutes) => minutes >= published) ?? published;
 }
 
@@ -73,7 +74,7 @@ export function nightAt(epochSeconds: number, zone: string): Day {
  */
 export function lastNight(settings: NightSettings & { readonly EOD_TIMEZONE: string }, clock: Clock): Day {
   const { EOD_TIMEZONE: zone, EOD_NIGHT_TIMES: times, EOD_PUBLISHED_AT: published } = settings;
-  const begins = Math.min(minutesOf(published), nightMinutes(times ?? [])[0] ?? DAY_MINUTES);
+  const begins = Math.min(countMinutes(published), nightMinutes(times ?? [])[0] ?? DAY_MINUTES);
   const seconds = Math.floor(clock.now() / 1000);
   const day = dayAt(seconds, zone);
   const isDue = seconds >= epochOf(day, begins * 60, zone);

@@ -78,7 +78,7 @@ export function titled(name: string): Titled | null {
   if (dataSet === undefined) return null;
   const { table } = dataSet.shapes[0];
   const { title = sentenceCase(table.name.replaceAll('_', ' ')), group } = dataSet;
-  const isAlone = allNamedBy(dataSets, table.name).every((one) => one.name === name);
+  const isAlone = allNamedBy(dataSets, table.name).every((dataSet) => dataSet.name === name);
   return { title, listedAs: isAlone ? table.name : name, group };
 }
 
@@ -96,7 +96,7 @@ export const pairTitle = ({ operation, exchange }: Pair): string =>
   [titleOf(operation), exchange].filter(Boolean).join(' ');
 
 /** The names and tables of data sets, from which a mistyped one is guessed. */
-const namesOf = (items: readonly DataSet[]): string[] =>
+const listNames = (items: readonly DataSet[]): string[] =>
   items.flatMap(({ name, shapes }) => [name, ...shapes.map(({ table }) => table.name)]);
 
 /** The mistake of a name that is none of an operation: that of a data set which is never requested, or of nothing. */
@@ -116,7 +116,7 @@ const findAllByName =
   (name: string): readonly [Item, ...Item[]] => {
     const [first, ...others] = allNamedBy(items, name);
     if (first !== undefined) return [first, ...others];
-    throw unknownOperation(name, namesOf(items));
+    throw unknownOperation(name, listNames(items));
   };
 
 const findByName = <Item extends DataSet>(items: readonly Item[]) => {
@@ -171,10 +171,10 @@ export function tableGroupOf(name: string): TableGroup {
   const filled = new Set<TableDefinition>(tablesFilledBy(dataSetNamed(name)));
   for (let size = 0; size !== names.size; ) {
     size = names.size;
-    for (const one of dataSets) {
-      const own = tablesFilledBy(one);
+    for (const dataSet of dataSets) {
+      const own = tablesFilledBy(dataSet);
       if (!own.some((table) => filled.has(table))) continue;
-      names.add(one.name);
+      names.add(dataSet.name);
       for (const table of own) filled.add(table);
     }
   }

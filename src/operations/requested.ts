@@ -17,7 +17,7 @@ function operationsMeant(text: string): readonly Operation[] {
   throw usageError(`EOD_OPERATIONS: ${message}`, remedy);
 }
 
-const namesOf = (some: readonly Operation[]) => some.map(({ name }) => name).join(', ');
+const listNames = (some: readonly Operation[]) => some.map(({ name }) => name).join(', ');
 
 /**
  * The operations that EOD_OPERATIONS requests, in alphabetical order, each once: those that it names, without those that
@@ -30,12 +30,12 @@ export function requestedOperations({ EOD_OPERATIONS: items }: Pick<Config, 'EOD
   const isLeftOut = (item: string) => item.startsWith('-');
   const named = meantBy(items.filter((item) => !isLeftOut(item)));
   const leftOut = meantBy(items.filter(isLeftOut).map((item) => item.slice(1).trim()));
-  const absent = [...leftOut].filter((one) => !named.has(one));
+  const absent = [...leftOut].filter((operation) => !named.has(operation));
   if (absent.length > 0) {
     const remedy = named.size === 0 ? `write ${[DEFAULT, ...items].join()}` : 'remove it from the list';
-    throw usageError(`EOD_OPERATIONS leaves out ${namesOf(absent)}, which it does not name: ${remedy}`);
+    throw usageError(`EOD_OPERATIONS leaves out ${listNames(absent)}, which it does not name: ${remedy}`);
   }
-  const requested = operations.filter((one) => named.has(one) && !leftOut.has(one));
+  const requested = operations.filter((operation) => named.has(operation) && !leftOut.has(operation));
   if (requested.length === 0) throw usageError('EOD_OPERATIONS leaves nothing to request: name an operation');
   return requested;
 }

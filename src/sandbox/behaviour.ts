@@ -105,13 +105,13 @@ export interface SandboxOptions extends Partial<ValuesOf<typeof SETTINGS>> {
   readonly behaviour?: Partial<Behaviour>;
 }
 
-const fallbacksOf = <Flags extends Readonly<Record<string, Flag<unknown>>>>(flags: Flags) =>
+const listFallbacks = <Flags extends Readonly<Record<string, Flag<unknown>>>>(flags: Flags) =>
   Object.fromEntries(
     Object.entries(flags).map(([name, { fallback }]) => [name, fallback]),
   ) as ValuesOf<Flags>;
 
-export const DEFAULT_BEHAVIOUR = fallbacksOf(BEHAVIOUR);
-export const DEFAULT_SETTINGS = fallbacksOf(SETTINGS);
+export const DEFAULT_BEHAVIOUR = listFallbacks(BEHAVIOUR);
+export const DEFAULT_SETTINGS = listFallbacks(SETTINGS);
 
 /** What was typed for flags, by their names as command line libraries have them: `--calls-per-hour` → `callsPerHour`. */
 type Typed = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -120,7 +120,7 @@ const optionName = (flag: string) =>
   flag.replace(/^--| .*$/g, '').replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 /** The values of those options whose flags are given. */
-const valuesOf = (flags: Readonly<Record<string, Flag<unknown>>>, typed: Typed) =>
+const readValues = (flags: Readonly<Record<string, Flag<unknown>>>, typed: Typed) =>
   Object.fromEntries(
     Object.entries(flags).flatMap(([name, { flag, read, repeatable }]) => {
       const texts = [typed[optionName(flag)] ?? []].flat();
@@ -137,6 +137,6 @@ export const sandboxFlags: readonly Omit<Flag<unknown>, 'read'>[] = [
 
 /** Makes options from parsed flags. @throws PipelineError `usage` for an invalid one. */
 export const sandboxOptionsFromFlags = (typed: Typed): SandboxOptions => ({
-  ...valuesOf(SETTINGS, typed),
-  behaviour: valuesOf(BEHAVIOUR, typed),
+  ...readValues(SETTINGS, typed),
+  behaviour: readValues(BEHAVIOUR, typed),
 });

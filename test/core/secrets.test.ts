@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
 import {
+  listSpellings,
   percentEncoded,
   redactor,
   redactValues,
   settingsRedactor,
   shownSecret,
-  spellingsOf,
 } from '../../src/core/environment.ts';
 import { createBodyRedactor } from '../../src/extract/body.ts';
 import { forAll } from '../support/for-all.ts';
@@ -27,8 +27,8 @@ describe('a secret is found as it is written', () => {
   });
 
   test('and is looked for once where all spellings are the same', () => {
-    expect(spellingsOf('Kiwi0815')).toEqual(['Kiwi0815']);
-    expect(spellingsOf(KEY)).toHaveLength(4);
+    expect(listSpellings('Kiwi0815')).toEqual(['Kiwi0815']);
+    expect(listSpellings(KEY)).toHaveLength(4);
   });
 });
 

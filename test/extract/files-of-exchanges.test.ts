@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { dayInName, FORMATS, formatOf } from '../../src/extract/files/formats.ts';
+import { dayInName, FORMATS, findFormat } from '../../src/extract/files/formats.ts';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
 import GetCircuitBreakers from '../../src/operations/GetCircuitBreakers.ts';
 import { dataSets } from '../../src/operations/registry.ts';
@@ -360,7 +360,7 @@ test('no header is of two formats, and each column of a format is a field', () =
   for (const format of FORMATS) {
     const { name, named = '', marks, needs, columns, dataSet } = format;
     const header = [...marks, ...needs.flat(), ...Object.keys(columns)];
-    expect(formatOf(header, named, true)?.name).toBe(name);
+    expect(findFormat(header, named, true)?.name).toBe(name);
     const sources = dataSets
       .filter((one) => one.name === dataSet || (dataSet === null && one.udiff !== undefined))
       .flatMap(({ shapes }) =>

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { type Extracted, readResponse } from '../../src/extract/index.ts';
-import { readerOf } from '../../src/extract/record-schema.ts';
+import { chooseReader } from '../../src/extract/record-schema.ts';
 import { sanitizeRecord } from '../../src/extract/sanitize.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
@@ -37,7 +37,7 @@ function check({ batches, rejects, fetched, warnings, unknownFields }: Extracted
         if (table.key.includes(field.column)) expect(value).not.toBeNull();
         // A stored value reads as itself: nothing half-read gets through.
         if (value !== null && value !== '')
-          expect(readerOf(field.kind, 'Asia/Kolkata')(value)).toEqual(value);
+          expect(chooseReader(field.kind, 'Asia/Kolkata')(value)).toEqual(value);
       }
     }
   }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import { markUnsafeNumbers } from '../../src/extract/decimals.ts';
-import { readerOf } from '../../src/extract/record-schema.ts';
+import { chooseReader } from '../../src/extract/record-schema.ts';
 import { createDateReader, createDatetimeReader } from '../../src/extract/times.ts';
 import {
   InvalidValue,
@@ -243,7 +243,7 @@ describe('what is said of invalid values', () => {
 });
 
 test('each kind of field has its reader', () => {
-  const read = (kind: Kind, value: unknown) => readerOf(kind, 'Asia/Kolkata')(value);
+  const read = (kind: Kind, value: unknown) => chooseReader(kind, 'Asia/Kolkata')(value);
   expect(read('text', ' 1 ')).toBe('1');
   expect([read('int2', '32767'), read('int4', '32768'), read('int8', '2147483648')]).toEqual([
     32_767, 32_768, 2_147_483_648,

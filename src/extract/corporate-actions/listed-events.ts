@@ -7,8 +7,8 @@ import {
   needsReview,
   type Purpose,
   type PurposeEvent,
-  ratioOf,
   readPurpose,
+  reduceRatio,
   review,
   type ShareRatio,
   SPECIAL_DIVIDEND,
@@ -27,7 +27,7 @@ const HARMLESS: ReadonlySet<string> = new Set(['interest', 'meeting', 'buyback']
  * order (`5:1`, `10:2`), `dividend` with rupees per share.
  */
 export function readListedEvent(statedKind: string, text: string | null): PurposeEvent {
-  const kind = EVENT_KINDS.find((one) => one === statedKind) ?? 'other';
+  const kind = EVENT_KINDS.find((known) => known === statedKind) ?? 'other';
   const ratio = text === null ? null : statedRatio(kind, text);
   const amount = kind === 'dividend' && text !== null && AMOUNT.test(text) ? text : null;
   if (ratio !== null || amount !== null) return applied(kind, { ratio, amount });
@@ -89,7 +89,7 @@ function withoutTerms(read: Purpose): Purpose {
 
 /** What is wrong with the kind or the ratio of an event in a user's own list; null if nothing is. */
 export function listedEventProblem(kind: string | null, ratio: string | null): Problem | null {
-  if (!EVENT_KINDS.some((one) => one === kind)) {
+  if (!EVENT_KINDS.some((known) => known === kind)) {
     return { path: 'kind', message: `must be one of ${EVENT_KINDS.join(', ')}` };
   }
   if (ratio === null) return null;
@@ -113,8 +113,8 @@ function statedRatio(kind: string, text: string): ShareRatio | null {
   const match = INTEGER_RATIO.exec(text.replace(/\s/g, ''));
   if (match === null) return null;
   const [a, b] = [Number(match[1]), Number(match[2])];
-  if (kind === 'bonus') return a === 0 ? null : ratioOf(a + b, b);
+  if (kind === 'bonus') return a === 0 ? null : reduceRatio(a + b, b);
   if (a === b) return null;
-  if (kind === 'split') return ratioOf(Math.max(a, b), Math.min(a, b));
-  return kind === 'consolidation' ? ratioOf(Math.min(a, b), Math.max(a, b)) : null;
+  if (kind === 'split') return reduceRatio(Math.max(a, b), Math.min(a, b));
+  return kind === 'consolidation' ? reduceRatio(Math.min(a, b), Math.max(a, b)) : null;
 }

@@ -76,7 +76,7 @@ export function readPurpose(text: string, ofTrust = false): Purpose {
   const total = readTotal(line);
   const events: PurposeEvent[] = total === null ? [] : [total];
   let unread = '';
-  for (const clause of total === null ? clausesOf(line) : []) {
+  for (const clause of total === null ? splitClauses(line) : []) {
     // `AGM/DIV-FIN RS.2+SPL RS.10`: after a dividend, the word may be left out.
     const isDividend =
       events.some(({ kind }) => kind === 'dividend') && /^SPE?C?I?A?L?\b[ -]*R[SE]/.test(clause);
@@ -166,7 +166,7 @@ const WHICH = {
 const NOTE = /\(+[^()\d]*(?:REV|UPDATED)[^()\d]*\)|#PURPOSE REVISED\)/g;
 
 /** Splits a text at `/`, `+`, `&`, `|`, AND and PLUS; a special dividend may follow without a separator. */
-function clausesOf(line: string): string[] {
+function splitClauses(line: string): string[] {
   return line
     .replace(NOTE, ' ')
     .replace(/MEETING(?=[A-Z])/g, 'MEETING/')
@@ -274,7 +274,7 @@ const OF_SHARES = /\bBON(?!D)|SPLI?T|DIVISION|CONSOL|RIGHT|MERGER|BUY|CANCEL|WIT
 function readBonus(clause: string): PurposeEvent {
   if (NOT_SHARES.test(clause)) return other('the bonus is not in shares of the same kind');
   const match = BONUS.exec(clause);
-  const ratio = match === null ? null : ratioOf(Number(match[1]) + Number(match[2]), Number(match[2]));
+  const ratio = match === null ? null : reduceRatio(Number(match[1]) + Number(match[2]), Number(match[2]));
   if (ratio === null || ratio.new <= ratio.old) return review('bonus', 'its ratio is missing or unclear');
   return applied('bonus', { ratio });
 }
@@ -298,7 +298,7 @@ function readRights(clause: string): PurposeEvent {
   const match = NOT_SHARES.test(clause) ? null : RIGHTS.exec(clause);
   const event = review('rights', 'what a right is worth depends on the price before it');
   if (match === null) return event;
-  const ratio = ratioOf(Number(match[1]) + Number(match[2]), Number(match[2]));
+  const ratio = reduceRatio(Number(match[1]) + Number(match[2]), Number(match[2]));
   return {
     ...event,
     ratio: ratio !== null && ratio.new > ratio.old ? ratio : null,
@@ -360,17 +360,17 @@ function amountIn(clause: string): string | null {
 }
 
 /** Shares after for shares before, from the face values before and after. */
-export function faceValueRatio(found: RegExpExecArray | null): ShareRatio | null {
-  if (found === null) return null;
-  const [before, after] = [found[1] as string, found[2] as string];
+export function faceValueRatio(match: RegExpExecArray | null): ShareRatio | null {
+  if (match === null) return null;
+  const [before, after] = [match[1] as string, match[2] as string];
   const decimals = (value: string) => value.split('.')[1]?.length ?? 0;
   const scale = Math.max(decimals(before), decimals(after));
   const scaled = (value: string) => Math.round(Number(value) * 10 ** scale);
-  return ratioOf(scaled(before), scaled(after));
+  return reduceRatio(scaled(before), scaled(after));
 }
 
 /** A ratio without common divisors; null unless both sides are positive integers. */
-export function ratioOf(after: number, before: number): ShareRatio | null {
+export function reduceRatio(after: number, before: number): ShareRatio | null {
   if (!Number.isSafeInteger(after) || !Number.isSafeInteger(before) || after <= 0 || before <= 0) return null;
   let [a, b] = [after, before];
   while (b !== 0) [a, b] = [b, a % b];

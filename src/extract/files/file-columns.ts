@@ -12,10 +12,10 @@ import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { printable } from '../sanitize.ts';
-import { dayInName, formatOf, namesOf } from './formats.ts';
+import { dayInName, findFormat, findNames } from './formats.ts';
 
 /** The columns of one file, matched to the fields of its format. */
-export type FileColumns = ReturnType<typeof columnsOf>;
+export type FileColumns = ReturnType<typeof findColumns>;
 
 /** The segment of files that do not name it. */
 const CASH_MARKET = 'CM';
@@ -31,17 +31,17 @@ interface PresentField {
 /**
  * Finds the format that a header belongs to, and its columns. A file has one segment, that of its first row.
  *
- * @param file with the header of a known format, see `formatOf`.
+ * @param file with the header of a known format, see `findFormat`.
  * @throws PipelineError `unreadable` for unknown segments, and for headers that lack a needed column.
  */
-export function columnsOf(
+export function findColumns(
   file: { readonly name: string; readonly header: readonly string[]; readonly isTitled: boolean },
   first: FileRow,
 ) {
-  const own = namesOf(file.header);
-  const format = formatOf(file.header, file.name, file.isTitled);
+  const own = findNames(file.header);
+  const format = findFormat(file.header, file.name, file.isTitled);
   if (format === undefined) throw new Error('a file of no known format was not refused');
-  const segment = textOf(first[own('Sgmt') ?? '']) ?? CASH_MARKET;
+  const segment = readCell(first[own('Sgmt') ?? '']) ?? CASH_MARKET;
   const dataSet = format.dataSet === null ? dataSetOfSegment(segment) : dataSetNamed(format.dataSet);
   const needs = [...new Set([...format.marks, ...format.needs, ...keyColumns(format, dataSet)])];
   const needed = needs.map((column) =>
@@ -54,7 +54,7 @@ export function columnsOf(
   if (lacking.length > 0) {
     throw badFile(`the header lacks ${lacking.map((column) => [column].flat().join(' or ')).join(', ')}`);
   }
-  const presentOf = (dataSet: DataSet, columns: FileColumnNames) => {
+  const findPresentFields = (dataSet: DataSet, columns: FileColumnNames) => {
     const present = new Map<string, PresentField>();
     for (const [name, fields] of Object.entries(columns)) {
       const column = own(name);
@@ -62,7 +62,9 @@ export function columnsOf(
       for (const source of [fields].flat()) {
         if (present.has(source)) continue;
         const { table } = dataSet.shapes[0];
-        const field = table.fields.find((one) => one.from === 'response' && one.source === source);
+        const field = table.fields.find(
+          (declared) => declared.from === 'response' && declared.source === source,
+        );
         const isNumber = field !== undefined && NUMBERS.has(field.kind);
         const isSession = format.bySession && field?.column === table.dateColumn;
         const read =
@@ -76,7 +78,7 @@ export function columnsOf(
   };
   const { suffix } = format;
   const constants = Object.entries(format.constants ?? {});
-  const recordOf = (fields: readonly PresentField[]) => {
+  const createRecordMaker = (fields: readonly PresentField[]) => {
     const names = [
       ...new Set([...fields.map(({ source }) => source), ...constants.map(([source]) => source)]),
     ];
@@ -92,7 +94,7 @@ export function columnsOf(
         if (isNumber && typeof value === 'string' && value.includes(',') && WITH_COMMAS.test(value))
           value = value.replaceAll(',', '');
         if (format.isHtml === true && typeof value === 'string') value = value.replaceAll('&amp;', '&');
-        values[at] = textOf(value, read);
+        values[at] = readCell(value, read);
       }
       const record = makeRecord(values);
       for (const [source, value] of constants) record[source] = value;
@@ -103,15 +105,17 @@ export function columnsOf(
       return record;
     };
   };
-  const present = presentOf(dataSet, format.columns);
+  const present = findPresentFields(dataSet, format.columns);
   const also =
-    format.also === undefined ? [] : presentOf(dataSetNamed(format.also.dataSet), format.also.columns);
+    format.also === undefined
+      ? []
+      : findPresentFields(dataSetNamed(format.also.dataSet), format.also.columns);
   const hasAll =
     format.also !== undefined &&
     Object.values(format.also.columns)
       .flat()
-      .every((source) => also.some((one) => one.source === source));
-  const found = new Map([...also, ...present].map((one) => [one.source, one]));
+      .every((source) => also.some((field) => field.source === source));
+  const fieldsBySource = new Map([...also, ...present].map((field) => [field.source, field]));
   const known = new Set([...present.map(({ source }) => source), ...constants.map(([source]) => source)]);
   if (format.day !== undefined) known.add(format.day.field);
   const numberColumns = [
@@ -137,20 +141,20 @@ export function columnsOf(
     /** The data set that its rows are records of. */
     dataSet,
     /** The row as a record of the data set: its fields with their texts in the file, and null for blank cells. */
-    record: recordOf(present),
+    record: createRecordMaker(present),
     /** What the row has for another table, as a record of that data set; null if this file has nothing for it. */
-    also: hasAll ? recordOf(also) : null,
+    also: hasAll ? createRecordMaker(also) : null,
     /** The value that the row has for a field. */
     value(row: FileRow, source: string): string | null {
-      const one = found.get(source);
-      return one === undefined ? null : textOf(row[one.column], one.read);
+      const field = fieldsBySource.get(source);
+      return field === undefined ? null : readCell(row[field.column], field.read);
     },
     /** The text of the row in a column. */
-    text: (row: FileRow, column: string) => textOf(row[own(column) ?? '']),
+    text: (row: FileRow, column: string) => readCell(row[own(column) ?? '']),
     /** True if the file has a column for a field. */
-    has: (source: string) => found.has(source),
+    has: (source: string) => fieldsBySource.has(source),
     /** The file's column for a field, for messages; the field's name if there is none. */
-    nameOf: (source: string) => found.get(source)?.column ?? source,
+    nameOf: (source: string) => fieldsBySource.get(source)?.column ?? source,
     /** The first needed column that is missing because the row breaks off; null for complete rows. */
     missingIn(row: FileRow): string | null {
       readNeeded(row, neededCells);
@@ -195,8 +199,8 @@ function dataSetOfSegment(segment: string): DataSet {
 function keyColumns({ dataSet, columns }: FileFormat, { shapes }: DataSet): string[] {
   if (dataSet !== null) return [];
   const { key, fields } = shapes[0].table;
-  const inKey = fields.flatMap((one) =>
-    one.from === 'response' && key.includes(one.column) ? one.source : [],
+  const inKey = fields.flatMap((field) =>
+    field.from === 'response' && key.includes(field.column) ? field.source : [],
   );
   return columnsFor(columns, inKey);
 }
@@ -267,7 +271,7 @@ function hasLostDigits(text: string): boolean {
 }
 
 /** The text of a cell; null for a blank cell and for `-`, which mean that there is no value. */
-function textOf(value: unknown, read?: PresentField['read']): string | null {
+function readCell(value: unknown, read?: PresentField['read']): string | null {
   const text = typeof value === 'string' ? value.trim() : '';
   if (text === '' || text === '-') return null;
   return read === undefined ? text : read(text);

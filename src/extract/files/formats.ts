@@ -37,7 +37,7 @@ const bare = (name: string) => name.toLowerCase().replace(/[^a-z0-9]+/g, '');
 /**
  * Finds the names of a header as they are spelled there: in any case, and if no name is so, with other spaces and marks.
  */
-export function namesOf(header: readonly string[]): (column: string) => string | undefined {
+export function findNames(header: readonly string[]): (column: string) => string | undefined {
   const spelled = (name: string) => name.trim().replace(/\s+/g, ' ').toUpperCase();
   // Of a repeated name, the first column is read.
   const byName = new Map(header.map((name) => [spelled(name), name] as const).reverse());
@@ -63,7 +63,7 @@ const IN_NAMES: Readonly<Record<string, readonly [pattern: string, example: stri
  * An expression for the names of files of a format, whatever browsers and people make of them: `EQDDMMYY (1).CSV`, `Copy
  * of EQDDMMYY.CSV`. A day alone, and words without a day, have to be the whole name: names of other files contain them, too.
  */
-function patternOf(file: string, dayPattern = (pattern: string) => pattern): RegExp {
+function makePattern(file: string, dayPattern = (pattern: string) => pattern): RegExp {
   const words = file.replace(/\.\w+$/, '').replace(/[^\w]/g, '\\$&');
   const pattern = words.replace(DAYS, (day) =>
     day.replace(PARTS, (part) => dayPattern(IN_NAMES[part]?.[0] ?? '')),
@@ -80,7 +80,7 @@ const lastName = (path: string) => path.split(/[\\/]/).at(-1) ?? '';
 export function dayInName(path: string, { files }: Pick<FileFormat, 'files'>): string | null {
   const days = files.flatMap((file) => {
     if (file.match(DAYS)?.length !== 1) return [];
-    const matches = lastName(path).matchAll(patternOf(file));
+    const matches = lastName(path).matchAll(makePattern(file));
     return [...matches].map(({ groups: { day = '', month = '', year = '' } = {} }) => {
       const named = MONTHS.indexOf(month.toLowerCase()) + 1;
       return `${fullYear(year)}-${named === 0 ? month : String(named).padStart(2, '0')}-${day}`;
@@ -92,7 +92,9 @@ export function dayInName(path: string, { files }: Pick<FileFormat, 'files'>): s
 /** True if files of a known format are called so. */
 export const isNameOfFormat = (path: string): boolean =>
   FORMATS.some(({ files }) =>
-    files.some((file) => patternOf(file, (pattern) => pattern.replace(/\?<\w+>/, '?:')).test(lastName(path))),
+    files.some((file) =>
+      makePattern(file, (pattern) => pattern.replace(/\?<\w+>/, '?:')).test(lastName(path)),
+    ),
   );
 
 /** The day that the name of a file gives to its rows, with the exchange; null if its rows have it, or an archive's names. */
@@ -113,19 +115,19 @@ export const exampleName = ({ files }: FileFormat): string =>
  * The format that a header belongs to, of several the one that is recognized by most; undefined if it is of none. A
  * title distinguishes files of one header: without it, their name has to.
  */
-export function formatOf(
+export function findFormat(
   header: readonly string[],
   fileName: string,
   isTitled = false,
 ): FileFormat | undefined {
   const inName = fileName.toLowerCase();
   const isMarked = hasMarks(header);
-  const isOf = (format: FileFormat) =>
+  const fits = (format: FileFormat) =>
     isMarked(format) &&
     (format.named === undefined || inName.includes(format.named)) &&
     (format.title === undefined || isTitled || dayInName(fileName, format) !== null);
   const telling = ({ marks, named }: FileFormat) => marks.length + (named === undefined ? 0 : 2);
-  return FORMATS.filter(isOf).sort((a, b) => telling(b) - telling(a))[0];
+  return FORMATS.filter(fits).sort((a, b) => telling(b) - telling(a))[0];
 }
 
 /** What has to be in the name of a file of this header, one of them, because the header alone does not tell its format. */
@@ -135,6 +137,6 @@ export const wordsInNames = (header: readonly string[]): string[] => [
 
 /** Whether a header has the columns by which a format is recognized. */
 function hasMarks(header: readonly string[]): (format: FileFormat) => boolean {
-  const own = namesOf(header);
+  const own = findNames(header);
   return ({ marks }) => marks.every((mark) => own(mark) !== undefined);
 }

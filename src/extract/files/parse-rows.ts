@@ -7,7 +7,7 @@ import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
 import { fileDay } from './file-columns.ts';
 import { firstLine } from './first-line.ts';
-import { FORMATS, formatOf, wordsInNames } from './formats.ts';
+import { FORMATS, findFormat, wordsInNames } from './formats.ts';
 
 /** How much of a file is looked at to find out its format. */
 const START_BYTES = 20_000;
@@ -27,7 +27,7 @@ interface FileStart {
  * @throws PipelineError `unreadable` if its lines are too long or too many, or if it has no known format.
  */
 export function checkFile(bytes: Buffer, name: string): FileStart {
-  const start = startOf(bytes);
+  const start = decodeStart(bytes);
   if (/^\s*[[{]/.test(start)) return { hasHeader: false, isJson: true, read: (text) => readJson(text, name) };
   const long = findLongLine(bytes, MAX_ROW_BYTES);
   if (long !== null) {
@@ -50,7 +50,7 @@ export function checkFile(bytes: Buffer, name: string): FileStart {
 
 function readWithHeader(text: string, name: string): ParsedFile {
   const header = readHeader(text);
-  const repaired = formatOf(header, name)?.repair?.(text) ?? text;
+  const repaired = findFormat(header, name)?.repair?.(text) ?? text;
   return { header, rows: readCsv(repaired) as FileRows, warnings: [] };
 }
 
@@ -64,15 +64,15 @@ function readTitled(text: string, name: string, format: FileFormat): ParsedFile 
     const rows = rest.split(/\r\n?|\n/).flatMap((line) => {
       const cells = line.split(',').map((cell) => cell.trim());
       // Some lines lack their number.
-      return cells.every((cell) => cell === '') ? [] : [rowOf(header.slice(-cells.length), cells)];
+      return cells.every((cell) => cell === '') ? [] : [makeRow(header.slice(-cells.length), cells)];
     });
     return { header, rows, warnings: [], day };
   }
-  if (formatOf(readHeader(rest), name, true) === undefined) refuseUnknownHeader(rest, name);
+  if (findFormat(readHeader(rest), name, true) === undefined) refuseUnknownHeader(rest, name);
   return { ...readWithHeader(rest, name), day };
 }
 
-const rowOf = (header: readonly string[], cells: readonly unknown[]): FileRow =>
+const makeRow = (header: readonly string[], cells: readonly unknown[]): FileRow =>
   Object.fromEntries(header.map((name, at) => [name, cells[at] ?? null]));
 
 /** Reads a list of records in JSON, itself or a member of an object. @throws PipelineError `unreadable` */
@@ -85,20 +85,22 @@ function readJson(text: string, name: string): ParsedFile {
     throw badFile('is not a JSON document', { cause: error });
   }
   const isRecords = (value: unknown): value is FileRow[] =>
-    Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'object' && one !== null);
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.every((item) => typeof item === 'object' && item !== null);
   const records = [parsed, ...Object.values(parsed ?? {})].find(isRecords);
   if (records === undefined) throw badFile('is JSON without a list of records', { unknownForm: 'JSON' });
   const header = Object.keys(records[0] ?? {});
-  if (formatOf(header, name) === undefined) {
+  if (findFormat(header, name) === undefined) {
     const begin = headerText(header, header.join());
     const members = begin === null ? '' : `; its records have ${begin}`;
     throw badFile(`is JSON of no known format${members}`, { unknownForm: begin ?? 'JSON' });
   }
-  const textOf = (value: unknown) => (value === null || typeof value === 'object' ? null : String(value));
+  const cellText = (value: unknown) => (value === null || typeof value === 'object' ? null : String(value));
   const rows = records.map((record) =>
-    rowOf(
+    makeRow(
       header,
-      header.map((key) => textOf(record[key] ?? null)),
+      header.map((key) => cellText(record[key] ?? null)),
     ),
   );
   return { header, rows, warnings: [] };
@@ -140,7 +142,7 @@ function headerText(cells: readonly string[], line: string): string | null {
 function refuseUnknownHeader(start: string, name: string): void {
   const header = readHeader(start);
   const values = header.filter((cell) => VALUE.test(cell.trim())).length;
-  if (formatOf(header, name) !== undefined) {
+  if (findFormat(header, name) !== undefined) {
     if (values < VALUES_OF_ROW) return;
     throw badFile('has a row on the line of its header; put the end of a line between them');
   }
@@ -153,13 +155,13 @@ function refuseUnknownHeader(start: string, name: string): void {
   const [first = ''] = lines;
   const begins = lines.slice(0, LINES_BEFORE_HEADER);
   for (const [separator, separators] of OTHER_SEPARATORS) {
-    const cellsOf = (line: string) =>
+    const splitCells = (line: string) =>
       line.split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
-    if (begins.some((line) => formatOf(cellsOf(line), name) !== undefined)) {
+    if (begins.some((line) => findFormat(splitCells(line), name) !== undefined)) {
       throw badFile(`separates its cells by ${separators}, not by commas; save it as CSV with commas`);
     }
   }
-  const at = begins.findIndex((line) => formatOf(readHeader(`${line}\n`), name) !== undefined);
+  const at = begins.findIndex((line) => findFormat(readHeader(`${line}\n`), name) !== undefined);
   if (at > 0)
     throw badFile(`has ${at === 1 ? 'a line' : `${at} lines`} before its header; delete what is before it`);
   const begin = headerText(header, first);
@@ -220,7 +222,7 @@ function decode(bytes: Buffer): string {
 }
 
 /** The text at the start of a file. It may end inside a character. */
-function startOf(bytes: Buffer): string {
+function decodeStart(bytes: Buffer): string {
   const isWide = isUtf16(bytes);
   return new TextDecoder(isWide ? (bytes[0] === 0xff ? 'utf-16le' : 'utf-16be') : 'utf-8').decode(
     bytes.subarray(0, START_BYTES),

@@ -7,10 +7,10 @@ import type { Row } from '../../operations/table.ts';
 import { JoinedRows } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import type { Reject } from '../types.ts';
-import { columnsFor, columnsOf, type FileColumns } from './file-columns.ts';
+import { columnsFor, type FileColumns, findColumns } from './file-columns.ts';
 import { dayInName, exampleName } from './formats.ts';
 import { checkFile, cutLineText, parseRows } from './parse-rows.ts';
-import { type DatedRow, exchangeOf, readAlso, readersOf, readRow } from './read-row.ts';
+import { type DatedRow, makeReaders, readAlso, readExchange, readRow } from './read-row.ts';
 
 /** The file that a session was read from: the imported one, or one in an archive. */
 interface FileContent {
@@ -19,7 +19,7 @@ interface FileContent {
 }
 
 /** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like a response. */
-export type FileSession = ReturnType<typeof sessionsOf>[number];
+export type FileSession = ReturnType<typeof makeSessions>[number];
 
 /** More rows are not looked for on one line. */
 const MOST_JOINED = 8;
@@ -37,15 +37,15 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   // A row that is a list of cells is several rows, or none.
   const first = firstRecord(rows) ?? rows.at(0);
   const isTitled = titled.day !== undefined;
-  const columns = columnsOf({ name: content.name, header, isTitled }, first ?? {});
+  const columns = findColumns({ name: content.name, header, isTitled }, first ?? {});
   const { bySession } = columns.format;
-  const named = dayOf(columns, name, titled.day);
+  const named = chooseDay(columns, name, titled.day);
   if (first === undefined) {
     if (columns.format.mayBeEmpty !== true) throw badFile('contains no rows');
     if (!bySession) return [];
     // Its title or its name says of which day it lists nothing.
     const none = { byDay: new Map([[named ?? '', []]]), alsoByDay: new Map(), rejects: [], joined: 0 };
-    return sessionsOf(exchangeOf(columns, {}), none, { columns, content, warnings, passedOver: 0 });
+    return makeSessions(readExchange(columns, {}), none, { columns, content, warnings, passedOver: 0 });
   }
   const groups = new Map<string, OpenGroup>();
   const needed = columns.format.passedOverWithout;
@@ -61,11 +61,11 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
     if (shortened !== null) {
       const { column, text } = shortened;
       throw badFile(
-        `has "${text.trim().slice(0, 40)}" in ${column} on line ${lineOf(bytes, text)}: a spreadsheet has shortened this number, and its last digits are lost; download the file again`,
+        `has "${text.trim().slice(0, 40)}" in ${column} on line ${findLine(bytes, text)}: a spreadsheet has shortened this number, and its last digits are lost; download the file again`,
       );
     }
     // Which cell of a list is the exchange is not known.
-    const exchange = exchangeOf(columns, Array.isArray(row) ? first : row);
+    const exchange = readExchange(columns, Array.isArray(row) ? first : row);
     let group = groups.get(exchange);
     if (group === undefined) {
       group = newGroup(columns, exchange, timeZone);
@@ -83,7 +83,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
     if ('row' in also) addRow(group.alsoByDay, also);
     else group.rejects.push(also);
   };
-  const isRowOf = (row: FileRow) => isRow(columns, { row, named, timeZone });
+  const isOwnRow = (row: FileRow) => isRow(columns, { row, named, timeZone });
   let endsBlank: boolean | undefined;
   const takeAt = (position: number) => {
     const row = rows.at(position) as FileRow;
@@ -92,12 +92,12 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
       return;
     }
     endsBlank ??= isLastCellBlank(rows, header);
-    for (const one of splitJoinedRows(row, header, { isRow: isRowOf, endsBlank }) ?? [row])
-      take(one, position);
+    for (const part of splitJoinedRows(row, header, { isRow: isOwnRow, endsBlank }) ?? [row])
+      take(part, position);
   };
   for (const position of positionsInOrder(rows, columns)) takeAt(position);
   return [...groups].flatMap(([exchange, group], at) =>
-    sessionsOf(exchange, group, {
+    makeSessions(exchange, group, {
       columns,
       content,
       warnings,
@@ -137,7 +137,7 @@ function isLastCellBlank(rows: FileRows, header: readonly string[]): boolean {
 }
 
 /** The number of the first line that has this text in a cell, from 1. */
-function lineOf(bytes: Buffer, text: string): number {
+function findLine(bytes: Buffer, text: string): number {
   // Of UTF-16 every second byte is NUL.
   const lines = bytes
     .toString('latin1')
@@ -172,7 +172,7 @@ interface Group {
 type OpenGroup = ReturnType<typeof newGroup>;
 
 const newGroup = (columns: FileColumns, exchange: string, timeZone: string) => ({
-  ...readersOf(columns, exchange, timeZone),
+  ...makeReaders(columns, exchange, timeZone),
   byDay: new Map<string, Row[]>(),
   alsoByDay: new Map<string, Row[]>(),
   rejects: [] as Reject[],
@@ -186,7 +186,7 @@ function isRow(
 ): boolean {
   if (columns.format.exchange === null && exchangeNamed(columns.value(row, 'src')) === undefined)
     return false;
-  const { reader } = readersOf(columns, exchangeOf(columns, row), timeZone);
+  const { reader } = makeReaders(columns, readExchange(columns, row), timeZone);
   return 'row' in readRow(reader, { columns, row, position: 0, named });
 }
 
@@ -197,7 +197,7 @@ function addRow(byDay: Map<string, Row[]>, { row, day }: { readonly row: Row; re
 }
 
 /** Rejects belong to the largest session of the file, because the date of a rejected row may be wrong. */
-function sessionsOf(
+function makeSessions(
   exchange: string,
   { byDay, alsoByDay, rejects, joined }: Group,
   file: {
@@ -240,7 +240,7 @@ function sessionsOf(
         ? null
         : { table: dataSetNamed(format.also.dataSet).shapes[0].table, rows: alsoByDay.get(day) ?? [] },
     /** Problems of the file that are not fatal. */
-    warnings: at === 0 ? [...warnings.map((one) => `${named}: ${one}`), ...skipped] : [],
+    warnings: at === 0 ? [...warnings.map((warning) => `${named}: ${warning}`), ...skipped] : [],
     /** How many lines of the file are about nothing that is stored, and were skipped. */
     passedOver: at === 0 ? passedOver : 0,
     /** The same object for all sessions of a file; `readCsvFile` of its name and bytes returns the same sessions. */
@@ -264,11 +264,11 @@ function sessionsOf(
 /** The columns of a file that its format rounds, and by how much; of those that it lacks it says nothing. */
 function roundedIn({ format, dataSet, has }: FileColumns): Record<string, number> {
   const { fields } = dataSet.shapes[0].table;
-  const columnOf = (source: string) =>
+  const findColumn = (source: string) =>
     fields.find((field) => field.from === 'response' && field.source === source)?.column ?? source;
   return Object.fromEntries(
     Object.entries(format.rounded).flatMap(([source, within]) =>
-      has(source) ? [[columnOf(source), within]] : [],
+      has(source) ? [[findColumn(source), within]] : [],
     ),
   );
 }
@@ -279,7 +279,7 @@ function roundedIn({ format, dataSet, has }: FileColumns): Record<string, number
  * @returns null where the rows may have it.
  * @throws PipelineError `unreadable` if there is none.
  */
-function dayOf(
+function chooseDay(
   { format, dataSet, has }: FileColumns,
   name: string,
   titled: string | undefined,

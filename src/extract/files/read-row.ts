@@ -29,7 +29,7 @@ export interface DatedRow extends SourceRow {
 const SHOWN = 40;
 
 /** The exchange of a row. Files of other segments have the same header, and must not be loaded as shares. */
-export function exchangeOf(columns: FileColumns, row: FileRow): string {
+export function readExchange(columns: FileColumns, row: FileRow): string {
   const { format } = columns;
   if (format.exchange !== null) return format.exchange;
   const { udiff } = columns.dataSet;
@@ -51,12 +51,12 @@ export function exchangeOf(columns: FileColumns, row: FileRow): string {
 }
 
 /** Makes the readers of an exchange's rows: of the rows themselves, and of what they have for another table. */
-export function readersOf({ dataSet, format: { also } }: FileColumns, exchange: string, timeZone: string) {
+export function makeReaders({ dataSet, format: { also } }: FileColumns, exchange: string, timeZone: string) {
   const requested = { exchange, from: '', to: '', instruments: [], params: {}, calledOn: '' };
-  const readerOf = (one: DataSet) => createRecordReader(one, requested, timeZone);
+  const makeReader = (rowSet: DataSet) => createRecordReader(rowSet, requested, timeZone);
   return {
-    reader: readerOf(dataSet),
-    alsoReader: also === undefined ? null : readerOf(dataSetNamed(also.dataSet)),
+    reader: makeReader(dataSet),
+    alsoReader: also === undefined ? null : makeReader(dataSetNamed(also.dataSet)),
   };
 }
 
@@ -74,29 +74,29 @@ export function readRow(reader: RecordReader, source: DatedRow): ReadRow {
   // In a user's own list the note is optional.
   if (check !== undefined) record.purpose ??= [record.kind, record.ratio].filter(Boolean).join(' ');
   const problem = check?.(record) ?? null;
-  if (missing === null && problem === null) return resultOf(reader.read(record), source);
-  return rejectOf(source, [problem ?? { path: missing ?? '', message: 'is missing: the row breaks off' }]);
+  if (missing === null && problem === null) return makeResult(reader.read(record), source);
+  return makeReject(source, [problem ?? { path: missing ?? '', message: 'is missing: the row breaks off' }]);
 }
 
 /** Reads what a valid row has for another table. */
 export function readAlso(reader: RecordReader | null, source: SourceRow): ReadRow | null {
   const { columns, row } = source;
-  return columns.also === null || reader === null ? null : resultOf(reader.read(columns.also(row)), source);
+  return columns.also === null || reader === null ? null : makeResult(reader.read(columns.also(row)), source);
 }
 
-function resultOf(result: RecordResult, source: SourceRow): ReadRow {
+function makeResult(result: RecordResult, source: SourceRow): ReadRow {
   if (result.table !== null) {
     const { dateColumn } = result.table;
     return { row: result.row, day: dateColumn === null ? UNKNOWN_DAY : String(result.row[dateColumn]) };
   }
   const { columns } = source;
-  return rejectOf(
+  return makeReject(
     source,
     result.problems.map(({ path, message }) => ({ path: columns.nameOf(path), message })),
   );
 }
 
-const rejectOf = (
+const makeReject = (
   { position, row }: Pick<SourceRow, 'position' | 'row'>,
   problems: readonly Problem[],
 ): Reject => ({ position, record: sanitizeRecord(row), problems });

@@ -110,40 +110,40 @@ function broken(error: unknown): never {
 }
 
 /** What users have beside .csv, .dat and .zip, by its first bytes, or those from an offset on. */
-const OTHER_CONTAINERS: readonly { at?: number; magic: Buffer; what: string; remedy: string }[] = [
+const OTHER_CONTAINERS: readonly { at?: number; magic: Buffer; form: string; remedy: string }[] = [
   {
     magic: Buffer.from('\xfd7zXZ\0', 'latin1'),
-    what: 'compressed with xz',
+    form: 'compressed with xz',
     remedy: 'unpack it: a .tar.xz with tar -xJf, an .xz with unxz',
   },
   {
     magic: Buffer.from('BZh'),
-    what: 'compressed with bzip2',
+    form: 'compressed with bzip2',
     remedy: 'unpack it: a .tar.bz2 with tar -xjf, a .bz2 with bunzip2',
   },
   {
     magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]),
-    what: 'compressed with zstd',
+    form: 'compressed with zstd',
     remedy: 'unpack it with unzstd',
   },
-  { magic: Buffer.from("7z\xbc\xaf'\x1c", 'latin1'), what: 'a 7z archive', remedy: 'unpack it' },
-  { magic: Buffer.from('Rar!'), what: 'a rar archive', remedy: 'unpack it' },
+  { magic: Buffer.from("7z\xbc\xaf'\x1c", 'latin1'), form: 'a 7z archive', remedy: 'unpack it' },
+  { magic: Buffer.from('Rar!'), form: 'a rar archive', remedy: 'unpack it' },
   {
     at: 257,
     magic: Buffer.from('ustar'),
-    what: 'a tar archive',
+    form: 'a tar archive',
     remedy: 'unpack it with tar -xf, and import the folder',
   },
-  { magic: Buffer.from('%PDF'), what: 'a PDF', remedy: 'import the CSV of the same data' },
+  { magic: Buffer.from('%PDF'), form: 'a PDF', remedy: 'import the CSV of the same data' },
   {
     magic: Buffer.from([0xd0, 0xcf, 0x11, 0xe0]),
-    what: 'an Excel workbook (.xls)',
+    form: 'an Excel workbook (.xls)',
     remedy: 'save it as CSV',
   },
 ];
 
 /** Documents that are zip archives themselves, by a file in them. */
-const DOCUMENTS: readonly (readonly [entry: string, what: string])[] = [
+const DOCUMENTS: readonly (readonly [entry: string, form: string])[] = [
   ['xl/workbook.xml', 'an Excel workbook (.xlsx)'],
   ['xl/workbook.bin', 'an Excel workbook (.xlsb)'],
   ['content.xml', 'an OpenDocument file (.ods)'],
@@ -151,7 +151,7 @@ const DOCUMENTS: readonly (readonly [entry: string, what: string])[] = [
 ];
 
 /** Refuses an archive of which no file can be read. @throws PipelineError `unreadable` that says what it is instead. */
-function refuseArchiveOf(names: readonly string[]): never {
+function refuseArchive(names: readonly string[]): never {
   const document = DOCUMENTS.find(([entry]) => names.includes(entry));
   if (document !== undefined) throw badFile(`is ${document[1]}, which is not read; save it as CSV`);
   const [first] = names;
@@ -167,7 +167,7 @@ function refuseOtherContainers(bytes: Buffer): void {
   const other = OTHER_CONTAINERS.find(({ at = 0, magic }) =>
     bytes.subarray(at, at + magic.length).equals(magic),
   );
-  if (other !== undefined) throw badFile(`is ${other.what}, which is not read; ${other.remedy}`);
+  if (other !== undefined) throw badFile(`is ${other.form}, which is not read; ${other.remedy}`);
 }
 
 const decompress = promisify(gunzip);
@@ -274,7 +274,7 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
   for await (const { name, data } of unzip(bytes, isWanted, options.limit)) {
     const leaveOut = ({ file, form }: UnknownFile) => unknown.push({ file: `${name}/${file}`, form });
     try {
-      for (const one of await readContent(name, data, { ...options, leaveOut })) sessions.push(one);
+      for (const session of await readContent(name, data, { ...options, leaveOut })) sessions.push(session);
     } catch (error) {
       const { unknownForm } = error instanceof PipelineError ? error : {};
       const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error, unknownForm });
@@ -284,7 +284,7 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
       unknown.push({ file: name, form: unknownForm });
     }
   }
-  if (!names.some(isImportName)) refuseArchiveOf(names);
+  if (!names.some(isImportName)) refuseArchive(names);
   if (sessions.length === 0 && firstUnknown !== undefined) throw firstUnknown;
   unknown.forEach(options.leaveOut);
   return sessions;
@@ -342,8 +342,8 @@ function checkTurnover(sessions: readonly (readonly Row[])[]): void {
 }
 
 function checkRows(sessions: readonly (readonly Row[])[], isFile: boolean): void {
-  if (factorOf(sessions, FIRST_ROWS, isFile) === null) return;
-  const factors = factorOf(sessions, Number.POSITIVE_INFINITY, isFile);
+  if (findFactor(sessions, FIRST_ROWS, isFile) === null) return;
+  const factors = findFactor(sessions, Number.POSITIVE_INFINITY, isFile);
   if (factors === null) return;
   const { power, wrong, traded } = factors;
   const factor = `${power > 0 ? '1/' : ''}${new Intl.NumberFormat('en').format(10 ** Math.abs(power))}`;
@@ -354,7 +354,7 @@ function checkRows(sessions: readonly (readonly Row[])[], isFile: boolean): void
 }
 
 /** The power of ten by which the turnover of nearly all rows is too small; null if it is not. */
-function factorOf(
+function findFactor(
   sessions: readonly (readonly Row[])[],
   most: number,
   isFile: boolean,
@@ -362,7 +362,7 @@ function factorOf(
   let traded = 0;
   const proved = new Set<number>();
   const wrong = new Map<number, number>();
-  for (const { traded_quantity, turnover, low_price, high_price } of rowsOf(sessions)) {
+  for (const { traded_quantity, turnover, low_price, high_price } of eachRow(sessions)) {
     const [quantity, value, low, high] = [traded_quantity, turnover, low_price, high_price].map(positive);
     // A turnover of zero is one that was rounded.
     if (!quantity || !value || !low || !high) continue;
@@ -371,8 +371,8 @@ function factorOf(
     if (average * FAR < low || average > high * FAR) {
       const power = Math.round(Math.log10(Math.sqrt(low * high) / average));
       wrong.set(power, (wrong.get(power) ?? 0) + 1);
-      const priceOf = (rupees: number) => (rupees * 10 ** power) / quantity;
-      const isProof = priceOf(value - ROUNDED_BY) <= high && priceOf(value + ROUNDED_BY) >= low;
+      const scalePrice = (rupees: number) => (rupees * 10 ** power) / quantity;
+      const isProof = scalePrice(value - ROUNDED_BY) <= high && scalePrice(value + ROUNDED_BY) >= low;
       if (isProof && power > 0 && power in UNITS) proved.add(power);
     }
     if (traded === most) break;
@@ -382,7 +382,7 @@ function factorOf(
   return { power, wrong: times, traded };
 }
 
-function* rowsOf(sessions: readonly (readonly Row[])[]): Generator<Row> {
+function* eachRow(sessions: readonly (readonly Row[])[]): Generator<Row> {
   for (const rows of sessions) yield* rows;
 }
 

@@ -1,7 +1,7 @@
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { INTEGER_RATIO } from '../../extract/corporate-actions/listed-events.ts';
-import { ratioOf, type ShareRatio } from '../../extract/corporate-actions/purpose.ts';
+import { reduceRatio, type ShareRatio } from '../../extract/corporate-actions/purpose.ts';
 import {
   idsOfEvent,
   listEvents,
@@ -41,7 +41,7 @@ export async function decideEvent(
   if (decision === 'reset') {
     if (!(await removeDecisions(db.drizzle, ids))) throw usageError(`nothing was decided about ${eventId}`);
   } else {
-    const ratio = decision === null ? null : ratioOf(decision.new, decision.old);
+    const ratio = decision === null ? null : reduceRatio(decision.new, decision.old);
     await writeDecision(db.drizzle, ids, { ratio, decidedBy: requesterName() });
   }
   await updateDerived(context);

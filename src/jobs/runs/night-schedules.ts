@@ -5,7 +5,7 @@ import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import { momentText } from '../../core/wording.ts';
 import {
-  cronOf,
+  cronPattern,
   minutesIntoNight,
   type NightSettings,
   nightAt,
@@ -41,7 +41,7 @@ export function plannedSchedules(config: ScheduleSettings): PlannedSchedule[] {
         id: `${operation.name}-${exchange}${at === 0 ? '' : `-${at + 1}`}`,
         operation: operation.name,
         exchange,
-        pattern: cronOf(operation, minutes + position * STAGGER_MINUTES),
+        pattern: cronPattern(operation, minutes + position * STAGGER_MINUTES),
       })),
     ),
   );

@@ -4,16 +4,16 @@ import { defineTable } from '../table.ts';
 
 const CONTRACTS = { unit: 'contracts' } as const;
 
-const ofFutures = (what: 'Index' | 'Stock', column: string): Field[] => [
-  int8(`Future${what}Long`, `${column}_long`, 'Contracts held long.', CONTRACTS),
-  int8(`Future${what}Short`, `${column}_short`, 'Contracts held short.', CONTRACTS),
+const ofFutures = (underlying: 'Index' | 'Stock', column: string): Field[] => [
+  int8(`Future${underlying}Long`, `${column}_long`, 'Contracts held long.', CONTRACTS),
+  int8(`Future${underlying}Short`, `${column}_short`, 'Contracts held short.', CONTRACTS),
 ];
 
-const ofOptions = (what: 'Index' | 'Stock', column: string): Field[] => [
-  int8(`Option${what}CallLong`, `${column}_call_long`, 'Calls held long.', CONTRACTS),
-  int8(`Option${what}PutLong`, `${column}_put_long`, 'Puts held long.', CONTRACTS),
-  int8(`Option${what}CallShort`, `${column}_call_short`, 'Calls held short.', CONTRACTS),
-  int8(`Option${what}PutShort`, `${column}_put_short`, 'Puts held short.', CONTRACTS),
+const ofOptions = (underlying: 'Index' | 'Stock', column: string): Field[] => [
+  int8(`Option${underlying}CallLong`, `${column}_call_long`, 'Calls held long.', CONTRACTS),
+  int8(`Option${underlying}PutLong`, `${column}_put_long`, 'Puts held long.', CONTRACTS),
+  int8(`Option${underlying}CallShort`, `${column}_call_short`, 'Calls held short.', CONTRACTS),
+  int8(`Option${underlying}PutShort`, `${column}_put_short`, 'Puts held short.', CONTRACTS),
 ];
 
 const table = defineTable({

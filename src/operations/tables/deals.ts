@@ -21,10 +21,10 @@ const symbol = (): Field => {
 };
 
 /** Bulk and block deals have the same fields. They have no number: the whole line is the key, and equal ones are counted. */
-export const dealShape = (table: string, what: string): Shape => ({
+export const dealShape = (table: string, subject: string): Shape => ({
   table: defineTable({
     name: table,
-    comment: `${what}, one row for each side that the exchange discloses. They have no number: equal lines of a list are rows of their own.`,
+    comment: `${subject}, one row for each side that the exchange discloses. They have no number: equal lines of a list are rows of their own.`,
     key: [
       'exchange',
       'deal_date',

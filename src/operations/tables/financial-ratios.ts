@@ -9,7 +9,7 @@ import { factFields } from './facts.ts';
 const KEY = ['exchange', 'symbol', 'nature_of_report', 'variant', 'as_of_date', 'period'];
 
 /** The requested variant, which planning writes into the window's params. */
-function variantOf(requested: Requested): string {
+function readVariant(requested: Requested): string {
   return requested.params.variant ?? 'snapshot';
 }
 
@@ -21,13 +21,13 @@ const keyFields = [
     'Standalone or Consolidated figures.',
     (requested) => requested.params.natureOfReport ?? 'Standalone',
   ),
-  fromRequest('variant', 'text', 'eod, realtime, quarter or snapshot.', variantOf),
+  fromRequest('variant', 'text', 'eod, realtime, quarter or snapshot.', readVariant),
   fromRequest(
     'as_of_date',
     'date',
     'Day requested; the day of the call for realtime and snapshot; the last day of the quarter.',
     (requested) =>
-      ['realtime', 'snapshot'].includes(variantOf(requested)) ? requested.calledOn : requested.to,
+      ['realtime', 'snapshot'].includes(readVariant(requested)) ? requested.calledOn : requested.to,
   ),
   fromRequest(
     'period',
@@ -90,7 +90,7 @@ export const QUARTERS: readonly string[] = ['QJ', 'QS', 'QD', 'QM'];
 const otherQuarter: Shape['contradiction'] = ({ year, last_q: lastQ }, { params }) => {
   const { year: requestedYear = '', period = '' } = params;
   if (params.variant !== 'quarter' || !QUARTERS.includes(period)) return null;
-  const message = (said: unknown) => `is ${String(said)}, but ${requestedYear}${period} was requested`;
+  const message = (value: unknown) => `is ${String(value)}, but ${requestedYear}${period} was requested`;
   const code = typeof lastQ === 'string' ? lastQ.toUpperCase() : '';
   if (QUARTERS.includes(code) && code !== period) return { column: 'last_q', message: message(lastQ) };
   const isOther = requestedYear !== '' && Number(year ?? 0) !== 0 && Number(year) !== Number(requestedYear);

@@ -1,7 +1,7 @@
 import type { Day } from '../../core/days.ts';
 import { between, chance } from '../market/hash.ts';
 import { dayNumber, type Share, type Shares } from '../market/shares.ts';
-import { type DataSet, round2, sessionsOf } from '../response/dataset.ts';
+import { type DataSet, listSessions, round2 } from '../response/dataset.ts';
 import type { SourceRecord } from '../response/record.ts';
 
 /** On this day all companies were classified. */
@@ -15,7 +15,7 @@ function matches(filter: string | undefined, code: string, name: string): boolea
 export const classification: DataSet = {
   table: 'sectoral_classification',
   records(market, query) {
-    if (query.range !== null && sessionsOf(market, query).length === 0) return [];
+    if (query.range !== null && listSessions(market, query).length === 0) return [];
     const shares = market.shares(query.exchange);
     const audit = market.audit('classification', query.exchange, CLASSIFIED);
     const { sector, industry, basicIndustry } = query.options;
@@ -85,7 +85,7 @@ export const pledge: DataSet = {
     const pledging = shares.list
       .filter(({ symbol }) => wanted === undefined || wanted === symbol)
       .filter(({ wellKnown, seed }) => wellKnown || chance(seed, 0, 71) <= PLEDGED);
-    return sessionsOf(market, query).flatMap((day) => {
+    return listSessions(market, query).flatMap((day) => {
       const audit = market.audit('pledge', query.exchange, day);
       return pledging.map((share) => ({ ...pledgeRecord(shares, share, day), ...audit }));
     });

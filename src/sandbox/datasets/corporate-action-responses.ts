@@ -91,7 +91,7 @@ const announcedSplits = (market: Market, shares: Shares, { from, to }: DayRange)
   });
 
 /** An action in the form of the published sample, which has no id. */
-function recordOf({ share, announcedOn, exDate, kind, ratioAmount = '', dates }: Action, shares: Shares) {
+function makeRecord({ share, announcedOn, exDate, kind, ratioAmount = '', dates }: Action, shares: Shares) {
   const days: Readonly<Record<string, Day>> = { ...dates, provXdate: exDate };
   return {
     actionId: 0,
@@ -141,7 +141,7 @@ export const corporateActions: DataSet = {
           fits(share.symbol, wanted) && fits(label, options.actionType) && fits(code, options.purposeCode),
       )
       .map((action) => ({
-        ...recordOf(action, shares),
+        ...makeRecord(action, shares),
         ...market.audit('actions', exchange, action.announcedOn),
       }));
   },

@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../core/days.ts';
 import type { Market } from '../market/market.ts';
-import { closeOf } from '../market/shares.ts';
+import { computeClose } from '../market/shares.ts';
 import type { Query } from '../request-query.ts';
 import { type DataSet, rupees } from '../response/dataset.ts';
 import { complete, responseFields, type SourceRecord } from '../response/record.ts';
@@ -22,14 +22,14 @@ const ENDS: Readonly<Record<string, string>> = {
 };
 const RESULTS_TAKE_DAYS = 45;
 
-const endOf = ({ year, code }: Quarter): Day =>
+const quarterEnd = ({ year, code }: Quarter): Day =>
   ENDS[code] === undefined ? `${year + 1}-03-31` : `${year}-${ENDS[code]}`;
 
 /** The newest quarter whose results are published on `day`. */
 function newestReportedQuarter(day: Day): Quarter {
   const known = addDays(day, -RESULTS_TAKE_DAYS);
   for (let year = Number(known.slice(0, 4)); ; year--) {
-    const code = QUARTERS.findLast((one) => endOf({ year, code: one }) <= known);
+    const code = QUARTERS.findLast((candidate) => quarterEnd({ year, code: candidate }) <= known);
     if (code !== undefined) return { year, code };
   }
 }
@@ -43,7 +43,7 @@ function ratioRecord(
 ): SourceRecord[] {
   const share = market.shares(exchange).find(instruments[0] ?? '');
   if (share === null) return [];
-  const price = rupees(closeOf(share, day));
+  const price = rupees(computeClose(share, day));
   const ofYear = market.yearRange(exchange, share, day);
   const quarter = reported ?? newestReportedQuarter(day);
   const isSnapshot = operation.name === 'GetFinRatioSnapshot';
@@ -83,9 +83,9 @@ function quarterly(market: Market, query: Query): SourceRecord[] {
   const newest = newestReportedQuarter(market.publishedUntil());
   const { period = 'Latest', year } = query.options;
   const quarter = period === 'Latest' ? newest : { year: Number(year), code: period };
-  const end = endOf(quarter);
+  const end = quarterEnd(quarter);
   const day = market.sessions(query.exchange, addDays(end, -20), end).at(-1);
-  if (end > endOf(newest) || day === undefined) return [];
+  if (end > quarterEnd(newest) || day === undefined) return [];
   return ratioRecord(market, query, day, quarter);
 }
 

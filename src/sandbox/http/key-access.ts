@@ -90,7 +90,7 @@ export class AccessControl {
 export class RequestLog {
   readonly #clock: Clock;
   readonly #stats = noRequests();
-  readonly #seen: SeenRequest[] = [];
+  readonly #requests: SeenRequest[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -102,8 +102,8 @@ export class RequestLog {
     count(stats.byOperation, operation);
     count(stats.byHour, clockHour(this.#clock));
     const params = Object.fromEntries([...search].filter(([name]) => name !== 'accessKey'));
-    this.#seen.push({ number: stats.requests, operation, params });
-    if (this.#seen.length > REMEMBERED_REQUESTS) this.#seen.splice(0, REMEMBERED_REQUESTS / 10);
+    this.#requests.push({ number: stats.requests, operation, params });
+    if (this.#requests.length > REMEMBERED_REQUESTS) this.#requests.splice(0, REMEMBERED_REQUESTS / 10);
   }
 
   countDiagnostic(line: string): void {
@@ -116,7 +116,7 @@ export class RequestLog {
 
   /** The newest `last` requests, oldest first. */
   recent(last: number): readonly SeenRequest[] {
-    return last < 1 ? [] : this.#seen.slice(-last);
+    return last < 1 ? [] : this.#requests.slice(-last);
   }
 
   stats(): SandboxStats {

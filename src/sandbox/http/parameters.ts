@@ -27,28 +27,32 @@ function isoDay(name: string, text: string): Day {
 /** Reads one value for each parameter; unknown and repeated parameters are errors. */
 function collect(operation: Operation, search: URLSearchParams): Map<string, string> {
   const names = parameterNames(operation, ['epoch', 'iso-date']);
-  const given = new Map<string, string>();
+  const parameters = new Map<string, string>();
   for (const [name, value] of search) {
     if (!names.has(name)) throw new Diagnostic(`Parameter ${name} is unknown.`);
-    if (given.has(name)) throw invalid(name);
-    if (value !== '') given.set(name, value);
+    if (parameters.has(name)) throw invalid(name);
+    if (value !== '') parameters.set(name, value);
   }
-  return given;
+  return parameters;
 }
 
-function oneOf<T extends string>(given: Map<string, string>, name: string, values: readonly [T, ...T[]]): T {
-  const value = given.get(name) ?? values[0];
-  const known = values.find((one) => one === value);
+function chooseValue<T extends string>(
+  parameters: Map<string, string>,
+  name: string,
+  values: readonly [T, ...T[]],
+): T {
+  const value = parameters.get(name) ?? values[0];
+  const known = values.find((candidate) => candidate === value);
   if (known === undefined) throw invalid(name);
   return known;
 }
 
 /** The days whose midnight (IST) is in [from, to], both ends included. */
-function readRange(given: Map<string, string>, market: Market): Query['range'] {
-  const iso = given.has('fromDate') || given.has('toDate');
+function readRange(parameters: Map<string, string>, market: Market): Query['range'] {
+  const iso = parameters.has('fromDate') || parameters.has('toDate');
   const [fromName, toName] = iso ? ['fromDate', 'toDate'] : ['from', 'to'];
-  const fromText = given.get(fromName);
-  const toText = given.get(toName);
+  const fromText = parameters.get(fromName);
+  const toText = parameters.get(toName);
   if (fromText === undefined && toText === undefined) return null;
   if (fromText === undefined) throw missing(fromName);
   if (toText === undefined) throw missing(toName);
@@ -58,19 +62,19 @@ function readRange(given: Map<string, string>, market: Market): Query['range'] {
   return market.daysWithin(from, to);
 }
 
-function readDay(given: Map<string, string>): Day | null {
-  const text = given.get('date');
+function readDay(parameters: Map<string, string>): Day | null {
+  const text = parameters.get('date');
   if (text === undefined) return null;
   return text.includes('-') ? isoDay('date', text) : dayAt(epoch('date', text), ZONE);
 }
 
-function readInstruments(operation: Operation, given: Map<string, string>): string[] {
+function readInstruments(operation: Operation, parameters: Map<string, string>): string[] {
   const name = instrumentsParam(operation);
   if (name === null) return [];
-  const text = given.get(name);
+  const text = parameters.get(name);
   // A plus sign and %20 both arrive as a space; a plus inside a symbol arrives as %2B.
   const list = operation.request.instruments === 'one' ? [text?.trim() ?? ''] : (text ?? '').split(' ');
-  const named = list.filter((one) => one !== '');
+  const named = list.filter((word) => word !== '');
   if (named.length > MAX_INSTRUMENTS_PER_CALL) {
     throw new Diagnostic(`Parameter ${name} is out of allowed range of ${MAX_INSTRUMENTS_PER_CALL}.`);
   }
@@ -78,11 +82,11 @@ function readInstruments(operation: Operation, given: Map<string, string>): stri
   return named;
 }
 
-function readOptions(operation: Operation, given: Map<string, string>): Record<string, string> {
+function readOptions(operation: Operation, parameters: Map<string, string>): Record<string, string> {
   const options: Record<string, string> = {};
   for (const option of operation.request.options) {
     const { param } = option;
-    const value = given.get(param) ?? option.fallback;
+    const value = parameters.get(param) ?? option.fallback;
     if (value === undefined) continue;
     if (knownOption(option, value) !== value) throw invalid(param);
     options[param] = value;
@@ -118,20 +122,20 @@ export function readQuery(
   behaviour: Behaviour,
   market: Market,
 ): Query {
-  const given = collect(operation, search);
-  const code = given.get('exchange');
+  const parameters = collect(operation, search);
+  const code = parameters.get('exchange');
   if (code === undefined) throw missing('exchange');
-  const segment = [...EXCHANGES, ...operation.exchanges].find((one) => one === code);
+  const segment = [...EXCHANGES, ...operation.exchanges].find((candidate) => candidate === code);
   if (segment === undefined) throw new Diagnostic('Data for requested exchange is disabled.');
   const query: Query = {
     operation,
     exchange: exchangeOfSegment(segment),
-    range: readRange(given, market),
-    day: readDay(given),
-    instruments: readInstruments(operation, given),
-    options: readOptions(operation, given),
-    format: oneOf(given, 'format', ['Json', 'Xml', 'Csv', 'CsvContent']),
-    dates: oneOf(given, 'dTFormat', ['String', 'Epoch']),
+    range: readRange(parameters, market),
+    day: readDay(parameters),
+    instruments: readInstruments(operation, parameters),
+    options: readOptions(operation, parameters),
+    format: chooseValue(parameters, 'format', ['Json', 'Xml', 'Csv', 'CsvContent']),
+    dates: chooseValue(parameters, 'dTFormat', ['String', 'Epoch']),
   };
   checkSelection(query);
   checkHistory(query, behaviour, market.today());

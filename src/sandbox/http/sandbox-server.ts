@@ -68,7 +68,7 @@ export class Responder {
     const early = this.#faults.next(operation.name, search, null);
     if (this.#applyFault(response, early)) return;
     const query = readQuery(operation, search, behaviour, market);
-    const fault = early ?? this.#faults.next(operation.name, search, daysOf(query));
+    const fault = early ?? this.#faults.next(operation.name, search, countDays(query));
     if (early === null && this.#applyFault(response, fault)) return;
     this.#access.checkReady(requestKey(operation, search));
     const reply = createResponse(market, query, behaviour, dataSets[operation.name]);
@@ -116,7 +116,7 @@ export class Responder {
 }
 
 /** The number of days in the requested range; 1 if there is none. */
-function daysOf({ range }: Query): number {
+function countDays({ range }: Query): number {
   return range === null ? 1 : daysBetween(range.from, range.to) + 1;
 }
 

@@ -52,7 +52,7 @@ const SECOND = [
 ] as const;
 
 /** A valid ISIN: two letters, nine characters, and the Luhn check digit of ISO 6166. */
-function isinOf(body: string): string {
+function makeIsin(body: string): string {
   const digits = [...body].map((sign) => Number.parseInt(sign, 36).toString()).join('');
   let sum = 0;
   for (let i = 0; i < digits.length; i++) {
@@ -71,7 +71,7 @@ function wellKnown(line: string): Company {
     isin,
     code: Number(code),
     paise: Math.round(Number(price) * 100),
-    industry: industryOf(industry),
+    industry: findIndustry(industry),
     seed: hashText(isin),
     wellKnown: true,
     onBse: true,
@@ -85,7 +85,7 @@ function madeUp(index: number): Company {
   const [ending, word, code] = SECOND[(index * 7 + at) % SECOND.length] as (typeof SECOND)[number];
   const round = at < SECOND.length ? '' : String(1 + Math.floor(at / SECOND.length));
   // No well-known company has an issuer that ends in Z.
-  const isin = isinOf(`INE${index.toString(36).toUpperCase().padStart(3, '0')}Z0101`);
+  const isin = makeIsin(`INE${index.toString(36).toUpperCase().padStart(3, '0')}Z0101`);
   const seed = hashText(isin);
   const side = chance(seed, 0, 1);
   return {
@@ -95,7 +95,7 @@ function madeUp(index: number): Company {
     code: 570_000 + index,
     // Most shares cost tens to hundreds of rupees, a few cost thousands.
     paise: Math.round(900 * 1.0009 ** between(0, 6_800, seed, 0, 2)),
-    industry: industryOf(code),
+    industry: findIndustry(code),
     seed,
     wellKnown: false,
     onBse: side < 0.88,
@@ -150,8 +150,8 @@ function industry(line: string) {
 const industries: readonly Industry[] = TABLE.trim().split('\n').map(industry);
 
 /** @throws Error for a code outside the table. */
-function industryOf(code: string): Industry {
-  const known = industries.find((one) => one.code === code);
+function findIndustry(code: string): Industry {
+  const known = industries.find((candidate) => candidate.code === code);
   if (known === undefined) throw new Error(`no basic industry ${code}`);
   return known;
 }

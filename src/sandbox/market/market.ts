@@ -5,7 +5,7 @@ import type { Exchange } from '../../core/exchanges.ts';
 import { largest } from '../../core/iterables.ts';
 import { hashText } from './hash.ts';
 import { type TradeLine, tradeLines } from './session.ts';
-import { closeOf, MARKET_START, type Move, type Share, Shares } from './shares.ts';
+import { computeClose, MARKET_START, type Move, type Share, Shares } from './shares.ts';
 import { Splits } from './splits.ts';
 
 /** The time zone of the exchanges. */
@@ -103,7 +103,7 @@ export class Market {
   /** The highest and lowest close, in paise, of a year of sessions that ends with a day. */
   yearRange(exchange: Exchange, share: Share, day: Day): { high: number; low: number } {
     const sessions = this.#options.calendar.lastSessions(exchange, day, YEAR_OF_SESSIONS);
-    const closes = sessions.map((session) => closeOf(share, session));
+    const closes = sessions.map((session) => computeClose(share, session));
     return { high: largest(closes), low: -largest(closes.map((close) => -close)) };
   }
 

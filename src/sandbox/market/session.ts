@@ -1,6 +1,6 @@
 import type { Day } from '../../core/days.ts';
 import { between, chance, hash } from './hash.ts';
-import { closeOf, dayNumber, limits, type Share, type Shares } from './shares.ts';
+import { computeClose, dayNumber, limits, type Share, type Shares } from './shares.ts';
 
 /** Proportion of a day's rows that each revision corrects. */
 const CORRECTED = 0.02;
@@ -41,7 +41,7 @@ function prices(share: Share, number: number, previous: number, close: number) {
   };
 }
 
-function quantityOf({ seed, quantity: usual }: Share, number: number, revision: number) {
+function computeQuantity({ seed, quantity: usual }: Share, number: number, revision: number) {
   const factor =
     0.35 + 1.9 * chance(seed, number, 45) * chance(seed, number, 46) + chance(seed, number, 47) * 0.4;
   let quantity = Math.max(1, Math.round(usual * factor));
@@ -56,11 +56,11 @@ function quantityOf({ seed, quantity: usual }: Share, number: number, revision: 
 
 function line(shares: Shares, share: Share, day: Day, before: Day, revision: number) {
   const number = dayNumber(day);
-  const close = closeOf(share, day);
-  const previous = closeOf(share, before);
+  const close = computeClose(share, day);
+  const previous = computeClose(share, before);
   const series = shares.series(share, day);
   const { average, ...priced } = prices(share, number, previous, close);
-  const traded = quantityOf(share, number, revision);
+  const traded = computeQuantity(share, number, revision);
   return {
     share,
     id: shares.shareId(share, series),

@@ -60,7 +60,7 @@ export function limits(previous: number, band: number, tick: number): { low: num
  * The close of a day in paise: it grows from a fraction in 2015 to today's, swings, and moves a little every day, so
  * that it depends on the day alone and stays within its band from one session to the next.
  */
-export function closeOf(share: Share, day: Day): number {
+export function computeClose(share: Share, day: Day): number {
   const number = dayNumber(day);
   const grown = share.start + (1 - share.start) * Math.min(1.2, (number - START_NUMBER) / GROWTH_DAYS);
   const turn = Math.floor(number / SWING_DAYS);
@@ -88,13 +88,13 @@ export class Shares {
     }
     this.list = list;
     if (exchange === 'BSE') return;
-    for (const one of list) {
-      if (!one.wellKnown && one.series === 'EQ') this.#movable.set(one, this.#movable.size);
+    for (const share of list) {
+      if (!share.wellKnown && share.series === 'EQ') this.#movable.set(share, this.#movable.size);
     }
   }
 
   find(symbol: string): Share | null {
-    return this.list.find((one) => one.symbol === symbol) ?? null;
+    return this.list.find((share) => share.symbol === symbol) ?? null;
   }
 
   /** The series of a share on a day. */
@@ -127,7 +127,7 @@ export class Shares {
   }
 }
 
-function seriesOf(company: Company, exchange: Exchange): string {
+function chooseSeries(company: Company, exchange: Exchange): string {
   if (company.wellKnown) return exchange === 'NSE' ? 'EQ' : 'A';
   const at = chance(company.seed, 0, 3);
   if (exchange === 'NSE') return at < 0.84 ? 'EQ' : at < 0.91 ? 'BE' : 'SM';
@@ -135,7 +135,7 @@ function seriesOf(company: Company, exchange: Exchange): string {
   return at < 0.62 ? 'B' : at < 0.84 ? 'X' : at < 0.91 ? 'T' : 'M';
 }
 
-function bandOf(series: string, company: Company): number {
+function chooseBand(series: string, company: Company): number {
   if (['BE', 'T'].includes(series)) return 5;
   if (company.wellKnown || series === 'A') return 20;
   return [5, 10, 20, 20][hash(company.seed, 0, 4) % 4] as number;
@@ -143,8 +143,8 @@ function bandOf(series: string, company: Company): number {
 
 function share(company: Company, exchange: Exchange, index: number): Share {
   const { paise, seed, wellKnown } = company;
-  const series = seriesOf(company, exchange);
-  const band = bandOf(series, company);
+  const series = chooseSeries(company, exchange);
+  const band = chooseBand(series, company);
   const worth = wellKnown ? 4e10 : 10 ** (5.5 + 4 * chance(seed, 0, 7)) * 100;
   const volatility = wellKnown ? 0.011 : 0.012 + 0.016 * chance(seed, 0, 8);
   return {

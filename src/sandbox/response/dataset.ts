@@ -22,6 +22,6 @@ export const rupees = (paise: number) => paise / 100;
 export const round2 = (value: number) => Math.round(value * 100) / 100;
 
 /** The published sessions in the requested range. */
-export function sessionsOf(market: Market, query: Query): string[] {
+export function listSessions(market: Market, query: Query): string[] {
   return query.range === null ? [] : market.sessions(query.exchange, query.range.from, query.range.to);
 }

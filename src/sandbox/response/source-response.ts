@@ -3,7 +3,7 @@ import type { Operation } from '../../operations/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../request-query.ts';
-import { type DataSet, sessionsOf } from './dataset.ts';
+import { type DataSet, listSessions } from './dataset.ts';
 import { csvBody, jsonBody, xmlBody } from './format.ts';
 import { complete, responseFields, type SourceRecord } from './record.ts';
 import { type Reply, TEXT } from './reply.ts';
@@ -23,15 +23,15 @@ function sampleDataSet({ shapes: [{ table }], sample }: Operation): DataSet {
   return {
     table: table.name,
     records: (market, query) =>
-      daysOf(market, query).flatMap((day) => samples.map((record) => complete(record, fields, day, day))),
+      listDays(market, query).flatMap((day) => samples.map((record) => complete(record, fields, day, day))),
   };
 }
 
 /** The days of its records: the sessions that were requested, or the newest if none were. */
-function daysOf(market: Market, query: Query): readonly Day[] {
+function listDays(market: Market, query: Query): readonly Day[] {
   const { exchange, day, range } = query;
   if (day !== null) return market.sessions(exchange, day, day);
-  if (range !== null) return sessionsOf(market, query);
+  if (range !== null) return listSessions(market, query);
   const latest = market.latestSession(exchange);
   return latest === null ? [] : [latest];
 }

@@ -32,7 +32,7 @@ function readSymbolChanges(text: string): FileRow[] {
 function quoteNames(text: string): string {
   const [name, ...others] = firstLine(text.replace(/^\ufeff/, ''))
     .split(',')
-    .map((one) => one.trim().toUpperCase());
+    .map((cell) => cell.trim().toUpperCase());
   const [, ...expected] = SYMBOL_CHANGES_HEADER;
   if (name === undefined || others.join() !== expected.join()) return text;
   return text.replace(/^[^"\r\n]*(?=\r?$)/gm, (line) => {
