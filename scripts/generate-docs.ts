@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../src/core/config.ts';
 import { type ErrorFacts, type ErrorKind, PipelineError } from '../src/core/errors.ts';
 import {
+  assessEvidence,
   decideFailure,
-  evidenceOf,
   type FailureAction,
   MAX_BACKOFF_MS,
   MAX_LOST_WORKERS,
@@ -176,9 +176,9 @@ function failureTable(): string {
   const headings = ['what goes wrong', 'kind', 'attempts', ...SITUATIONS.map(({ heading }) => heading)];
   const lines = [headings, headings.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
   const lost = wording(decideFailure(new PipelineError('', { kind: 'defect' }), FIRST, config));
-  const counted = failures.filter(({ error }) => evidenceOf(error, 1).source === 'failure');
+  const counted = failures.filter(({ error }) => assessEvidence(error, 1).source === 'failure');
   const kindsAfterWhich = (key: 'refused' | 'accepted') =>
-    [...new Set(failures.filter(({ error }) => evidenceOf(error, 1).key === key).map(({ kind }) => kind))]
+    [...new Set(failures.filter(({ error }) => assessEvidence(error, 1).key === key).map(({ kind }) => kind))]
       .map((kind) => `\`${kind}\``)
       .join(', ');
   return [

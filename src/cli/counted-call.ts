@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
-import { evidenceOf } from '../jobs/policy/failure-policy.ts';
-import { callLimitOf, fullHourWait } from '../jobs/policy/quota.ts';
+import { assessEvidence } from '../jobs/policy/failure-policy.ts';
+import { computeCallLimit, fullHourWait } from '../jobs/policy/quota.ts';
 import type { Database } from '../load/database/database.ts';
 import { readServerTime } from '../load/database/inspect.ts';
 import { closeHour, openHour, returnCall, takeCall } from '../load/state/source/call-budget.ts';
@@ -23,18 +23,18 @@ export async function countedCall({ life }: Cli, config: Config, db: Database | 
   const now = () => (db === null ? systemClock.now() : readServerTime(db.pool));
   await sleep(fullHourWait(await now(), config.EOD_TIMEZONE), undefined, { signal: life.signal });
   const hourNow = await now();
-  const callLimit = callLimitOf(config, { now: () => hourNow });
+  const callLimit = computeCallLimit(config, { now: () => hourNow });
   return db === null || (await takeCall(db.drizzle, callLimit)) ? callLimit : null;
 }
 
 /** Stores for the workers what the call showed about the key and the hour's quota. */
 export async function storeEvidence(
   db: Database,
-  callLimit: ReturnType<typeof callLimitOf>,
+  callLimit: ReturnType<typeof computeCallLimit>,
   error: unknown,
 ): Promise<void> {
   const { source, key, hour } =
-    error === null ? { source: 'success', key: 'accepted', hour: 'open' } : evidenceOf(error, 1);
+    error === null ? { source: 'success', key: 'accepted', hour: 'open' } : assessEvidence(error, 1);
   if (error instanceof PipelineError && error.isUnsent === true) await returnCall(db.drizzle, callLimit);
   if (hour === 'closed') await closeHour(db.drizzle, callLimit, messageOf(error));
   else if (hour === 'open') await openHour(db.drizzle, callLimit);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { bodyOf, joinAlerts, sessionAlert, shortSubject } from '../../src/jobs/alerts/alert.ts';
+import { buildBody, joinAlerts, sessionAlert, shortSubject } from '../../src/jobs/alerts/alert.ts';
 import { forAll } from '../support/for-all.ts';
 
 const OPERATIONS = ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetSeriesChange'];
@@ -28,7 +28,7 @@ describe('what is posted', () => {
     const text = fc.string({ maxLength: 3_000, unit: 'grapheme' });
     const facts = fc.dictionary(fc.string(), fc.oneof(fc.integer(), fc.array(text, { maxLength: 90 })));
     forAll([fc.record({ subject: text, message: text, facts })], {}, (alert) => {
-      const body = bodyOf(alert);
+      const body = buildBody(alert);
       expect(Buffer.byteLength(JSON.stringify(body))).toBeLessThanOrEqual(2_048);
       expect(body.subject.length).toBeLessThanOrEqual(120);
       if (alert.message.length <= 80 && Object.keys(alert.facts).length === 0)
@@ -54,7 +54,7 @@ describe('what is posted', () => {
     );
     expect(posts[0]?.message.match(/HTTP 503/g)).toHaveLength(1);
     const { of: _, ...post } = posts[0] as (typeof posts)[number];
-    expect(bodyOf(post).facts).toMatchObject({ sessionsTotal: 36 });
+    expect(buildBody(post).facts).toMatchObject({ sessionsTotal: 36 });
   });
 
   test('runs are separate posts, and sessions that no run left are one more', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
-import { priorityOf } from '../../src/jobs/queue/call-order.ts';
+import { computePriority } from '../../src/jobs/queue/call-order.ts';
 import { isByInstrument } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
@@ -26,18 +26,18 @@ test('a night requests what is prepared, pieces, then prices, lists and details,
       Math.sign(Number(before) - Number(after)) ||
       Math.sign(Number(order) - Number(other)) ||
       (day === otherDay ? 0 : day > otherDay ? -1 : 1);
-    expect(Math.sign(priorityOf(a) - priorityOf(b))).toBe(expected);
+    expect(Math.sign(computePriority(a) - computePriority(b))).toBe(expected);
   });
 });
 
 test('priorities are within the limit of BullMQ, and backfills have the newest day first', () => {
   forAll([windows, fc.constantFrom('nightly' as const, 'backfill' as const)], (window, kind) => {
-    const priority = priorityOf({ ...window, kind });
+    const priority = computePriority({ ...window, kind });
     expect(Number.isInteger(priority)).toBe(true);
     expect(priority).toBeGreaterThan(0);
     expect(priority).toBeLessThanOrEqual(2 ** 21 - 1);
     const older = { ...window, kind: 'backfill' as const, prepared: false, to: addDays(window.to, -1) };
-    expect(priorityOf({ ...older, to: window.to })).toBeLessThan(priorityOf(older));
+    expect(computePriority({ ...older, to: window.to })).toBeLessThan(computePriority(older));
   });
 });
 

@@ -2,7 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { epochOf } from '../../src/core/days.ts';
 import type { Extracted } from '../../src/extract/types.ts';
-import { type CoveredWindow, coverageOf, entriesOf } from '../../src/jobs/responses/response-coverage.ts';
+import {
+  type CoveredWindow,
+  computeCoverage,
+  listEntries,
+} from '../../src/jobs/responses/response-coverage.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
 
@@ -50,7 +54,7 @@ function reported(
   when = LATER,
   changes: Partial<CoveredWindow> = {},
 ) {
-  return coverageOf(operationNamed(operation), window(changes), SESSIONS, response, when).map((entry) =>
+  return computeCoverage(operationNamed(operation), window(changes), SESSIONS, response, when).map((entry) =>
     [entry.instrument, entry.day, entry.state, entry.records].filter((fact) => fact !== '').join(' '),
   );
 }
@@ -77,7 +81,7 @@ describe('what a response reports its days', () => {
   test('instrument by instrument where instruments were requested, without regard to case', () => {
     const rows = [{ symbol: 'M&M', trade_date: '2025-09-08' }];
     const changes = { to: '2025-09-08', instruments: ['m&m', 'NOSUCH'] };
-    const entries = coverageOf(
+    const entries = computeCoverage(
       operationNamed('GetBhavCopyCM'),
       window(changes),
       ['2025-09-08'],
@@ -202,7 +206,7 @@ describe('a day without a record', () => {
 
 describe('the entries a window responses', () => {
   const days = (operation: string, changes: Partial<CoveredWindow> = {}) =>
-    entriesOf(operationNamed(operation), window(changes), SESSIONS, '2025-10-01').map(({ day }) => day);
+    listEntries(operationNamed(operation), window(changes), SESSIONS, '2025-10-01').map(({ day }) => day);
 
   test('are its sessions', () => {
     expect(days('GetBhavCopyCM')).toEqual(SESSIONS);

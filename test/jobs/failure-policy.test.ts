@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type ErrorFacts, type ErrorKind, PipelineError } from '../../src/core/errors.ts';
 import {
+  assessEvidence,
   backoffMs,
   decideFailure,
   decideLocalFailure,
-  evidenceOf,
   type FailureAction,
   failureInfo,
   longestOutageMs,
@@ -394,7 +394,7 @@ describe('whatever happens', () => {
   test('anything thrown is decided on and described', () =>
     forAll([anythingElse, anySituation], (thrown, situation) => {
       expect(decideFailure(thrown, situation, CONFIG).act).toMatch(/^(postpone|keep_response|end)$/);
-      expect(evidenceOf(thrown, situation.days)).toEqual({
+      expect(assessEvidence(thrown, situation.days)).toEqual({
         source: 'unknown',
         key: 'unknown',
         hour: 'unknown',
@@ -576,7 +576,7 @@ describe('what a failed call says of the source and of the key', () => {
     ['aborted', {}, 1, 'unknown', 'unknown'],
   ] as const)('%s %o over %i days: %s, %s', (kind, facts, days, source, key) => {
     const hour = kind === 'hourly_quota' ? 'closed' : kind === 'not_ready' ? 'open' : 'unknown';
-    expect(evidenceOf(error(kind, facts), days)).toEqual({ source, key, hour });
+    expect(assessEvidence(error(kind, facts), days)).toEqual({ source, key, hour });
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fullSetsOf } from '../../src/jobs/responses/response-days.ts';
+import { findFullSets } from '../../src/jobs/responses/response-days.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { bhavcopy, bhavRow } from '../load/support.ts';
 
@@ -9,11 +9,11 @@ const window = { exchange: 'NSE', from: DAY, to: DAY, instruments: [], variant: 
 const whole = { batches: [{ table: bhavcopy, rows: [bhavRow({ symbol: 'A' })] }], rejects: [] };
 
 test('a response about whole days is their full set', () => {
-  expect(fullSetsOf(operation, window, whole, [], DAY)).toEqual([
+  expect(findFullSets(operation, window, whole, [], DAY)).toEqual([
     { table: bhavcopy, exchange: 'NSE', days: { from: DAY, to: DAY }, mayBeEmpty: false },
   ]);
   const circuits = operationNamed('GetCircuitBreakers');
-  expect(fullSetsOf(circuits, window, { batches: [], rejects: [] }, [], DAY)).toMatchObject([
+  expect(findFullSets(circuits, window, { batches: [], rejects: [] }, [], DAY)).toMatchObject([
     { table: circuits.shapes[0].table, mayBeEmpty: true },
   ]);
 });
@@ -23,12 +23,12 @@ test.each([
   ['a part of the day was requested', { ...window, filtered: true }, whole],
   ['a record was rejected', window, { ...whole, rejects: [{ position: 0, record: {}, problems: [] }] }],
 ])('nothing is when %s', (_, requested, extracted) => {
-  expect(fullSetsOf(operation, requested, extracted, [], DAY)).toEqual([]);
+  expect(findFullSets(operation, requested, extracted, [], DAY)).toEqual([]);
 });
 
 test('nothing is on the evening of a day without records', () => {
   const early = { day: DAY, instrument: '', variant: '', state: 'not_published' as const, records: 0 };
-  expect(fullSetsOf(operation, window, whole, [early], DAY)).toEqual([]);
+  expect(findFullSets(operation, window, whole, [early], DAY)).toEqual([]);
   // On a later day what may come late is one thing, and what is listed another.
-  expect(fullSetsOf(operation, window, whole, [early], '2025-08-30')).toHaveLength(1);
+  expect(findFullSets(operation, window, whole, [early], '2025-08-30')).toHaveLength(1);
 });

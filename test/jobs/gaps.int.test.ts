@@ -1,6 +1,6 @@
 import { between } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { sessionDaysOf, syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
+import { listSessionDays, syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { type Gap, gapRequest, groupGaps, readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { SessionState } from '../../src/load/state/coverage/completeness.ts';
 import { gapText } from '../../src/load/state/coverage/gap-reasons.ts';
@@ -120,17 +120,17 @@ describe('the days a response proves to be sessions', () => {
 
   test('are those requested, with a single row too, but not the date of a stray record', () => {
     const days = ['2025-09-08', '2025-09-08', '2025-09-08', '2025-09-07'];
-    expect(sessionDaysOf(bhav.name, monday, response(...days))).toEqual(['2025-09-08']);
-    expect(sessionDaysOf(bhav.name, { from: '2025-09-07', to: '2025-09-08' }, response(...days))).toEqual([
+    expect(listSessionDays(bhav.name, monday, response(...days))).toEqual(['2025-09-08']);
+    expect(listSessionDays(bhav.name, { from: '2025-09-07', to: '2025-09-08' }, response(...days))).toEqual([
       '2025-09-07',
       '2025-09-08',
     ]);
   });
 
   test('are those of a source that responds with a day of its own', () => {
-    expect(sessionDaysOf(bhav.name, monday, response('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
-    expect(sessionDaysOf(bhav.name, monday, response())).toEqual([]);
-    expect(sessionDaysOf('GetCircuitBreakers', monday, response('2025-09-08'))).toEqual([]);
+    expect(listSessionDays(bhav.name, monday, response('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
+    expect(listSessionDays(bhav.name, monday, response())).toEqual([]);
+    expect(listSessionDays('GetCircuitBreakers', monday, response('2025-09-08'))).toEqual([]);
   });
 });
 

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
-import { factOf } from '../../src/load/state/responses/response-facts.ts';
+import { buildFact } from '../../src/load/state/responses/response-facts.ts';
 import {
   keepResponse,
   packBody,
@@ -28,7 +28,7 @@ async function openStore(): Promise<{ db: Database; windowId: number }> {
 }
 
 /** It said nothing. */
-const NOTHING = factOf({ coverage: [] }, { to: '2025-09-12', instruments: [] });
+const NOTHING = buildFact({ coverage: [] }, { to: '2025-09-12', instruments: [] });
 
 async function keep(db: Database, windowId: number, text: string, daysAgo: number): Promise<void> {
   const packed = await packBody(db.drizzle, Buffer.from(text));

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { alertsOfNight } from '../../src/jobs/alerts/complete-night.ts';
 import { checkLateData, startAlertWatch } from '../../src/jobs/alerts/late-data.ts';
-import { deliverAlerts, raiseAlerts, signatureOf } from '../../src/jobs/alerts/send-alerts.ts';
+import { deliverAlerts, raiseAlerts, signBody } from '../../src/jobs/alerts/send-alerts.ts';
 import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
@@ -373,7 +373,7 @@ describe('a signature', () => {
     expect(isFromEod(body.replace('M&M', 'TCS'), header, SECRET)).toBe(false);
     expect(isFromEod(body, header, 'another long secret')).toBe(false);
     expect(isFromEod(body, undefined, SECRET)).toBe(false);
-    expect(isFromEod(body, signatureOf(body, SECRET, 1_000), SECRET)).toBe(false);
+    expect(isFromEod(body, signBody(body, SECRET, 1_000), SECRET)).toBe(false);
   });
 
   test('is not there without a secret', async () => {

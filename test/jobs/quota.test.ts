@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createSettableClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import {
-  callLimitOf,
+  computeCallLimit,
   createSourceClock,
   fullHourWait,
   furtherHours,
@@ -85,7 +85,7 @@ describe('the clock of the source', () => {
         clock.set(server);
         const config = loadConfig({ EOD_ACCESS_KEY: 'kiwi' });
         const source = { clockOffsetMs: () => minutes * 60_000 };
-        const { hour } = callLimitOf(config, clock, createSourceClock({ clock, source, config }));
+        const { hour } = computeCallLimit(config, clock, createSourceClock({ clock, source, config }));
         expect(Math.abs(hour + 1_800_000 - server)).toBeLessThanOrEqual(1_800_000 + 300_000);
       },
     );

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { StepTimes } from '../../src/core/steps.ts';
 import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { digestOf, repeatResponse } from '../../src/jobs/responses/repeat-response.ts';
+import { digestBody, repeatResponse } from '../../src/jobs/responses/repeat-response.ts';
 import { storeResponse } from '../../src/jobs/responses/store-response.ts';
 import { hashBody, packBody } from '../../src/load/state/responses/responses.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
@@ -212,7 +212,7 @@ async function response(
     position: positionOf(calledAt),
     calledAt,
     bytes: body.length,
-    ...(step.kept ? {} : { digest: digestOf(context, hashBody(body)) }),
+    ...(step.kept ? {} : { digest: digestBody(context, hashBody(body)) }),
     response: {
       packed: await packBody(context.db.drizzle, body),
       contentType: raw.contentType,

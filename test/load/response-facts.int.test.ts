@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { sumCoverage } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { COVERAGE_STATES, type CoverageEntry } from '../../src/load/state/registers.ts';
-import { factOf, SAID } from '../../src/load/state/responses/response-facts.ts';
+import { buildFact, SAID } from '../../src/load/state/responses/response-facts.ts';
 import { openStore, query } from '../jobs/import-support.ts';
 import { ask, fetched, fixReading, records, replay, type SourceRecord } from '../jobs/replay-support.ts';
 import { sample } from '../support/for-all.ts';
@@ -47,7 +47,7 @@ const said = fc
 test('what a response says of its entries comes back as it was kept, in a few bytes where it is the same of all', async () => {
   const { db } = await openStore();
   const sets = sample(said, { numRuns: 2_000, seed: 11 });
-  const facts = sets.map(({ coverage, instruments }) => factOf({ coverage }, { to: LAST, instruments }));
+  const facts = sets.map(({ coverage, instruments }) => buildFact({ coverage }, { to: LAST, instruments }));
   const kept = sets.map(({ instruments }, id) => ({ id, instruments, to_date: LAST, ...facts[id] }));
   const found = await db.drizzle.execute<{ id: number } & Record<string, unknown>>(sql`
     select a.id::int, q.day::text, q.instrument, q.said as state, q.records::int, q.diagnostic
@@ -62,7 +62,7 @@ test('what a response says of its entries comes back as it was kept, in a few by
   }
   const plain = facts.filter(({ said, entries }) => said !== null && entries === null);
   expect(plain.length).toBeGreaterThan(200);
-  expect(factOf({ coverage: [] }, { to: LAST, instruments: [] })).toMatchObject({
+  expect(buildFact({ coverage: [] }, { to: LAST, instruments: [] })).toMatchObject({
     said: null,
     entries: [],
   });

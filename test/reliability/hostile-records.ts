@@ -1,6 +1,6 @@
 import type { RecordCounts } from '../../src/core/record-counts.ts';
 import type { Extracted } from '../../src/extract/types.ts';
-import { outcomeOf } from '../../src/jobs/responses/response-outcome.ts';
+import { decideOutcome } from '../../src/jobs/responses/response-outcome.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import { takePosition } from '../../src/load/state/position-sql.ts';
@@ -69,7 +69,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     fetchedAt: new Date(),
     suspicions: [],
     suspicionsWithoutReject: [],
-    outcome: outcomeOf(extracted, 1),
+    outcome: decideOutcome(extracted, 1),
     bytes: buffer.length,
     warnings: extracted.warnings,
     readAgain: unkept,

@@ -2,7 +2,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { createLog } from '../../src/core/log.ts';
-import { callLimitOf, createSourceClock } from '../../src/jobs/policy/quota.ts';
+import { computeCallLimit, createSourceClock } from '../../src/jobs/policy/quota.ts';
 import { applyFailure } from '../../src/jobs/worker/apply-failure.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { runCli, unwrapped } from '../support/cli.ts';
@@ -142,7 +142,7 @@ test('a window that is given up before it is requested is named in the log with 
     {
       job: { database: setup.queues.databaseId, runId, windowId: window.id },
       window: null,
-      callLimit: callLimitOf(setup.config, setup.clock, createSourceClock(setup)),
+      callLimit: computeCallLimit(setup.config, setup.clock, createSourceClock(setup)),
       error: new PipelineError('the source is down', { kind: 'network' }),
       action: { act: 'end', state: 'failed', scope: 'window' },
     },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import type { FailureAction } from '../../src/jobs/policy/failure-policy.ts';
-import { callLimitOf, createSourceClock } from '../../src/jobs/policy/quota.ts';
+import { computeCallLimit, createSourceClock } from '../../src/jobs/policy/quota.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
 import { applyFailure } from '../../src/jobs/worker/apply-failure.ts';
 import { claimWindow } from '../../src/load/state/windows/claim.ts';
@@ -16,7 +16,7 @@ const REQUESTED = {
 
 /** Claims a window as a worker does. */
 async function claim(setup: Setup, windowId: number) {
-  const callLimit = callLimitOf(setup.config, setup.clock, createSourceClock(setup));
+  const callLimit = computeCallLimit(setup.config, setup.clock, createSourceClock(setup));
   const claimed = await claimWindow(setup.db.drizzle, windowId, callLimit);
   if (claimed.outcome !== 'claimed') throw new Error(`the claim was responded with ${claimed.outcome}`);
   return { window: claimed.window, callLimit };

@@ -2,7 +2,7 @@ import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { isUnusual, observedSessionText } from '../../core/wording.ts';
-import { queueOf } from '../../jobs/queue/queue.ts';
+import { chooseQueue } from '../../jobs/queue/queue.ts';
 import { type QuotaStatus, RECENT_SESSIONS, readStatus, type Status } from '../../jobs/runs/read-status.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
@@ -149,7 +149,7 @@ function quotaText(quota: QuotaStatus, openRuns: readonly OpenRunProgress[], tim
     { kind: 'nightly', name: 'nightly runs', until: quota.nightsWaitUntil },
     { kind: 'backfill', name: 'backfills', until: quota.backfillsWaitUntil },
   ].flatMap(({ kind, name, until }) => {
-    const open = openRuns.some((run) => queueOf(run.kind) === kind && run.state === 'running');
+    const open = openRuns.some((run) => chooseQueue(run.kind) === kind && run.state === 'running');
     return until !== null && open ? [`${name} are waiting for ${clock(until)}`] : [];
   });
   return [callsText, ...waiting].join('; ');

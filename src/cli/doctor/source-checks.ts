@@ -5,7 +5,7 @@ import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { countRule } from '../../extract/envelope.ts';
 import { createSource } from '../../extract/index.ts';
 import type { ObservedDate, RawResponse, Source } from '../../extract/types.ts';
-import { evidenceOf } from '../../jobs/policy/failure-policy.ts';
+import { assessEvidence } from '../../jobs/policy/failure-policy.ts';
 import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
 import type { Database } from '../../load/database/database.ts';
 import type { Cli } from '../cli.ts';
@@ -101,7 +101,7 @@ export async function sourceChecks(
   const budget = db === null ? 'one call, not counted: the database cannot be used' : 'one call of the hour';
   const { error, extracted } = response;
   const [doubt] = extracted?.doubts ?? [];
-  const key = error === null ? 'accepted' : evidenceOf(error, 1).key;
+  const key = error === null ? 'accepted' : assessEvidence(error, 1).key;
   const isDown = error !== null && (REMEDIES[error.kind] === UNREACHABLE || error.kind === 'http_status');
   const sourceCheck =
     doubt !== undefined

@@ -2,7 +2,7 @@ import { access, constants, mkdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../../core/config.ts';
 import { messageOf, type PipelineError, usageError } from '../../core/errors.ts';
-import { outcomeOf } from '../../jobs/responses/response-outcome.ts';
+import { decideOutcome } from '../../jobs/responses/response-outcome.ts';
 import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
 import { isDated as hasDays } from '../../operations/operation.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
@@ -91,7 +91,8 @@ function describeCall(
   const about = { operation: operation.name, exchange, from, to, instruments };
   const { error = null, extracted = null } = response ?? {};
   const { batches = [], rejects = [], fetched = 0, unknownFields = [], doubts = [] } = extracted ?? {};
-  const isStored = extracted === null || outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE).state !== 'failed';
+  const isStored =
+    extracted === null || decideOutcome(extracted, config.EOD_MAX_REJECT_SHARE).state !== 'failed';
   const [{ path = '', message = '' } = {}] = rejects[0]?.problems ?? [];
   const rejected = `${rejects.length} of ${plural(fetched, 'record')} are rejected, the first: ${path} ${message}`;
   const problem =

@@ -74,7 +74,7 @@ type SessionKind = (typeof SESSION_KINDS)[number];
 /** The session of an alert. */
 type AlertedSession = Pick<SessionState, 'operation' | 'exchange' | 'day' | 'reason' | 'detail'>;
 
-const nameOf = (session: AlertedSession) => `${pairName(session)} ${session.day}`;
+const nameSession = (session: AlertedSession) => `${pairName(session)} ${session.day}`;
 
 /** Why a session is missing, in words. */
 const whyMissing = (session: AlertedSession) =>
@@ -103,13 +103,13 @@ export function sessionAlert(
   const session = { operation, exchange, day, reason, detail };
   return {
     kind,
-    subject: nameOf(session),
-    message: messageOf(kind, [session], facts.workers),
+    subject: nameSession(session),
+    message: writeMessage(kind, [session], facts.workers),
     facts: { ...facts, sessions: [session] },
   };
 }
 
-function messageOf(kind: SessionKind, missing: readonly AlertedSession[], workers?: number): string {
+function writeMessage(kind: SessionKind, missing: readonly AlertedSession[], workers?: number): string {
   const sessions = missing.toSorted(
     (a, b) => Number(b.operation === BHAV_COPY) - Number(a.operation === BHAV_COPY),
   );
@@ -131,7 +131,7 @@ const isSessionKind = (kind: string): kind is SessionKind =>
   SESSION_KINDS.some((sessionKind) => sessionKind === kind);
 
 /** The sessions that an alert names; null if it is about something else. */
-export const sessionsOf = ({ kind, facts }: Joined): readonly AlertedSession[] | null =>
+export const listSessions = ({ kind, facts }: Joined): readonly AlertedSession[] | null =>
   isSessionKind(kind) && Array.isArray(facts.sessions) ? facts.sessions : null;
 
 /** An alert about a session with what is known of it now, and how many workers are seen now; others stay as they are (pure). */
@@ -145,8 +145,8 @@ export function asOfNow<One extends Joined>(alert: One, session: AlertedSession,
 const RUN_KINDS = ['run_failed', ...SESSION_KINDS] as const;
 
 /** What is sent as one post: the sessions of a kind; of a run, what failed with the sessions that it left. */
-function postOf<One extends Joined>(alert: One): One | string {
-  if (alert.kind !== 'run_failed' && sessionsOf(alert) === null) return alert;
+function choosePost<One extends Joined>(alert: One): One | string {
+  if (alert.kind !== 'run_failed' && listSessions(alert) === null) return alert;
   const { kind, facts } = alert;
   return typeof facts.run === 'number' ? `run ${facts.run}` : kind;
 }
@@ -155,7 +155,7 @@ function postOf<One extends Joined>(alert: One): One | string {
 export function joinAlerts<One extends Joined>(
   alerts: readonly One[],
 ): (One & { readonly of: readonly One[] })[] {
-  const groups = groupBy(alerts, postOf);
+  const groups = groupBy(alerts, choosePost);
   return [...groups.values()].flatMap((group) => {
     const place = ({ kind }: One) => RUN_KINDS.indexOf(kind as (typeof RUN_KINDS)[number]);
     const of = group.toSorted((a, b) => place(a) - place(b));
@@ -163,15 +163,15 @@ export function joinAlerts<One extends Joined>(
     if (first === undefined) return [];
     if (of.length === 1) return [{ ...first, of }];
     // A session that is late is a gap of its run as well.
-    const named = of.flatMap((alert) => sessionsOf(alert) ?? []);
-    const sessions = [...new Map(named.map((session) => [nameOf(session), session])).values()];
+    const named = of.flatMap((alert) => listSessions(alert) ?? []);
+    const sessions = [...new Map(named.map((session) => [nameSession(session), session])).values()];
     const { workers } = first.facts as { readonly workers?: number };
     const kind = isSessionKind(first.kind) ? first.kind : 'gaps';
-    const missing = messageOf(kind, sessions, workers);
+    const missing = writeMessage(kind, sessions, workers);
     return [
       {
         ...first,
-        subject: isSessionKind(first.kind) ? sessions.map(nameOf).join(', ') : first.subject,
+        subject: isSessionKind(first.kind) ? sessions.map(nameSession).join(', ') : first.subject,
         message: isSessionKind(first.kind) ? missing : `${first.message}; ${missing}`,
         facts: { ...first.facts, sessions },
         of,
@@ -188,7 +188,7 @@ const MAX_MESSAGE = 500;
  * The body of a post (pure): `text` for Slack, in which nothing of it is a mention, the other members for programs. A
  * message that is too long is cut, and lists are shortened, with how many items they had.
  */
-export function bodyOf<One extends Pick<Alert, 'subject' | 'message' | 'facts'>>(alert: One) {
+export function buildBody<One extends Pick<Alert, 'subject' | 'message' | 'facts'>>(alert: One) {
   const written = (characters: number, facts: Alert['facts']) => {
     const message =
       alert.message.length > characters ? `${alert.message.slice(0, characters - 1)}…` : alert.message;

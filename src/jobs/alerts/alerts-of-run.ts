@@ -54,10 +54,10 @@ type Failed = Awaited<ReturnType<typeof failuresOfRun>>;
 
 /** Why windows failed, a part for each cause, that of most windows first. */
 function failedText(failed: Failed, timeZone: string): string {
-  const windowsOf = (group: Failed) => group.reduce((sum, { windows }) => sum + windows, 0);
+  const countWindows = (group: Failed) => group.reduce((sum, { windows }) => sum + windows, 0);
   const groups = [...groupBy(failed, ({ reason }) => causeOf(reason ?? '')).values()];
   const parts = groups
-    .sort((a, b) => windowsOf(b) - windowsOf(a))
+    .sort((a, b) => countWindows(b) - countWindows(a))
     .map((group) => {
       const times = group.flatMap(({ first, last }) => [first, last]).sort();
       const [first = '', last = first] = [times[0], times.at(-1)];
@@ -69,7 +69,7 @@ function failedText(failed: Failed, timeZone: string): string {
         ', ',
       );
       const span = begin === end ? begin : `${begin} to ${end}`;
-      return `${group.at(-1)?.reason ?? 'no reason is known'} (${span}, ${plural(windowsOf(group), 'window')} of ${named})`;
+      return `${group.at(-1)?.reason ?? 'no reason is known'} (${span}, ${plural(countWindows(group), 'window')} of ${named})`;
     });
   return listText(parts);
 }

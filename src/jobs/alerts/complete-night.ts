@@ -29,7 +29,7 @@ export async function alertsOfNight(context: Context): Promise<Alert[]> {
   if (night === null) return [];
   const { isComplete, due } = await stateOfNight(context, night);
   if (!isComplete) return [];
-  const changes = await changesOf(context, night.day);
+  const changes = await readChanges(context, night.day);
   return wanted.map((kind) => ({
     kind,
     subject: night.day,
@@ -39,7 +39,7 @@ export async function alertsOfNight(context: Context): Promise<Alert[]> {
 }
 
 /** The state of the tables, which has all of the night, and the tables and days that its runs have changed. */
-async function changesOf({ db }: Pick<Context, 'db'>, day: Day) {
+async function readChanges({ db }: Pick<Context, 'db'>, day: Day) {
   const { stateNumber: state } = await readStateNumber(db.drizzle, null);
   const changed = (await changesOfNight(db.drizzle, day)).flatMap(({ operation, exchange, from, to }) =>
     tablesOfResponses(dataSetNamed(operation)).map(({ name }) => ({

@@ -18,7 +18,7 @@ import { readCompleteness } from '../../load/state/coverage/completeness.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import { isDataSet } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { type Alert, asOfNow, bodyOf, joinAlerts, sessionsOf, shortSubject } from './alert.ts';
+import { type Alert, asOfNow, buildBody, joinAlerts, listSessions, shortSubject } from './alert.ts';
 
 /** Kinds of alerts that report a success. */
 const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
@@ -150,7 +150,7 @@ type ClaimedAlert = Awaited<ReturnType<typeof claimDueAlerts>>[number];
  * up to date. If that fails, they are sent as they were raised.
  */
 async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[]): Promise<ClaimedAlert[]> {
-  const named = alerts.flatMap((alert) => sessionsOf(alert) ?? []);
+  const named = alerts.flatMap((alert) => listSessions(alert) ?? []);
   const from = named.map(({ day }) => day).sort()[0];
   if (from === undefined) return [...alerts];
   const { db, log } = context;
@@ -163,7 +163,7 @@ async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[])
       const { state } = states.get(`${pairName({ operation, exchange })} ${day}`) ?? { state: 'missing' };
       return state !== 'missing' || !isDataSet(operation);
     };
-    const over = alerts.filter((alert) => sessionsOf(alert)?.every(isOver) === true);
+    const over = alerts.filter((alert) => listSessions(alert)?.every(isOver) === true);
     if (over.length > 0) {
       const ids = over.map(({ id }) => id);
       await withdrawAlerts(db.drizzle, ids);
@@ -172,7 +172,7 @@ async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[])
     return alerts.flatMap((alert) => {
       if (over.includes(alert)) return [];
       const session = states.get(alert.subject);
-      return sessionsOf(alert) === null || session === undefined
+      return listSessions(alert) === null || session === undefined
         ? [alert]
         : [{ ...asOfNow(alert, session, workers), isLate: false }];
     });
@@ -224,7 +224,7 @@ interface PostOptions extends SendOptions {
 }
 
 /**
- * Posts an alert as JSON, at most 2 kB (`bodyOf`).
+ * Posts an alert as JSON, at most 2 kB (`buildBody`).
  *
  * @throws Error if there is no response within TIMEOUT_MS, or its status is not 2xx.
  */
@@ -233,11 +233,11 @@ export async function postAlert(
   alert: SentAlert,
   { secret, redact = (text) => text, ...options }: PostOptions,
 ): Promise<void> {
-  const body = JSON.stringify(redactValues(bodyOf(alert), redact));
+  const body = JSON.stringify(redactValues(buildBody(alert), redact));
   const signature =
     secret === undefined
       ? {}
-      : { [SIGNATURE_HEADER]: signatureOf(body, secret, Math.floor(Date.now() / 1_000)) };
+      : { [SIGNATURE_HEADER]: signBody(body, secret, Math.floor(Date.now() / 1_000)) };
   await send(address, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...signature },
@@ -253,7 +253,7 @@ const SIGNATURE_HEADER = 'x-eod-signature';
  * The signature of a body: `t=<seconds since the epoch>,v1=<HMAC-SHA256 of "<seconds>.<body>" in hex>`. The time is
  * signed too, so that an intercepted alert cannot be sent again much later.
  */
-export function signatureOf(body: string, secret: string, seconds: number): string {
+export function signBody(body: string, secret: string, seconds: number): string {
   return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`;
 }
 

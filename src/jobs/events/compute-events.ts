@@ -104,7 +104,7 @@ function reviewMoved(
   isIgnored: (event: CorporateEvent) => boolean,
 ): ListedEvent[] {
   const name = ({ notice, kind, label, ratio, amount }: NoticeEvent) =>
-    [shareOf(notice), kind, label, ratio?.new, ratio?.old, amount && decimalOf(amount)].join('|');
+    [shareOf(notice), kind, label, ratio?.new, ratio?.old, amount && trimDecimal(amount)].join('|');
   const alike = groupBy(
     events.filter((event) => !isIgnored(event)).flatMap(({ lines }) => lines.filter(({ counts }) => counts)),
     name,
@@ -126,7 +126,7 @@ function reviewMoved(
 
 /** The events of a notice, from its columns for kind and ratio if its list has them, otherwise from its purpose. */
 function readNotice(notice: NoticeOfShare): NoticeEvent[] {
-  const { events, revised, calledOff } = purposeOf(notice);
+  const { events, revised, calledOff } = readNoticePurpose(notice);
   const positions = new Map<string, number>();
   return events.map((event, at) => {
     const alike = `${event.kind}|${event.label}|${event.amount}`;
@@ -144,7 +144,7 @@ function readNotice(notice: NoticeOfShare): NoticeEvent[] {
   });
 }
 
-function purposeOf({ statedKind, statedRatio, announced, purpose, series }: Notice): Purpose {
+function readNoticePurpose({ statedKind, statedRatio, announced, purpose, series }: Notice): Purpose {
   if (announced !== null) return readAnnounced(announced.type, announced.detail);
   return statedKind === null
     ? readPurpose(purpose, SERIES_OF_TRUSTS.has(series))
@@ -205,18 +205,18 @@ function ofOneDistribution(lines: readonly NoticeEvent[]): {
   if (paid.every(({ kind }) => kind === 'dividend')) return { lines, unused: [] };
   const current = paid.some(({ revised }) => revised) ? paid.filter(({ revised }) => revised) : paid;
   const texts = [...groupBy(current, ({ notice }) => notice).values()];
-  const sumOf = (parts: readonly NoticeEvent[]) =>
+  const sumAmounts = (parts: readonly NoticeEvent[]) =>
     parts.reduce((sum, { amount }) => sum + Number(amount), 0).toFixed(6);
-  const differ = new Set(texts.map(sumOf)).size > 1;
+  const differ = new Set(texts.map(sumAmounts)).size > 1;
   const most = largest(texts.map(({ length }) => length));
-  const partsOf = (parts: readonly NoticeEvent[]) =>
+  const describeParts = (parts: readonly NoticeEvent[]) =>
     parts
       .map(({ kind, amount }) => `${kind} ${Number(amount)}`)
       .sort()
       .join();
   const chosen = texts.findLast(({ length }) => length === most) ?? [];
   const counting = new Set(
-    differ ? current : texts.filter((parts) => partsOf(parts) === partsOf(chosen)).flat(),
+    differ ? current : texts.filter((parts) => describeParts(parts) === describeParts(chosen)).flat(),
   );
   return {
     lines: lines
@@ -238,7 +238,7 @@ function eventsOfKind(all: readonly NoticeEvent[]): ListedEvent[] {
   // Notices without an amount add nothing to those with one.
   const withAmount = lines.filter(({ amount }) => amount !== null);
   if (withAmount.length === 0) return ofSymbols(lines, leastCertain(lines), '');
-  const events = [...groupBy(withAmount, ({ amount }) => decimalOf(amount as string))].flatMap(ofAmount);
+  const events = [...groupBy(withAmount, ({ amount }) => trimDecimal(amount as string))].flatMap(ofAmount);
   // A dividend of another security with the symbol does not contradict that of the share.
   const contradicts =
     kind === 'dividend' && amountsContradict(withAmount.filter(({ status }) => status !== 'ignored'));
@@ -298,21 +298,21 @@ function ofAmount([amount, lines]: [string, readonly NoticeEvent[]]): {
  * amount.
  */
 function amountsContradict(lines: readonly NoticeEvent[]): boolean {
-  const amountsOf = (some: readonly NoticeEvent[]) =>
-    new Set(some.map(({ amount }) => decimalOf(amount as string)));
-  const amounts = amountsOf(lines);
+  const collectAmounts = (some: readonly NoticeEvent[]) =>
+    new Set(some.map(({ amount }) => trimDecimal(amount as string)));
+  const amounts = collectAmounts(lines);
   if (amounts.size <= 1) return false;
   // All lines of the user's own list are meant as separate dividends.
   const inTexts = groupBy(lines, ({ notice }) => (notice.statedKind === null ? notice : 'own list'));
-  if ([...inTexts.values()].some((ofText) => amountsOf(ofText).size === amounts.size)) return false;
+  if ([...inTexts.values()].some((ofText) => collectAmounts(ofText).size === amounts.size)) return false;
   const named = lines.filter(({ label }) => label !== '');
-  const amountsNamed = amountsOf(named);
+  const amountsNamed = collectAmounts(named);
   const ordinary = lines.filter(({ label, amount }) =>
-    label === '' ? !amountsNamed.has(decimalOf(amount as string)) : label !== 'special',
+    label === '' ? !amountsNamed.has(trimDecimal(amount as string)) : label !== 'special',
   );
-  if (ordinary.some(({ label }) => label === '') && amountsOf(ordinary).size > 1) return true;
+  if (ordinary.some(({ label }) => label === '') && collectAmounts(ordinary).size > 1) return true;
   const names = groupBy([...named, ...ordinary], ({ label }) => label);
-  return [...names.values()].some((ofName) => amountsOf(ofName).size > 1);
+  return [...names.values()].some((ofName) => collectAmounts(ofName).size > 1);
 }
 
 /**
@@ -346,24 +346,24 @@ function ofSymbols(
 ): ListedEvent[] {
   return [...groupBy(lines, ({ notice }) => notice.symbol)].map(([symbol, ofSymbol]) => {
     const { notice } = symbol === event.notice.symbol ? event : (ofSymbol.at(-1) as NoticeEvent);
-    return { ...eventOf({ ...event, notice }, item), lines: current };
+    return { ...buildEvent({ ...event, notice }, item), lines: current };
   });
 }
 
 /** A decimal without unnecessary zeros, so that 2, 2.0 and 2.00 are the same amount. */
-const decimalOf = (amount: string) =>
+const trimDecimal = (amount: string) =>
   amount
     .replace(/^0+(?=\d)/, '')
     .replace(/(\.\d*?)0+$/, '$1')
     .replace(/\.$/, '');
 
-function eventOf(
+function buildEvent(
   { notice, kind, ratio, amount, label, status, reason }: NoticeEvent,
   item: string,
 ): CorporateEvent {
   const { exchange, symbol, instrumentId, exDate, scripCode, recordDate, purpose } = notice;
   return {
-    eventId: eventIdOf({ exchange, symbol, exDate, kind, item }),
+    eventId: buildEventId({ exchange, symbol, exDate, kind, item }),
     exchange,
     symbol,
     instrumentId,
@@ -374,7 +374,7 @@ function eventOf(
     recordDate,
     purpose,
     ratio,
-    amount: amount === null ? null : decimalOf(amount),
+    amount: amount === null ? null : trimDecimal(amount),
     label,
     status,
     reason,
@@ -383,7 +383,7 @@ function eventOf(
 }
 
 /** The name of an event in commands. */
-export const eventIdOf = ({
+export const buildEventId = ({
   exchange,
   symbol,
   exDate,
@@ -410,5 +410,5 @@ export function priceFactor({ new: after, old: before }: ShareRatio): string {
   const [a, b] = [BigInt(before) * scale * 2n, BigInt(after) * 2n];
   const scaled = (a + BigInt(after)) / b;
   const text = scaled.toString().padStart(21, '0');
-  return decimalOf(`${text.slice(0, -20)}.${text.slice(-20)}`);
+  return trimDecimal(`${text.slice(0, -20)}.${text.slice(-20)}`);
 }

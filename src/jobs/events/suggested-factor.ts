@@ -10,7 +10,7 @@ const USUAL = ['1:2', '1:3', '1:4', '1:5', '1:10', '2:3', '2:5', '3:4', '3:5', '
 /** How far the move of a price may be from the factor of an action: the market moves it too. */
 const NEAR = 0.08;
 
-const numberOf = (factor: string): number => {
+const parseFactor = (factor: string): number => {
   const [a = 0, b = 1] = factor.split(':').map(Number);
   return a / b;
 };
@@ -31,7 +31,7 @@ export function suggestedFactor(kind: string, text: string): string | null {
   if (less > 0 && less < more) return kind === 'split' ? `${less}:${more}` : `${more}:${less}`;
   const percent = Number(MOVE.exec(text)?.[1]);
   const moved = kind === 'consolidation' ? 1 / (1 + percent / 100) : 1 - percent / 100;
-  const off = (factor: string) => Math.abs(numberOf(factor) / moved - 1);
+  const off = (factor: string) => Math.abs(parseFactor(factor) / moved - 1);
   const near = USUAL.filter((factor) => off(factor) <= NEAR).toSorted((a, b) => off(a) - off(b))[0];
   if (near === undefined || kind !== 'consolidation') return near ?? null;
   return near.split(':').reverse().join(':');

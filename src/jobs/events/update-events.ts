@@ -30,10 +30,10 @@ import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { storeResponse } from '../responses/store-response.ts';
 import {
+  buildEventId,
   type CorporateEvent,
   computeEvents,
   decide,
-  eventIdOf,
   isDecided,
   type NoticeOfShare,
   priceFactor,
@@ -63,14 +63,14 @@ export async function updateCorporateEvents(
     await abandonRun(db, id, 'its process ended before it did');
   }
   const decisions = await readDecisions(db);
-  const digest = digestOf(decisions);
+  const digest = digestDecisions(decisions);
   const progress = await readDerivedProgress(db);
   if (progress?.eventsDigest === digest && noticeTables.every((table) => changedDays(table).length === 0)) {
     return { digest, hasStoredEvents: false };
   }
   const changed: (readonly [exchange: string, rows: readonly Row[]])[] = [];
   for (const [exchange, events] of await eventsOfExchanges(context, decisions)) {
-    const rows = events.map(rowOf);
+    const rows = events.map(buildRow);
     if (!(await areStored(context.db.pool, exchange, rows))) changed.push([exchange, rows]);
   }
   if (changed.length === 0) return { digest, hasStoredEvents: false };
@@ -80,9 +80,9 @@ export async function updateCorporateEvents(
 
 /** The digest that events have to be computed with now, see `DerivedProgress`. */
 export const readEventsDigest = async ({ drizzle }: Context['db']): Promise<string> =>
-  digestOf(await readDecisions(drizzle));
+  digestDecisions(await readDecisions(drizzle));
 
-const digestOf = (decisions: readonly EventDecision[]): string =>
+const digestDecisions = (decisions: readonly EventDecision[]): string =>
   sha256(
     decisions
       .map((decision) => JSON.stringify(decision))
@@ -115,7 +115,7 @@ async function noticesOfShares({ db }: Context, exchange: string): Promise<Notic
     const { symbol, exDate } = same[0] as Notice;
     const named = same.flatMap(({ scripCode }) => codes.get(scripCode ?? 0) ?? []).sort()[0];
     const symbolOfDay = same.some((notice) => notice.symbolOfDay);
-    const instrumentId = named ?? ownerOf({ exDate, symbolOfDay }, owners.get(symbol) ?? []);
+    const instrumentId = named ?? findOwner({ exDate, symbolOfDay }, owners.get(symbol) ?? []);
     return same.map((notice) => ({ ...notice, instrumentId }));
   });
 }
@@ -125,7 +125,7 @@ async function noticesOfShares({ db }: Context, exchange: string): Promise<Notic
  * event. An export means the one that had it on the day of the export, which is the last owner, unless that was first
  * seen after the event.
  */
-function ownerOf(
+function findOwner(
   { exDate, symbolOfDay }: Pick<Notice, 'exDate' | 'symbolOfDay'>,
   owners: readonly SymbolOwner[],
 ): string | null {
@@ -139,7 +139,7 @@ function ownerOf(
 }
 
 /** An event as a row of `market.corporate_events`; it has no source audit. */
-function rowOf(event: CorporateEvent): Row {
+function buildRow(event: CorporateEvent): Row {
   return {
     exchange: event.exchange,
     symbol: event.symbol,
@@ -270,14 +270,14 @@ export function withEventsOfOtherExchange(
       for (const event of listed) {
         if (isStated(event, stating, listed)) continue;
         const symbol = symbolOn(event.exDate, namesOfLine);
-        const named = { symbol, eventId: eventIdOf({ ...event, exchange, symbol }) };
+        const named = { symbol, eventId: buildEventId({ ...event, exchange, symbol }) };
         const owner = ids.get(named.eventId) ?? holderOn(event.exDate, symbol, names);
         // Of two lines with one symbol, the other's event has the name that no line shares.
         const code = instrumentId.slice(instrumentId.indexOf(':') + 1);
         const { eventId, ...as } =
           owner === instrumentId
             ? named
-            : { symbol: code, eventId: eventIdOf({ ...event, exchange, symbol: code }) };
+            : { symbol: code, eventId: buildEventId({ ...event, exchange, symbol: code }) };
         const less = empty.filter(
           (emptyEvent) =>
             emptyEvent.exDate === event.exDate && comparedKind(emptyEvent) === comparedKind(event),

@@ -108,7 +108,7 @@ export async function hashFile(file: FoundFile, signal: AbortSignal | undefined)
     });
     return { ...file, hash: hash.digest('hex'), error: null };
   } catch (error) {
-    return signal?.aborted === true ? null : { ...file, hash: null, error: problemOf(error) };
+    return signal?.aborted === true ? null : { ...file, hash: null, error: describeProblem(error) };
   }
 }
 
@@ -123,11 +123,11 @@ export function readImportFile(absolutePath: string, take: (bytes: number) => vo
     take(size);
     return handle.readFile();
   }).catch((error) => {
-    throw badFile(problemOf(error), { cause: error });
+    throw badFile(describeProblem(error), { cause: error });
   });
 }
 
-const problemOf = (error: unknown) =>
+const describeProblem = (error: unknown) =>
   error instanceof PipelineError ? error.message : escapeName(`cannot be read: ${messageOf(error)}`);
 
 /** Opens a regular file for some work. @throws PipelineError `unreadable` for pipes, devices and folders. */

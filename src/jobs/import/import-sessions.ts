@@ -22,7 +22,7 @@ import { packBody } from '../../load/state/responses/responses.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
 import type { Context } from '../context.ts';
 import { createResponseReader } from '../responses/read-response.ts';
-import { recordsOf, sessionResponse, symbolsFor } from '../responses/session-response.ts';
+import { countRecordsByTable, sessionResponse, symbolsFor } from '../responses/session-response.ts';
 import { storeResponse } from '../responses/store-response.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { type ImportFile, readImportFile } from './files.ts';
@@ -161,7 +161,8 @@ export async function importSessions(
     context.log.debug({ ...facts, counts, ms: times }, 'session of a file loaded');
     if (outcome.state === 'failed') problems.push(`${session.exchange} ${session.day}: ${outcome.error}`);
     sums.rows += counts.fetched;
-    for (const { table, rows } of recordsOf(session)) tables[table.name] = (tables[table.name] ?? 0) + rows;
+    for (const { table, rows } of countRecordsByTable(session))
+      tables[table.name] = (tables[table.name] ?? 0) + rows;
     formats.set(session.format, addToFormat(formats.get(session.format), session, counts.rejected));
     for (const name of Object.keys(NO_RECORDS) as (keyof typeof NO_RECORDS)[]) sums[name] += counts[name];
   }
@@ -181,7 +182,7 @@ export async function importSessions(
 }
 
 function addToFormat(before: FormatReport | undefined, session: FileSession, rejected: number): FormatReport {
-  const recordsByTable = recordsOf(session);
+  const recordsByTable = countRecordsByTable(session);
   return {
     format: session.format,
     sessions: (before?.sessions ?? 0) + 1,
@@ -221,7 +222,7 @@ async function openFileWindows(
 }
 
 /** Where a session of a file stands among other files of it; undefined for a list whose name has no day. */
-function orderOf({ rank, content }: FileSession, { path }: ImportFile) {
+function computeOrder({ rank, content }: FileSession, { path }: ImportFile) {
   const order = fileOrder(rank, content.name, path);
   return rank === null && order.day === '' ? undefined : order;
 }
@@ -264,7 +265,7 @@ async function importSession(
   const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
   const symbols = await symbolsFor(db.pool, session, tickers);
   const read = sessionResponse(session, symbols);
-  const order = orderOf(session, file);
+  const order = computeOrder(session, file);
   const odd = session.rows.length > 0 && dayOfName(file.path)?.day === session.day ? file.warning : undefined;
   // The calendar without what prices have shown: else the order of files would decide.
   const isClosed = session.rank !== null && !calendar.listed.isSession(session.exchange, session.day);

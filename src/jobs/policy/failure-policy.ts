@@ -361,13 +361,13 @@ function shorterRangeMayHelp({ kind, cutShort }: PipelineError): boolean {
 
 /** Decides what is done about anything that was thrown during the work on a window. */
 export function decideFailure(error: unknown, situation: Situation, config: PolicyConfig): FailureAction {
-  const failure = failureOf(error);
+  const failure = toPipelineError(error);
   if (situation.days > 1 && shorterRangeMayHelp(failure)) return { act: 'split', days: half(situation.days) };
   return RULES[failure.kind].decide(failure, situation, config);
 }
 
 /** Converts what was thrown to a PipelineError. An error of another class comes from Postgres or is a defect. */
-export function failureOf(error: unknown): PipelineError {
+export function toPipelineError(error: unknown): PipelineError {
   return error instanceof PipelineError ? error : databaseError(error);
 }
 
@@ -379,7 +379,7 @@ export function failureOf(error: unknown): PipelineError {
 export function decideLocalFailure(
   error: unknown,
 ): Extract<FailureAction, { act: 'postpone' | 'put_back' | 'end' }> {
-  switch (failureOf(error).kind) {
+  switch (toPipelineError(error).kind) {
     case 'database_unreachable':
     case 'database_cannot_store':
     case 'database_locked':
@@ -407,7 +407,7 @@ type HourEvidence = 'open' | 'closed' | 'unknown';
  *
  * @param days as in `Situation`.
  */
-export function evidenceOf(error: unknown, days: number): Evidence & { readonly hour: HourEvidence } {
+export function assessEvidence(error: unknown, days: number): Evidence & { readonly hour: HourEvidence } {
   if (!(error instanceof PipelineError)) return { source: 'unknown', key: 'unknown', hour: 'unknown' };
   const { key } = RULES[error.kind];
   return {

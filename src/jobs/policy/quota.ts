@@ -29,7 +29,7 @@ export function keyHash(accessKey: string): string {
  *
  * @param sourceClock the clock by which the source counts hours; by default our own.
  */
-export function callLimitOf(config: QuotaSettings, clock: Clock, sourceClock = clock): CallLimit {
+export function computeCallLimit(config: QuotaSettings, clock: Clock, sourceClock = clock): CallLimit {
   const now = databaseNow(clock);
   // Rounding errors of the subtraction must not cost a call.
   const backfillLimit = Math.floor(config.EOD_CALLS_PER_HOUR * (1 - config.EOD_NIGHTLY_RESERVE) + 1e-9);
@@ -103,7 +103,7 @@ export function fullHourWait(nowMs: number, zone: string): number {
 }
 
 /** How many calls the runs of a queue may make in an hour, and how many of them are left in this one. */
-export function callsOf(
+export function countCalls(
   queue: WindowQueue,
   callLimit: CallLimit,
   hour: HourState,

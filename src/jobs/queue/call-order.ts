@@ -29,7 +29,7 @@ interface OrderedWindow {
  * operation, or those of backfills; and of these the newest day first, so that the first day that is too old for the source
  * shows that all which wait are.
  */
-export function priorityOf({ kind, operation: name, to, piece, prepared }: OrderedWindow): number {
+export function computePriority({ kind, operation: name, to, piece, prepared }: OrderedWindow): number {
   if (prepared) return PREPARED_PRIORITY;
   const age = Math.max(0, daysBetween(to, '2100-01-01'));
   const operation = operations.find((candidate) => candidate.name === name);

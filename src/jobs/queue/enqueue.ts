@@ -1,8 +1,8 @@
 import { countOpenWindows, openWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
-import { priorityOf } from './call-order.ts';
+import { computePriority } from './call-order.ts';
 import { type WindowJob, windowJobId } from './job-ids.ts';
-import { countQueued, queuedIds, queueOf, WINDOW_QUEUES } from './queue.ts';
+import { chooseQueue, countQueued, queuedIds, WINDOW_QUEUES } from './queue.ts';
 
 const BATCH = 1_000;
 
@@ -33,7 +33,7 @@ async function addJobs(context: QueueContext, windows: readonly OpenWindow[]): P
   const [first] = windows;
   if (first === undefined) return;
   const jobs = windows.map((window) => windowJob(context, window));
-  await context.queues.windows[queueOf(first.kind)].addBulk(jobs);
+  await context.queues.windows[chooseQueue(first.kind)].addBulk(jobs);
 }
 
 /**
@@ -50,7 +50,7 @@ async function* lostWindows(
     backfill: await queuedIds(queues.windows.backfill),
   };
   for await (const windows of openWindowsOf({ db }, runIds)) {
-    const ofQueue = queued[queueOf((windows[0] as OpenWindow).kind)];
+    const ofQueue = queued[chooseQueue((windows[0] as OpenWindow).kind)];
     const lost = windows.filter((window) => !ofQueue.has(idOf(window)));
     if (lost.length > 0) yield lost;
   }
@@ -62,7 +62,7 @@ async function* lostWindows(
  */
 export async function lacksJobs({ db, queues }: Pick<QueueContext, 'db' | 'queues'>): Promise<boolean> {
   const open = { nightly: 0, backfill: 0 };
-  for (const count of await countOpenWindows(db.drizzle)) open[queueOf(count.kind)] += count.open;
+  for (const count of await countOpenWindows(db.drizzle)) open[chooseQueue(count.kind)] += count.open;
   for (const kind of WINDOW_QUEUES) {
     if (open[kind] > 0 && (await countQueued(queues.windows[kind])) < open[kind]) return true;
   }
@@ -73,7 +73,7 @@ export async function lacksJobs({ db, queues }: Pick<QueueContext, 'db' | 'queue
 export async function enqueueLostWindows(context: QueueContext, runIds: readonly number[]): Promise<number> {
   let count = 0;
   for await (const lost of lostWindows(context, runIds)) {
-    const queue = context.queues.windows[queueOf((lost[0] as OpenWindow).kind)];
+    const queue = context.queues.windows[chooseQueue((lost[0] as OpenWindow).kind)];
     // What is left of a job keeps its id, so that BullMQ would not add it.
     await Promise.all(lost.map((window) => queue.remove(idOf(window))));
     await addJobs(context, lost);
@@ -121,7 +121,7 @@ function windowJob({ queues }: QueueContext, window: OpenWindow) {
       // Attempts are counted with the window and limited by the failure policy.
       attempts: 1_000_000,
       backoff: { type: 'eod' },
-      priority: priorityOf(window),
+      priority: computePriority(window),
       // While a finished job is kept, a resumed run could not add a job with the same id.
       removeOnComplete: true,
       removeOnFail: true,

@@ -72,7 +72,7 @@ export const WINDOW_QUEUES = ['nightly', 'backfill'] as const;
 export type WindowQueue = (typeof WINDOW_QUEUES)[number];
 
 /** The queue of a run's windows: that of backfills for all but nightly runs. */
-export function queueOf(kind: RunKind): WindowQueue {
+export function chooseQueue(kind: RunKind): WindowQueue {
   return kind === 'nightly' ? 'nightly' : 'backfill';
 }
 

@@ -140,13 +140,13 @@ export async function divideRows(
 ): Promise<DividedPart[]> {
   const parts: DividedPart[] = [];
   for (const tablesOfExchange of await tablesToReplay(context, filter)) {
-    for (const part of await partsOf(context, tablesOfExchange, filter, rejectsOnly)) parts.push(part);
+    for (const part of await planParts(context, tablesOfExchange, filter, rejectsOnly)) parts.push(part);
   }
   return parts;
 }
 
 /** The parts of some tables whose responses match. */
-async function partsOf(
+async function planParts(
   { db }: Context,
   { tables: some, exchange, dividedBy: by }: TablesOfExchange,
   { from, to }: ResponseFilter,
@@ -166,7 +166,13 @@ async function partsOf(
 }
 
 /** The window of a part. */
-function windowOf({ tables: some, exchange, dividedBy: by, range, instruments }: DividedPart): PlannedWindow {
+function buildPartWindow({
+  tables: some,
+  exchange,
+  dividedBy: by,
+  range,
+  instruments,
+}: DividedPart): PlannedWindow {
   const filling = namesFilling(some);
   const params: PartParams & Readonly<Record<string, string>> = {
     tables: some.map(({ name }) => name).join(),
@@ -227,7 +233,7 @@ export async function planReplay(
     };
     // An earlier try has written it, but the connection was lost before it was confirmed.
     if ((await insertRun(tx, run)) === null) return runId;
-    await insertWindows(tx, runId, parts.map(windowOf));
+    await insertWindows(tx, runId, parts.map(buildPartWindow));
     const isPlanned = await setRunRange(tx, runId);
     if (!isPlanned) await tx.client.query('rollback to savepoint unplanned');
     return isPlanned ? runId : null;

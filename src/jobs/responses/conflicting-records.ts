@@ -63,7 +63,7 @@ function settleBatch(batch: Batch, shape: Shape | undefined, earlier: readonly R
       continue;
     }
     for (const { row, at } of group)
-      rejected.set(at, problemsOf({ table, fields, row }, distinct, positionOf));
+      rejected.set(at, describeProblems({ table, fields, row }, distinct, positionOf));
   }
   const unnamed = incomplete.length - MOST_NAMED;
   const keys = [...incomplete.slice(0, MOST_NAMED), ...(unnamed > 0 ? [`${unnamed} more keys`] : [])];
@@ -72,9 +72,9 @@ function settleBatch(batch: Batch, shape: Shape | undefined, earlier: readonly R
     rows: rows.filter((_, at) => !rejected.has(at)),
     rejects: [...rejected].map(([at, problems]) => ({
       position: positionOf(at),
-      record: recordOf(table, rows[at] as Row),
+      record: restoreRecord(table, rows[at] as Row),
       problems,
-      ...namesOf(shape, rows[at] as Row),
+      ...readNames(shape, rows[at] as Row),
     })),
     warnings:
       incomplete.length === 0
@@ -147,7 +147,7 @@ function comparable({ kind, column }: Field, row: Row): string {
 /** How many differing values of a record are named, and how many keys. */
 const MOST_NAMED = 5;
 
-function problemsOf(
+function describeProblems(
   {
     table,
     fields,
@@ -185,7 +185,7 @@ function positionsOfRows(count: number, rejects: readonly Reject[]): readonly nu
 }
 
 /** The day and the instrument that a record names. */
-function namesOf(shape: Shape | undefined, row: Row): Pick<Reject, 'day' | 'instrument'> {
+function readNames(shape: Shape | undefined, row: Row): Pick<Reject, 'day' | 'instrument'> {
   const day = shape?.dated === true ? row[shape.table.dateColumn ?? ''] : null;
   const instrument = row[shape?.symbolColumn ?? ''];
   return {
@@ -195,7 +195,7 @@ function namesOf(shape: Shape | undefined, row: Row): Pick<Reject, 'day' | 'inst
 }
 
 /** The record that a row was read from, as far as it is stored. */
-const recordOf = (table: TableDefinition, row: Row) =>
+const restoreRecord = (table: TableDefinition, row: Row) =>
   sanitizeRecord(
     Object.fromEntries(
       table.fields.flatMap((field) =>

@@ -40,7 +40,7 @@ export function createResponseReader(context: Context): (response: KeptResponse)
     if (file?.name !== name) {
       file = { name, sessions: readCsvFile(response.file, response.body, config.EOD_TIMEZONE) };
     }
-    const session = sessionOf(file.sessions, response);
+    const session = findSession(file.sessions, response);
     if (session === undefined) throw noSession(response);
     // A database from before they were kept has no symbols.
     return sessionResponse(
@@ -51,7 +51,7 @@ export function createResponseReader(context: Context): (response: KeptResponse)
 }
 
 /** The session for which a kept file was loaded, among all that the file contains; a list is one, whatever its days. */
-function sessionOf(sessions: readonly FileSession[], response: KeptResponse): FileSession | undefined {
+function findSession(sessions: readonly FileSession[], response: KeptResponse): FileSession | undefined {
   return sessions.find(
     ({ dataSet, exchange, day, rank }) =>
       dataSet === response.operation &&

@@ -6,7 +6,7 @@ import type { RecordCounts } from '../../core/record-counts.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { repeatLoad } from '../../load/market/repeat-load.ts';
 import type { Context } from '../context.ts';
-import { type ReceivedWindow, responseOf } from './store-response.ts';
+import { buildReceivedResponse, type ReceivedWindow } from './store-response.ts';
 
 let codeHash: string | undefined;
 
@@ -22,7 +22,7 @@ function hashCode(): string {
 }
 
 /** Identifies a body together with the code and the setting that it is read with. */
-export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string): string {
+export function digestBody({ config }: Pick<Context, 'config'>, bodyHash: string): string {
   return sha256(`${hashCode()} ${config.EOD_TIMEZONE} ${bodyHash}`);
 }
 
@@ -41,5 +41,9 @@ export async function repeatResponse(
 ): Promise<RecordCounts | null> {
   const { exchange, from, to } = received.window;
   const { digest, calledOn } = received;
-  return repeatLoad(db, { ...responseOf(received), digest, calledOn }, calendar.sessions(exchange, from, to));
+  return repeatLoad(
+    db,
+    { ...buildReceivedResponse(received), digest, calledOn },
+    calendar.sessions(exchange, from, to),
+  );
 }

@@ -14,7 +14,7 @@ export interface CoveredWindow extends DayRange {
 }
 
 /** The entries of coverage that a window is about: a day, an instrument and a variant each (pure). */
-export function entriesOf(
+export function listEntries(
   dataSet: DataSet,
   window: CoveredWindow,
   sessions: readonly Day[],
@@ -22,7 +22,7 @@ export function entriesOf(
 ): Pick<CoverageEntry, 'day' | 'instrument' | 'variant'>[] {
   if (window.filtered || (dataSet.windows.per === 'file' && dataSet.windows.days === 'none')) return [];
   const instruments = window.instruments.length === 0 ? [''] : window.instruments;
-  const days = daysOf(dataSet, window, sessions, calledOn);
+  const days = listCoveredDays(dataSet, window, sessions, calledOn);
   return days.flatMap((day) =>
     instruments.map((instrument) => ({ day, instrument, variant: window.variant })),
   );
@@ -33,7 +33,7 @@ export function dependsOnDays(dataSet: DataSet, { variant }: Pick<CoveredWindow,
   return dataSet.request.dates !== 'none' && !variant.startsWith('realtime/') && !isPart(dataSet, variant);
 }
 
-function daysOf(
+function listCoveredDays(
   dataSet: DataSet,
   window: CoveredWindow,
   sessions: readonly Day[],
@@ -57,16 +57,16 @@ interface ResponseTime {
  * What a response means for the coverage of each session it is about: day by day if its records have a day, as a
  * whole if they do not.
  */
-export function coverageOf(
+export function computeCoverage(
   dataSet: DataSet,
   window: CoveredWindow & { readonly exchange: string },
   sessions: readonly Day[],
   extracted: Extracted,
   when: ResponseTime,
 ): CoverageEntry[] {
-  const tally = tallyOf(dataSet, window, extracted);
-  const emptyState = emptyStateOf(dataSet, window, when);
-  return entriesOf(dataSet, window, sessions, when.calledOn).map((entry) => {
+  const tally = tallyRecords(dataSet, window, extracted);
+  const emptyState = decideEmptyState(dataSet, window, when);
+  return listEntries(dataSet, window, sessions, when.calledOn).map((entry) => {
     const { day, instrument } = entry;
     const records = tally(day, instrument);
     if (records > 0) return { ...entry, state: 'loaded', records };
@@ -97,7 +97,7 @@ function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: st
  * may be late: there are none only once EOD_LOOKBACK_SESSIONS further sessions have been published, or, for a quarter,
  * once the next quarter is over.
  */
-function emptyStateOf(
+function decideEmptyState(
   dataSet: DataSet,
   { exchange, from, to, variant }: CoveredWindow & { readonly exchange: string },
   { calledAt, calendar, config }: ResponseTime,
@@ -124,7 +124,7 @@ function emptyStateOf(
 const ANY_DAY = '';
 
 /** Counts the records of each day and, if a window requests instruments, of each of these ('' counts all of a day). */
-function tallyOf(
+function tallyRecords(
   dataSet: DataSet,
   { instruments }: CoveredWindow,
   extracted: Extracted,

@@ -7,7 +7,7 @@ import type { CoverageEntry } from '../../load/state/registers.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { type CoveredWindow, coverageOf } from './response-coverage.ts';
+import { type CoveredWindow, computeCoverage } from './response-coverage.ts';
 import { unsettledDoubts } from './response-outcome.ts';
 
 /** When a response was requested. */
@@ -28,7 +28,7 @@ export function daysOfResponse(
   const suspicions = extracted.doubts.map(({ message }) => message);
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
   const when = { calledAt, calledOn, calendar, config };
-  const requested = coverageOf(dataSet, window, sessions, extracted, when);
+  const requested = computeCoverage(dataSet, window, sessions, extracted, when);
   const coverage = requested.map((entry) =>
     // Some records are not what was requested, so the others cannot be trusted to be complete.
     suspicions.length === 0
@@ -37,7 +37,7 @@ export function daysOfResponse(
   );
   return {
     coverage,
-    fullSets: extracted.listsAll ? fullSetsOf(dataSet, window, extracted, coverage, calledOn) : [],
+    fullSets: extracted.listsAll ? findFullSets(dataSet, window, extracted, coverage, calledOn) : [],
     suspicions,
     suspicionsWithoutReject: unsettledDoubts(extracted),
     warnings: otherInstrumentsText(dataSet, window, extracted),
@@ -82,7 +82,7 @@ function otherInstrumentsText(
  * the request named instruments or filters, if records were rejected (a missing row may be among them), or if the data
  * of a day may still be published.
  */
-export function fullSetsOf(
+export function findFullSets(
   dataSet: DataSet,
   window: CoveredWindow & { readonly exchange: string },
   extracted: Pick<Extracted, 'batches' | 'rejects'>,

@@ -16,7 +16,7 @@ export const unsettledDoubts = ({ doubts }: Pick<Extracted, 'doubts'>): string[]
  * Decides the state of a covered window. If more records than the allowed share were rejected, the window fails and
  * no row is stored, so that half a day cannot look like a whole one.
  */
-export function outcomeOf(extracted: Extracted, allowedShare: number): Outcome {
+export function decideOutcome(extracted: Extracted, allowedShare: number): Outcome {
   const { fetched, rejects } = extracted;
   if (fetched === 0) {
     const [error = null] = unsettledDoubts(extracted);
@@ -39,7 +39,7 @@ function firstProblem([first]: Extracted['rejects']): string {
 
 /** The part of a response that is stored: no rows if too many records were rejected. */
 export function storablePart({ config }: Pick<Context, 'config'>, extracted: Extracted, calledAt: number) {
-  const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
+  const outcome = decideOutcome(extracted, config.EOD_MAX_REJECT_SHARE);
   const { batches, warnings } = limitSavedAt(extracted, calledAt);
   const failed = outcome.state === 'failed';
   return {

@@ -12,7 +12,7 @@ import type { Row } from '../../operations/table.ts';
 const tableOf = ({ dataSet }: Pick<FileSession, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
 
 /** The tables in which rows of a session are stored, and how many records it has for each. */
-export function recordsOf(session: Pick<FileSession, 'dataSet' | 'rows' | 'also'>) {
+export function countRecordsByTable(session: Pick<FileSession, 'dataSet' | 'rows' | 'also'>) {
   const { also } = session;
   const first = { table: tableOf(session), rows: session.rows.length };
   return also === null ? [first] : [first, { table: also.table, rows: also.rows.length }];

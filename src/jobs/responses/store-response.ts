@@ -24,7 +24,7 @@ export interface ReceivedWindow extends ReadResponse {
   readonly calledAt: number;
   /** Size of the body as it was sent. */
   readonly bytes: number;
-  /** From `digestOf`, if the response has just come from the source. */
+  /** From `digestBody`, if the response has just come from the source. */
   readonly digest?: string;
   /** The response as it is noted, and kept for replay. */
   readonly response: ResponseToKeep;
@@ -50,7 +50,7 @@ export async function storeResponse(
   const { window, calledAt, response, readKept, trusted } = received;
   const reading = await asStored(context, window, received, { calledAt, calledOn: response.calledOn });
   const stored = await loadWindow(context.db, {
-    ...responseOf(received),
+    ...buildReceivedResponse(received),
     ...reading,
     response,
     readAgain: (response) => readToFold(context, response, readKept),
@@ -60,7 +60,7 @@ export async function storeResponse(
 }
 
 /** A response as it is stored, read or not. */
-export function responseOf({
+export function buildReceivedResponse({
   window,
   calledAt,
   position,

@@ -68,7 +68,7 @@ export async function learnSessions({ db, calendar }: SessionsOf): Promise<void>
  * The days that a bhav copy shows to be sessions (pure): requested days of which it has rows, and a day to which at
  * least half of its rows belong. A single record with another date shows nothing.
  */
-export function sessionDaysOf(
+export function listSessionDays(
   operation: string,
   requested: DayRange,
   { batches }: Pick<Extracted, 'batches'>,
@@ -151,7 +151,7 @@ export async function noteSessions(
   window: DayRange & Pair,
   extracted: Extracted,
 ): Promise<void> {
-  const proven = sessionDaysOf(window.operation, window, extracted);
+  const proven = listSessionDays(window.operation, window, extracted);
   await observeSessions(context, window.exchange, proven).catch((error) => {
     throw databaseError(error);
   });

@@ -7,8 +7,8 @@ import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { callLimitOf, callsOf, furtherHours } from '../policy/quota.ts';
-import { queueOf } from '../queue/queue.ts';
+import { computeCallLimit, countCalls, furtherHours } from '../policy/quota.ts';
+import { chooseQueue } from '../queue/queue.ts';
 import { defaultInstruments, planInput } from './plan-input.ts';
 import { planRun } from './plan-run.ts';
 import { planTargets } from './plan-windows.ts';
@@ -126,8 +126,8 @@ async function inputWithKnownInstruments(
 
 /** In how many clock hours a run makes this many calls, and when the last of these ends: in steps of an hour. */
 export async function forecastFinish({ config, clock, db }: Context, kind: RunKind, requests: number) {
-  const callLimit = callLimitOf(config, clock);
-  const { perHour, left } = callsOf(queueOf(kind), callLimit, await readHour(db.drizzle, callLimit));
+  const callLimit = computeCallLimit(config, clock);
+  const { perHour, left } = countCalls(chooseQueue(kind), callLimit, await readHour(db.drizzle, callLimit));
   const further = furtherHours(requests, { perHour, left });
   const isEndless = further === Number.POSITIVE_INFINITY;
   return {

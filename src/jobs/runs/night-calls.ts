@@ -46,7 +46,7 @@ export function callsOfNight({ config, calendar, clock }: NightScope) {
       const sessions = calendar.sessions(exchange, from, target.to);
       const range = { from, to: target.to, sessions, refetchFrom: target.refetchFrom, today: session };
       const windowDays = settingFor(config.EOD_WINDOW_DAYS, operation);
-      return { ...inputOf(operation, exchange, instruments), ...range, windowDays };
+      return { ...buildInput(operation, exchange, instruments), ...range, windowDays };
     }),
   );
   const calls = { daily: 0, friday: 0, saturday: 0, sunday: 0 };
@@ -75,7 +75,7 @@ export function lastRequests({ config, calendar, clock }: NightScope): LastReque
     const day = lastDueDay(operation, exchange, { config, calendar, clock });
     const range = { from: day, to: day, sessions: [day], refetchFrom: null, today: day };
     const instruments = [config.EOD_INSTRUMENTS?.[0] ?? INSTRUMENT];
-    const input = { ...inputOf(operation, exchange, instruments), ...range };
+    const input = { ...buildInput(operation, exchange, instruments), ...range };
     const windows = [...planTargets([input])].filter(({ variant }) => variant !== AHEAD);
     const pending = windows.filter(({ state }) => state === 'pending');
     const window = pending.find(({ variant }) => variant === '') ?? pending[0] ?? windows[0];
@@ -87,7 +87,7 @@ export function lastRequests({ config, calendar, clock }: NightScope): LastReque
 }
 
 /** What all inputs of a night have in common. */
-function inputOf(operation: Operation, exchange: string, instruments: readonly string[]) {
+function buildInput(operation: Operation, exchange: string, instruments: readonly string[]) {
   const chosen = isByInstrument(operation) ? instruments : [];
   const common = { operation, exchange, instruments: chosen, options: {}, covered: new Map(), live: true };
   return common satisfies Partial<PlanInput>;

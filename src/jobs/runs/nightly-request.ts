@@ -35,7 +35,7 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
     })),
   );
   await syncSessions(context);
-  const progress = await readProgressOf(
+  const progress = await readPairProgress(
     context,
     requested.map(({ pair }) => pair),
     date,
@@ -54,7 +54,7 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
 }
 
 /** How far the data of each of these pairs reaches, up to a day; by their names. */
-async function readProgressOf(context: Context, expected: readonly Pair[], to: Day) {
+async function readPairProgress(context: Context, expected: readonly Pair[], to: Day) {
   const scope = { others: false, to };
   const from = addDays(to, -context.config.EOD_HISTORY_DAYS);
   const recent = await readProgress(context, { ...scope, expected, from });

@@ -2,6 +2,7 @@ import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { areCovered } from './covered.ts';
 import {
+  buildWindow,
   coveredFor,
   instrumentBatches,
   instrumentsDiffer,
@@ -12,7 +13,6 @@ import {
   type PlannedRange,
   REQUESTED,
   sharedFields,
-  windowOf,
 } from './planned-window.ts';
 
 /** One window for each session that is needed. */
@@ -34,7 +34,7 @@ export function* planDays(input: PlanInput, days: number): Generator<PlannedWind
     if (ranges === undefined || different) {
       ranges = splitDays(input, (day) => areCovered(extents.get(day), first, last), days);
     }
-    for (const range of ranges) yield windowOf(shared, range, instruments);
+    for (const range of ranges) yield buildWindow(shared, range, instruments);
     first = last;
   }
 }

@@ -37,7 +37,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     exchange: target.exchange,
     from,
     to,
-    sessions: daysInReach === null ? [] : sessionsOf(calendar, operation, { ...target, ...daysInReach }),
+    sessions: daysInReach === null ? [] : listSessions(calendar, operation, { ...target, ...daysInReach }),
     reach,
     instruments: [...new Set(instruments)],
     options: request.options,
@@ -69,7 +69,7 @@ async function spelledAsStored(
  * The sessions of a range. If it has none and the user requests it again, all of its days are taken as sessions: the
  * calendar may be wrong, and only the source can tell.
  */
-function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target): Day[] {
+function listSessions(calendar: Calendar, { windows }: Operation, target: Target): Day[] {
   const { exchange, from, to, refetchFrom } = target;
   const sessions = calendar.sessions(exchange, from, to);
   const byDay = windows.per === 'session' || windows.per === 'range';

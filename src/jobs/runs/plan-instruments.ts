@@ -2,21 +2,21 @@ import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import type { InstrumentRequest } from '../../operations/operation.ts';
 import { areCovered, type Covered } from './covered.ts';
 import {
+  buildWindow,
   coveredFor,
   declaredOptions,
   furtherOptions,
   instrumentBatches,
   instrumentsDiffer,
   KNOWN,
+  nameRequest,
   noSession,
   ownOptions,
   type PlanInput,
   type PlannedRange,
   REQUESTED,
-  requestOf,
   sharedFields,
   skipAll,
-  windowOf,
 } from './planned-window.ts';
 
 /** The requests of an operation that requests data per instrument, limited to those with the chosen options. */
@@ -67,16 +67,18 @@ export function* planInstruments(input: PlanInput, repeated: ReadonlySet<string>
     return {
       request: { ...request, params: params.get(request.variant) ?? request.params },
       covered,
-      isRepeated: repeated.has(requestOf({ ...request, exchange, operation: operation.name })),
+      isRepeated: repeated.has(nameRequest({ ...request, exchange, operation: operation.name })),
     };
   });
   const different = instrumentsDiffer(requests.map(({ covered }) => covered));
   const shared = sharedFields(input);
-  const groups = different ? groupsOf(input, requests) : [{ position: 0, instruments: input.instruments }];
+  const groups = different
+    ? groupInstruments(input, requests)
+    : [{ position: 0, instruments: input.instruments }];
   for (const { position, instruments } of groups) {
     const ranges = requestRanges(requests, position);
     for (const batch of instrumentBatches(operation, instruments)) {
-      for (const range of ranges) yield windowOf(shared, range, batch);
+      for (const range of ranges) yield buildWindow(shared, range, batch);
     }
   }
 }
@@ -88,7 +90,7 @@ interface InstrumentGroup {
 }
 
 /** The instruments that one call can request together: those with the same covered requests if it takes many. */
-function groupsOf(
+function groupInstruments(
   { operation, instruments }: PlanInput,
   requests: readonly PlannedRequest[],
 ): InstrumentGroup[] {

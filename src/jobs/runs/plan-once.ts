@@ -1,12 +1,12 @@
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
+  buildWindow,
   COVERED,
   coveredFor,
   ownOptions,
   type PlanInput,
   REQUESTED,
   sharedFields,
-  windowOf,
 } from './planned-window.ts';
 
 /** One window, of the day of the call, unless it is covered. */
@@ -15,5 +15,5 @@ export function planOnce(input: PlanInput): PlannedWindow[] {
   const isKnown = coveredFor(input, day, '') === 'all';
   const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : REQUESTED;
   const range = { from: day, to: day, params: ownOptions(input), variant: '', ...outcome };
-  return [windowOf(sharedFields(input), range, [])];
+  return [buildWindow(sharedFields(input), range, [])];
 }

@@ -3,6 +3,7 @@ import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { AHEAD, isDated, partsOf, partVariant } from '../../operations/operation.ts';
 import { planDays } from './plan-days.ts';
 import {
+  buildWindow,
   COVERED,
   coveredFor,
   instrumentBatches,
@@ -10,7 +11,6 @@ import {
   type PlanInput,
   REQUESTED,
   sharedFields,
-  windowOf,
 } from './planned-window.ts';
 
 /** Windows of several days, those of its parts, and those of days to come. */
@@ -36,7 +36,7 @@ function planUndated(input: PlanInput): PlannedWindow[] {
   const { today: day } = input;
   const range = { from: day, to: day, params: ownOptions(input), variant: '', ...REQUESTED };
   return instrumentBatches(input.operation, input.instruments).map((instruments) => ({
-    ...windowOf(sharedFields(input), range, instruments),
+    ...buildWindow(sharedFields(input), range, instruments),
     filtered: true,
   }));
 }
@@ -63,7 +63,7 @@ function* planAhead(
         variant: AHEAD,
         ...REQUESTED,
       };
-      yield windowOf(shared, range, instruments);
+      yield buildWindow(shared, range, instruments);
     }
   }
 }
@@ -80,6 +80,6 @@ function planParts(input: PlanInput): PlannedWindow[] {
     const isKnown = coveredFor(input, day, variant) === 'all';
     const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : REQUESTED;
     const params = { ...ownOptions(input), [parts.param]: value };
-    return windowOf(shared, { from: day, to: day, params, variant, ...outcome }, []);
+    return buildWindow(shared, { from: day, to: day, params, variant, ...outcome }, []);
   });
 }

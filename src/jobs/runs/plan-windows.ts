@@ -4,7 +4,7 @@ import { planSessions } from './plan-days.ts';
 import { chosenRequests, planInstruments } from './plan-instruments.ts';
 import { planOnce } from './plan-once.ts';
 import { planRanges } from './plan-ranges.ts';
-import { type PlanInput, type Planner, requestOf } from './planned-window.ts';
+import { nameRequest, type PlanInput, type Planner } from './planned-window.ts';
 
 /**
  * Plans the windows of several targets, one target after the other (pure). Windows are generated whenever the result is
@@ -20,7 +20,7 @@ export function planTargets(inputs: readonly PlanInput[]): Iterable<PlannedWindo
       const requested = new Map<string, PlannedWindow>();
       for (const input of inputs) {
         for (const window of planWindows(input, repeated)) {
-          const mayRepeat = repeated.size > 0 && repeated.has(requestOf(window));
+          const mayRepeat = repeated.size > 0 && repeated.has(nameRequest(window));
           const planned = mayRepeat ? skipRepeated(requested, window) : window;
           if (planned !== null) yield planned;
         }
@@ -37,7 +37,7 @@ function repeatedRequests(inputs: readonly PlanInput[]): ReadonlySet<string> {
     const { exchange, operation } = input;
     const own = [{ variant: '', from: '', to: '' }, ...chosenRequests(input)];
     for (const request of new Set(
-      own.map((chosen) => requestOf({ ...chosen, exchange, operation: operation.name })),
+      own.map((chosen) => nameRequest({ ...chosen, exchange, operation: operation.name })),
     )) {
       (once.has(request) ? repeated : once).add(request);
     }

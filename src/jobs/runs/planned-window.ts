@@ -38,7 +38,7 @@ export interface PlanInput extends DayRange {
 /**
  * Plans the windows of one kind.
  *
- * @param repeated the requests that several targets make, by `requestOf`: each keeps a window of its own.
+ * @param repeated the requests that several targets make, by `nameRequest`: each keeps a window of its own.
  */
 export type Planner = (input: PlanInput, repeated: ReadonlySet<string>) => Iterable<PlannedWindow>;
 
@@ -91,7 +91,7 @@ export function sharedFields(input: PlanInput): Pick<PlannedWindow, 'operation' 
 export type PlannedRange = Pick<PlannedWindow, 'from' | 'to' | 'params' | 'variant' | 'state' | 'reason'>;
 
 /** Copies field by field, which is several times faster than spreading: there may be millions of windows. */
-export function windowOf(
+export function buildWindow(
   { operation, exchange, filtered }: ReturnType<typeof sharedFields>,
   { from, to, params, variant, state, reason }: PlannedRange,
   instruments: readonly string[],
@@ -106,11 +106,11 @@ export const REQUESTED = { state: 'pending', reason: null } as const;
 export function skipAll(input: PlanInput, reason: string): PlannedWindow {
   const { from, to } = input;
   const range = { from, to, params: ownOptions(input), variant: '', state: 'skipped', reason } as const;
-  return windowOf(sharedFields(input), range, []);
+  return buildWindow(sharedFields(input), range, []);
 }
 
 /** The key of a request; an operation without variants has one key for all of its requests about an exchange. */
-export const requestOf = ({
+export const nameRequest = ({
   operation,
   exchange,
   variant,

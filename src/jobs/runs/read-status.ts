@@ -23,8 +23,8 @@ import { readWorkers } from '../../load/state/workers.ts';
 import { isQuarterly } from '../../operations/operation.ts';
 import { dataSetNamed, hasSessions } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { callLimitOf, keyHash } from '../policy/quota.ts';
-import { queueOf } from '../queue/queue.ts';
+import { computeCallLimit, keyHash } from '../policy/quota.ts';
+import { chooseQueue } from '../queue/queue.ts';
 import { type AdvisedState, readPipelineState } from './pipeline-state.ts';
 
 /** How many sessions the status reports on … */
@@ -198,7 +198,7 @@ export interface QuotaStatus {
 
 /** Reads how much of the key's hour is used, and which runs wait for the next hour. */
 export async function quotaStatus({ config, clock, db }: Context): Promise<QuotaStatus> {
-  const callLimit = callLimitOf(config, clock);
+  const callLimit = computeCallLimit(config, clock);
   const hour = await readHour(db.drizzle, callLimit);
   const next = new Date(callLimit.hour + 3_600_000).toISOString();
   const spent = (limit: number) => hour.refused !== null || hour.calls >= limit;
@@ -224,11 +224,11 @@ export function callsLeft({ calls, limit, backfillLimit, nightsWaitUntil }: Quot
 
 /** What is used up while a run of this kind waits: nights may still make calls that backfills may not. */
 export const usedUpText = (quota: QuotaStatus, kind: RunKind): string =>
-  queueOf(kind) !== 'nightly' && quota.nightsWaitUntil === null
+  chooseQueue(kind) !== 'nightly' && quota.nightsWaitUntil === null
     ? "the backfills' share of this hour is used up"
     : 'the calls of this hour are used up';
 
 /** Until when a run of this kind waits with its calls, ISO 8601; null if it need not wait. */
 export function waitsUntil(quota: QuotaStatus, kind: RunKind): string | null {
-  return queueOf(kind) === 'nightly' ? quota.nightsWaitUntil : quota.backfillsWaitUntil;
+  return chooseQueue(kind) === 'nightly' ? quota.nightsWaitUntil : quota.backfillsWaitUntil;
 }

@@ -36,14 +36,14 @@ export async function readTonight(context: Context): Promise<Tonight> {
           run.state === 'running' && !run.isDeferred && run.retries.length === 0
             ? (await forecastFinish(context, run.kind, run.total - run.ended)).finishAt
             : null,
-        waitReasons: waitReasonsOf(run, current),
+        waitReasons: listWaitReasons(run, current),
       })),
     ),
     ticks: nextTicks(context.config, context.clock),
   };
 }
 
-function waitReasonsOf(
+function listWaitReasons(
   run: OpenRunProgress,
   { workers, quota, keyRefused }: Pick<Current, 'workers' | 'quota' | 'keyRefused'>,
 ): WaitReason[] {

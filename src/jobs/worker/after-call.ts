@@ -6,7 +6,12 @@ import { noteSourceFailed, noteSourceResponded } from '../../load/state/source/s
 import { uncountCall } from '../../load/state/windows/claim.ts';
 import { outageAlert } from '../alerts/alert.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
-import { evidenceOf, failureOf, OPENING_FAILURES, OUTAGE_ALERT_MS } from '../policy/failure-policy.ts';
+import {
+  assessEvidence,
+  OPENING_FAILURES,
+  OUTAGE_ALERT_MS,
+  toPipelineError,
+} from '../policy/failure-policy.ts';
 import { enqueueRun, liftRateLimits } from '../queue/enqueue.ts';
 import { type ClaimedCall, splittableDays, type WorkerContext } from './claim-call.ts';
 
@@ -39,7 +44,7 @@ async function recordEvidence(
   const { source, key, hour } =
     error === null
       ? { source: 'success', key: 'accepted', hour: 'open' }
-      : evidenceOf(error, splittableDays(window));
+      : assessEvidence(error, splittableDays(window));
   if (error instanceof PipelineError && error.isUnsent === true)
     await uncountCall(db.drizzle, window, callLimit);
   if (hour === 'closed') sourceClock.hourRefused();
@@ -47,7 +52,7 @@ async function recordEvidence(
     await openHour(db.drizzle, callLimit);
     await queue.removeRateLimitKey();
   }
-  if (source === 'failure') await recordFailure(context, callLimit, failureOf(error).message);
+  if (source === 'failure') await recordFailure(context, callLimit, toPipelineError(error).message);
   if (source !== 'success' || key === 'refused') return;
   if (window.isInDoubt) {
     await noteSourceResponded(db.drizzle, callLimit.keyHash, key === 'accepted');

@@ -31,10 +31,15 @@ import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
 import { keyAlert } from '../alerts/alert.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context, QueueContext } from '../context.ts';
-import { decideLocalFailure, type FailureAction, failureInfo, failureOf } from '../policy/failure-policy.ts';
+import {
+  decideLocalFailure,
+  type FailureAction,
+  failureInfo,
+  toPipelineError,
+} from '../policy/failure-policy.ts';
 import { enqueueOpenWindows } from '../queue/enqueue.ts';
 import type { WindowJob } from '../queue/queue.ts';
-import { entriesOf } from '../responses/response-coverage.ts';
+import { listEntries } from '../responses/response-coverage.ts';
 
 /** A failed window, and what was decided about it. */
 interface Failure {
@@ -61,12 +66,12 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   const { job, error, action } = failure;
   const { runId, windowId } = job;
   const { log, db } = context;
-  const info = infoOf(failure);
+  const info = buildFailureInfo(failure);
   // Without Postgres only its ids are logged.
   const window = failure.window ?? (await readWindow(db.drizzle, windowId).catch(() => null));
   const facts = window === null ? { runId, windowId } : windowFacts(window);
   const attempt = failure.window === null ? {} : { attempt: failure.window.failedAttempts + 1 };
-  log[levelOf(failure)](
+  log[chooseLogLevel(failure)](
     { ...facts, ...attempt, ms: failure.times, err: error, action },
     action.act === 'keep_response'
       ? 'a response could not be stored; it is kept and stored later'
@@ -89,7 +94,7 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
 }
 
 /** The message to store; of what the key may not use, it begins as completeness and issues expect. */
-function infoOf({ error, action }: Failure): FailureInfo {
+function buildFailureInfo({ error, action }: Failure): FailureInfo {
   const info = failureInfo(error);
   if (action.act !== 'end' || action.state !== 'skipped') return info;
   const text = `${NOT_ALLOWED} ${action.scope}: ${info.diagnostic ?? info.error}`;
@@ -97,14 +102,15 @@ function infoOf({ error, action }: Failure): FailureInfo {
 }
 
 /** `error` for what needs a person, `warn` for what is tried again, and less for what is normal. */
-function levelOf({ action, error }: Failure): 'error' | 'warn' | 'info' | 'debug' {
+function chooseLogLevel({ action, error }: Failure): 'error' | 'warn' | 'info' | 'debug' {
   const { act } = action;
   // Days that are too old for the source are one sentence at the end of the run.
   if (act === 'end' && action.state === 'skipped') return 'warn';
   if (act === 'end') return action.scope === 'older' ? 'info' : 'error';
   if (act === 'retry') return 'warn';
   // A Postgres that is unreachable has its own line in the log.
-  if (act === 'keep_response') return failureOf(error).kind === 'database_unreachable' ? 'info' : 'warn';
+  if (act === 'keep_response')
+    return toPipelineError(error).kind === 'database_unreachable' ? 'info' : 'warn';
   return error instanceof PipelineError && error.kind === 'not_ready' ? 'debug' : 'info';
 }
 
@@ -210,7 +216,7 @@ async function endWithCoverage(
     if (action.scope === 'key') await stopRuns(tx, job.runId, info.error);
     const calledOn = today(clock, config.EOD_TIMEZONE);
     const oldestKept = addDays(calledOn, -config.EOD_HISTORY_DAYS);
-    const selection = selectionOf(job, window, action, oldestKept);
+    const selection = selectWindowsToEnd(job, window, action, oldestKept);
     const ended = await endWindows(tx, selection, action.state, info);
     const state = action.state === 'skipped' ? 'blocked' : action.state;
     const failed = { state, records: 0, diagnostic: info.diagnostic ?? info.error } as const;
@@ -220,7 +226,12 @@ async function endWithCoverage(
       const entries = new Map<string, Parameters<typeof writeCoverage>[1]['coverage'][number]>();
       for (const { id, runId, ...endedWindow } of ofPair) {
         const sessions = calendar.sessions(endedWindow.exchange, endedWindow.from, endedWindow.to);
-        for (const entry of entriesOf(dataSetNamed(endedWindow.operation), endedWindow, sessions, calledOn)) {
+        for (const entry of listEntries(
+          dataSetNamed(endedWindow.operation),
+          endedWindow,
+          sessions,
+          calledOn,
+        )) {
           entries.set(Object.values(entry).join('|'), { ...entry, ...failed, runId, windowId: id });
         }
       }
@@ -237,7 +248,7 @@ async function endWithCoverage(
   });
 }
 
-function selectionOf(
+function selectWindowsToEnd(
   { runId, windowId }: WindowJob,
   window: ClaimedWindow | null,
   { scope }: EndAction,
@@ -261,7 +272,7 @@ async function splitAndEnqueue(
   diagnostic: string | null,
 ): Promise<void> {
   const { id, runId, operation, attempts } = window;
-  const pieces = piecesOf(context, window, days);
+  const pieces = divideRange(context, window, days);
   await transaction(context.db, (tx) => splitWindow(tx, id, pieces, { diagnostic, claim: attempts }));
   const span = daysBetween(window.from, window.to) + 1;
   context.log.info({ windowId: id, operation, span, days }, 'window split');
@@ -274,7 +285,7 @@ type Range = Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to'>;
  * Divides a range into pieces of at most `days` days, oldest first. If the operation has no records of days without a
  * session, each piece begins at a session, and pieces without any are left out.
  */
-function piecesOf({ calendar }: Context, { operation, exchange, from, to }: Range, days: number) {
+function divideRange({ calendar }: Context, { operation, exchange, from, to }: Range, days: number) {
   const policy = operationNamed(operation).windows;
   const everyDay = policy.per !== 'range' || policy.everyDay;
   const sessions = everyDay ? undefined : calendar.sessions(exchange, from, to);

@@ -14,7 +14,13 @@ import {
   RECHECK_MS,
   waitForCallsMs,
 } from '../policy/failure-policy.ts';
-import { callLimitOf, fullHourWait, hourStart, type SourceClock, untilNextHour } from '../policy/quota.ts';
+import {
+  computeCallLimit,
+  fullHourWait,
+  hourStart,
+  type SourceClock,
+  untilNextHour,
+} from '../policy/quota.ts';
 import type { JobQueue, WindowJob, WindowQueue } from '../queue/queue.ts';
 import { isKnownByNow } from './known-by-now.ts';
 import type { Storage } from './storage.ts';
@@ -58,7 +64,7 @@ export async function claimCall(context: WorkerContext, { windowId }: WindowJob)
       await pause(RECHECK_MS, signal);
       continue;
     }
-    const callLimit = callLimitOf(config, clock, sourceClock);
+    const callLimit = computeCallLimit(config, clock, sourceClock);
     const wait = fullHourWait(sourceClock.now(), config.EOD_TIMEZONE);
     if (wait > 0) {
       await pause(wait, signal);

@@ -7,7 +7,7 @@ import type { RawResponse, ReceivedResponse } from '../../extract/types.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import type { Requested } from '../../operations/fields.ts';
 import { operationNamed } from '../../operations/registry.ts';
-import { digestOf, repeatResponse } from '../responses/repeat-response.ts';
+import { digestBody, repeatResponse } from '../responses/repeat-response.ts';
 import { afterCall } from './after-call.ts';
 import type { ClaimedCall, WorkerContext } from './claim-call.ts';
 
@@ -74,7 +74,7 @@ async function repeatOrCheck(
 ) {
   const { window, requested, calledAt } = call;
   const { bytes, hash } = received;
-  const digest = digestOf(context, hash);
+  const digest = digestBody(context, hash);
   const { position } = window;
   const response = { window, position, calledAt, calledOn: requested.calledOn, bytes, digest };
   const repeat = timeStep(times, 'load', () => repeatResponse(context, response));

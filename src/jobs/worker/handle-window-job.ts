@@ -1,7 +1,7 @@
 import type { Job } from 'bullmq';
 import { type CallLimit, readHour } from '../../load/state/source/call-budget.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
-import { callLimitOf, callsOf } from '../policy/quota.ts';
+import { computeCallLimit, countCalls } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { advanceRun } from '../runs/advance.ts';
 import type { WorkerContext } from './claim-call.ts';
@@ -49,7 +49,7 @@ async function instructQueue(
 ): Promise<never> {
   const { queue, config, clock, sourceClock } = context;
   if (action.act === 'rate_limit') await queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
-  if (isForBudget) await liftNeedlessLimit(context, callLimitOf(config, clock, sourceClock));
+  if (isForBudget) await liftNeedlessLimit(context, computeCallLimit(config, clock, sourceClock));
   return handToQueue(job, token, action, error);
 }
 
@@ -59,5 +59,5 @@ async function instructQueue(
  */
 async function liftNeedlessLimit({ db, queue, kind }: WorkerContext, callLimit: CallLimit): Promise<void> {
   const hour = await readHour(db.drizzle, callLimit).catch(() => null);
-  if (hour !== null && callsOf(kind, callLimit, hour).left > 0) await queue.removeRateLimitKey();
+  if (hour !== null && countCalls(kind, callLimit, hour).left > 0) await queue.removeRateLimitKey();
 }

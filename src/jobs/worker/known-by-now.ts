@@ -4,7 +4,7 @@ import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import { isOvertaken } from '../../load/state/windows/overtaken.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
-import { dependsOnDays, entriesOf } from '../responses/response-coverage.ts';
+import { dependsOnDays, listEntries } from '../responses/response-coverage.ts';
 
 /** True if each entry of a window is covered by now, or a later night will request it. */
 export async function isKnownByNow(
@@ -13,7 +13,7 @@ export async function isKnownByNow(
 ): Promise<boolean> {
   const operation = operationNamed(window.operation);
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
-  const entries = entriesOf(operation, window, sessions, today(clock, config.EOD_TIMEZONE));
+  const entries = listEntries(operation, window, sessions, today(clock, config.EOD_TIMEZONE));
   return isOvertaken(db.drizzle, window.id, entries, dependsOnDays(operation, window)).catch((error) => {
     throw databaseError(error);
   });

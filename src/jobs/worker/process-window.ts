@@ -3,14 +3,14 @@ import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { isSharedSession } from '../../load/database/database-errors.ts';
 import { keepFailedResponse, packBody } from '../../load/state/responses/responses.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
-import { decideFailure, failureOf } from '../policy/failure-policy.ts';
-import { callLimitOf } from '../policy/quota.ts';
+import { decideFailure, toPipelineError } from '../policy/failure-policy.ts';
+import { computeCallLimit } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { applyFailure } from './apply-failure.ts';
 import { type ClaimedCall, type ClaimResult, claimCall, pause, type WorkerContext } from './claim-call.ts';
 import { type FetchedResponse, fetchResponse } from './fetch-response.ts';
 import type { QueueAction } from './hand-to-queue.ts';
-import { situationOf } from './situation.ts';
+import { readSituation } from './situation.ts';
 import { storeFetched } from './store-fetched.ts';
 
 /** What BullMQ is to do with the job of a window that has not ended well. */
@@ -59,16 +59,16 @@ export async function processWindow(context: WorkerContext, job: WindowJob): Pro
       return { runs: [job.runId], isLoaded };
     } catch (error) {
       const { config, clock, storage } = context;
-      if (isSharedSession(error)) await storage.sessionShared(failureOf(error));
+      if (isSharedSession(error)) await storage.sessionShared(toPipelineError(error));
       const window: ClaimedWindow | null = call?.window ?? null;
-      const callLimit = call?.callLimit ?? callLimitOf(config, clock, context.sourceClock);
+      const callLimit = call?.callLimit ?? computeCallLimit(config, clock, context.sourceClock);
       storeFailures = response === null ? 0 : storeFailures + 1;
-      const situation = await situationOf(context, job, window, storeFailures);
+      const situation = await readSituation(context, job, window, storeFailures);
       const action = decideFailure(error, situation, config);
       await keepUnreadable(context, job.windowId, error, response);
       const runs = await applyFailure(context, { job, window, callLimit, error, action, times });
       if (action.act === 'keep_response') {
-        if (action.stopsCalls) await storage.refused(job.windowId, failureOf(error));
+        if (action.stopsCalls) await storage.refused(job.windowId, toPipelineError(error));
         waitMs = action.delayMs;
         continue;
       }

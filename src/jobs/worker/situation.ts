@@ -3,12 +3,12 @@ import { readSourceOutage } from '../../load/state/source/source-state.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import { AHEAD } from '../../operations/operation.ts';
 import { OPENING_FAILURES, type Situation } from '../policy/failure-policy.ts';
-import { callLimitOf } from '../policy/quota.ts';
+import { computeCallLimit } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { hourLeft, splittableDays, type WorkerContext } from './claim-call.ts';
 
 /** What the failure policy needs to know of a window and the source. */
-export async function situationOf(
+export async function readSituation(
   context: WorkerContext,
   job: WindowJob,
   window: ClaimedWindow | null,
@@ -31,7 +31,7 @@ export async function situationOf(
 
 /** For how long a run has waited for a source that is down, in milliseconds; null while it responds. */
 async function readOutageMs({ config, clock, db }: WorkerContext, runId: number): Promise<number | null> {
-  const { keyHash, now } = callLimitOf(config, clock);
+  const { keyHash, now } = computeCallLimit(config, clock);
   const outage = await readSourceOutage(db.drizzle, keyHash, OPENING_FAILURES);
   return outage === null
     ? null

@@ -59,7 +59,7 @@ const UNCONFIRMED_S = 60;
  * refuse those that it does not know.
  */
 export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeouts): Promise<void> {
-  const wire = wireOf(client);
+  const wire = asWire(client);
   const { stream } = wire.connection;
   stream.on('timeout', () => {
     if (!wire.readyForQuery) {
@@ -102,7 +102,7 @@ interface Wire {
   readonly connection: { readonly stream: Socket };
 }
 
-const wireOf = (client: pg.ClientBase) => client as unknown as Wire;
+const asWire = (client: pg.ClientBase) => client as unknown as Wire;
 
 /**
  * Sets how long the statements of a session may take, for our side of the connection: it is broken off if nothing
@@ -112,7 +112,7 @@ const wireOf = (client: pg.ClientBase) => client as unknown as Wire;
  * @param statementMs the session's statement_timeout; 0: no limit.
  */
 export function endIfSilent(client: pg.ClientBase, statementMs: number): void {
-  wireOf(client).connection.stream.setTimeout(statementMs === 0 ? 0 : statementMs + OVERDUE_MS);
+  asWire(client).connection.stream.setTimeout(statementMs === 0 ? 0 : statementMs + OVERDUE_MS);
 }
 
 interface DatabaseOptions {

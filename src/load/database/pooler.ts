@@ -12,14 +12,14 @@ const ROUNDS = 5;
 export async function sharesSessions(pool: pg.Pool): Promise<boolean> {
   const first = await pool.connect();
   try {
-    const own = await processOf(first);
+    const own = await readProcessId(first);
     // A pooler makes up the process id that it sends at login.
     if (own === (first as unknown as { processID: number }).processID) return false;
     for (let round = 0; round < ROUNDS; round += 1) {
       const second = await pool.connect();
       try {
         await second.query('begin');
-        if ((await processOf(second)) === own || (await processOf(first)) !== own) return true;
+        if ((await readProcessId(second)) === own || (await readProcessId(first)) !== own) return true;
       } finally {
         // Closing the connection ends the transaction.
         second.release(true);
@@ -31,7 +31,7 @@ export async function sharesSessions(pool: pg.Pool): Promise<boolean> {
   }
 }
 
-async function processOf(client: pg.ClientBase): Promise<number> {
+async function readProcessId(client: pg.ClientBase): Promise<number> {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
   return (rows[0] as { pid: number }).pid;
 }

@@ -22,7 +22,7 @@ export function runPrepared<Row extends QueryResultRow>(
   statement: SQLWrapper,
 ): Promise<QueryResult<Row>> {
   const { text, params: values } = compile(statement);
-  return $client.query<Row>({ name: nameOf(text), text, values });
+  return $client.query<Row>({ name: nameStatement(text), text, values });
 }
 
 /**
@@ -38,7 +38,7 @@ export function prepareOnce<Values extends Record<string, unknown>, Row extends 
   return ({ $client }, values) => {
     built ??= compile(build());
     const { text, params } = built;
-    return $client.query<Row>({ name: nameOf(text), text, values: fillPlaceholders(params, values) });
+    return $client.query<Row>({ name: nameStatement(text), text, values: fillPlaceholders(params, values) });
   };
 }
 
@@ -48,7 +48,7 @@ function compile(statement: SQLWrapper) {
 }
 
 /** The name that a text is prepared by. */
-function nameOf(text: string): string {
+function nameStatement(text: string): string {
   let name = names.get(text);
   if (name === undefined) {
     name = `eod_${sha256(text).slice(0, 32)}`;

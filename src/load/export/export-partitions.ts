@@ -134,14 +134,14 @@ async function updateFolder(
   signal: ReadLimits['signal'],
 ) {
   const { format, by, doubles, onBytes, onPartial, state, load } = request;
-  const fileOf = ({ partition }: { readonly partition: string }) => `${partition}.${format}`;
+  const nameFile = ({ partition }: { readonly partition: string }) => `${partition}.${format}`;
   const plan = (rows: string) => planWriter(client, relation, { format, doubles, rows }, onBytes);
   // Decimals are as wide in every file as the widest of all rows.
   const decimals = doubles ? null : await plan(chosenRows(relation, {}));
   const { columns } = decimals ?? (await plan(rowsOfPartitions(relation, [])));
   const known = before !== null && before.columns === columns ? before : null;
   const isWhole = (file: Manifest['files'][number]) =>
-    statSync(join(folder, fileOf(file)), { throwIfNoEntry: false })?.size === file.bytes;
+    statSync(join(folder, nameFile(file)), { throwIfNoEntry: false })?.size === file.bytes;
   const listed = known?.files ?? [];
   const wanted = await changedPartitions(client, relation, by, known?.state ?? null, listed);
   for (const file of listed)
@@ -161,7 +161,7 @@ async function updateFolder(
   const written: { file: string; rows: number; bytes: number }[] = [];
   for (const [partition, fingerprint] of [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))) {
     throwIfStopped(signal);
-    const file = fileOf({ partition });
+    const file = nameFile({ partition });
     const statement = `${rowsOfPartitions(relation, [partition])}${orderSql(relation)}`;
     const [rows, bytes] = await replaceFile(join(folder, file), onPartial, (handle) =>
       write.file(handle, statement),
@@ -171,7 +171,7 @@ async function updateFolder(
     written.push({ file, rows, bytes });
   }
   files.sort((a, b) => (a.partition < b.partition ? -1 : 1));
-  const names = new Set([MANIFEST, ...files.map(fileOf)]);
+  const names = new Set([MANIFEST, ...files.map(nameFile)]);
   // Of partitions that have no rows any more, and of exports that were killed.
   const removed = readdirSync(folder).filter((name) => OURS.test(name) && !names.has(name));
   for (const name of removed) await rm(join(folder, name));

@@ -83,7 +83,7 @@ export function writeColumnChunk(
       total_uncompressed_size: BigInt(dictionarySize + pageSize),
       data_page_offset: BigInt(pageStart),
       ...(isShorter && { dictionary_page_offset: BigInt(start) }),
-      statistics: { null_count: BigInt(texts.nulls), ...boundsOf(element, values) },
+      statistics: { null_count: BigInt(texts.nulls), ...findBounds(element, values) },
     },
   };
 }
@@ -119,7 +119,7 @@ function widthOf({ type, type_length }: SchemaElement): number {
 }
 
 /** The least and the greatest value, by which readers pass over row groups; none with NaN, which has no order. */
-function boundsOf(
+function findBounds(
   { converted_type }: SchemaElement,
   values: readonly Value[],
 ): { readonly min_value?: Value; readonly max_value?: Value } {

@@ -8,20 +8,20 @@ export type PartitionBy = 'month' | 'year';
 /** The partition of rows without a day: `2026` or `2026-03` are those of the others. */
 const NO_DAY = 'none';
 
-const dayOf = (relation: Relation) => pg.escapeIdentifier(relation.dayColumn ?? '');
+const quoteDayColumn = (relation: Relation) => pg.escapeIdentifier(relation.dayColumn ?? '');
 
 /** Days without end, and those before the year 1, are in the partition of rows without a day. */
 const hasMonth = (day: string) => `(isfinite(${day}) and ${day} >= date '0001-01-01')`;
 
 /** The partition of a row, as SQL. */
 function partitionSql(relation: Relation, by: PartitionBy): string {
-  const day = dayOf(relation);
+  const day = quoteDayColumn(relation);
   return `case when ${hasMonth(day)} then to_char(${day}, '${by === 'year' ? 'YYYY' : 'YYYY-MM'}') else '${NO_DAY}' end`;
 }
 
 /** `from … where …` of the rows of these partitions. */
 export function rowsOfPartitions(relation: Relation, partitions: readonly string[]): string {
-  const day = dayOf(relation);
+  const day = quoteDayColumn(relation);
   const conditions = partitions.map((partition) => {
     if (partition === NO_DAY) return `${hasMonth(day)} is not true`;
     const [first, length] = partition.includes('-')
@@ -56,7 +56,7 @@ export async function changedPartitions(
   const isTable = own.length > 0;
   if (isTable && state !== null) {
     const table = pg.escapeIdentifier(relation.name);
-    const day = dayOf(relation);
+    const day = quoteDayColumn(relation);
     // The range of days keeps this from reading years in which nothing has changed.
     const isOfChange = `in (select id from since) and ${day} between (select min(changed_from) from since) and (select max(changed_to) from since)`;
     const { rows } = await client.query<{ partition: string }>(

@@ -4,10 +4,10 @@ import { transaction } from '../database/transaction.ts';
 import { sumCoverage } from '../state/coverage/sum-of-facts.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
-import { loadedResponsesOf } from '../state/responses/to-fold.ts';
+import { readLoadedResponses } from '../state/responses/to-fold.ts';
 import { markAccepted, NO_DAY, readWithheld, writeWithdrawals } from '../state/withdrawals.ts';
 import { foldPart, keptReader, type ReadAgain } from './fold/fold.ts';
-import { foldingOf, scopeOfPart } from './fold/part.ts';
+import { buildFolding, scopeOfPart } from './fold/part.ts';
 import { ensureStage } from './merge/merge.ts';
 import { mergeSql } from './merge/merge-sql.ts';
 
@@ -57,7 +57,7 @@ export async function acceptWithdrawal(
     const part = { tables: [table], exchange, days, instruments: null };
     const scope = scopeOfPart(part);
     const judging = { read: keptReader(tx, readAgain), maxWithdrawShare };
-    const folding = foldingOf(part, table, await loadedResponsesOf(tx, scope), judging);
+    const folding = buildFolding(part, table, await readLoadedResponses(tx, scope), judging);
     const { decided, withdrawals, withdrawn } = await foldPart(tx, folding, load);
     if (decided !== null)
       await writeWithdrawals(tx, { ...load, windowId, operation, exchange }, decided, withdrawals);

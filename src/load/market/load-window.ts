@@ -8,10 +8,10 @@ import { locksOfTable } from '../state/loads/locks.ts';
 import { endingWindow } from '../state/windows/windows.ts';
 import type { DayWithdrawal } from '../state/withdrawals.ts';
 import {
-  daysOf,
   daysOfRows,
   ensurePartitions,
   type FullSet,
+  listFullDays,
   lockedParts,
   setHintBits,
 } from './merge/merge.ts';
@@ -40,7 +40,7 @@ interface StoredLoad {
  * @throws PipelineError of kind `database` or `database_unreachable`.
  */
 export async function loadWindow(database: Database, load: WindowLoad): Promise<StoredLoad | null> {
-  const tables = tablesOf(load);
+  const tables = listTablesToLoad(load);
   try {
     for (const { table, rows } of tables) await ensurePartitions(database, table, rows);
     const stored = await transaction(database, (tx) => storeLoad(tx, load, tables));
@@ -64,7 +64,7 @@ interface TableToLoad {
   readonly days: readonly string[];
 }
 
-function tablesOf(load: WindowLoad): TableToLoad[] {
+function listTablesToLoad(load: WindowLoad): TableToLoad[] {
   const batches = load.batches.filter((batch) => batch.rows.length > 0);
   const empty = load.fullSets
     .filter((set) => !batches.some((batch) => batch.table === set.table))
@@ -73,7 +73,12 @@ function tablesOf(load: WindowLoad): TableToLoad[] {
     .sort((a, b) => (a.table.name < b.table.name ? -1 : 1))
     .map(({ table, rows }) => {
       const fullSet = load.fullSets.find((set) => set.table === table);
-      return { table, rows, fullSet, days: [...new Set([...daysOfRows(table, rows), ...daysOf(fullSet)])] };
+      return {
+        table,
+        rows,
+        fullSet,
+        days: [...new Set([...daysOfRows(table, rows), ...listFullDays(fullSet)])],
+      };
     });
 }
 
@@ -93,15 +98,15 @@ async function storeLoad(
   for (const part of tables) stored.push(await storeTable(tx, { ...load, ...part }));
   await writeFacts(tx, load);
   const withheld = await writeDecided(tx, load, stored);
-  const counts = countsOf(load, stored);
-  const ending = endingWindow(tx, load.windowId, endOf(load, counts, withheld));
+  const counts = countRecords(load, stored);
+  const ending = endingWindow(tx, load.windowId, buildEnd(load, counts, withheld));
   if (load.outcome.state === 'failed') await ending;
   // The last statement before the commit: state numbers have to follow the order of commits.
   else await insertLoad(tx, { ...load, written: stored.flatMap(({ changed }) => changed ?? []) }, ending);
   return { loadId: load.loadId, counts };
 }
 
-function countsOf({ rejects, batches }: Load, stored: readonly StoredTable[]): RecordCounts {
+function countRecords({ rejects, batches }: Load, stored: readonly StoredTable[]): RecordCounts {
   const rows = batches.reduce((sum, batch) => sum + batch.rows.length, 0);
   const counts = { ...NO_COUNTS, fetched: rows + rejects.length, rejected: rejects.length };
   for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const)
@@ -109,7 +114,7 @@ function countsOf({ rejects, batches }: Load, stored: readonly StoredTable[]): R
   return counts;
 }
 
-function endOf(
+function buildEnd(
   { outcome, bytes, warnings, suspicions, suspicionsWithoutReject }: WindowLoad,
   counts: RecordCounts,
   withheld: readonly DayWithdrawal[],

@@ -3,7 +3,7 @@ import type { Transaction } from '../database/transaction.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
 import { sumCoverage } from '../state/coverage/sum-of-facts.ts';
 import { writeRejects } from '../state/rejects.ts';
-import { canResolveRejects, factOf } from '../state/responses/response-facts.ts';
+import { buildFact, canResolveRejects } from '../state/responses/response-facts.ts';
 import { keepResponse } from '../state/responses/responses.ts';
 import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import type { StoredTable } from './store-table.ts';
@@ -14,7 +14,7 @@ export async function writeFacts(tx: Transaction, load: Load): Promise<void> {
   const { position, fetchedAt, coverage, response } = load;
   const suspicious = load.suspicions.length > 0;
   if (response !== undefined) {
-    const fact = factOf({ coverage, suspicious }, load);
+    const fact = buildFact({ coverage, suspicious }, load);
     const noted = { position, fetchedAt, fact, resolvesRejects: canResolveRejects(load) };
     await keepResponse(tx, load.windowId, { ...response, ...noted });
   }

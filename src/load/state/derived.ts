@@ -73,9 +73,9 @@ export async function readChangedDays(
   return (table, exchange) => {
     // A replay writes rows of a group of tables under the name of one of the data sets that fill them.
     const filling = namesFilling([table]).flatMap((name) => tableGroupOf(name).members);
-    const isOf = (load: Pair) =>
+    const isFilling = (load: Pair) =>
       filling.includes(load.operation) && (exchange === undefined || load.exchange === exchange);
-    return joinNearby(changed.filter(isOf));
+    return joinNearby(changed.filter(isFilling));
   };
 }
 

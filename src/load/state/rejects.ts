@@ -55,7 +55,10 @@ type Writing = NodePgDatabase & Preparing;
 const isDated = (name: string) => dataSetNamed(name).request.dates !== 'none';
 
 /** Identifies a record and its entry: a record that names no instrument is about the one that was requested. */
-function fingerprintOf({ operation, requested }: RejectsOfResponse, { record, day }: RejectEntry): string {
+function fingerprintReject(
+  { operation, requested }: RejectsOfResponse,
+  { record, day }: RejectEntry,
+): string {
   const { per } = dataSetNamed(operation).windows;
   const days = isDated(operation) ? [day ?? requested.from, day ?? requested.to] : [];
   const scope = [requested.variant, per === 'instrument' ? requested.instruments : [], days];
@@ -97,13 +100,13 @@ const OF_LAST = [
 ] as const;
 
 /** A rejected record as it is stored. */
-type RejectedRecord = ReturnType<typeof rejectedRecordOf>;
+type RejectedRecord = ReturnType<typeof buildRejectedRecord>;
 
-function rejectedRecordOf(exchange: string, response: RejectsOfResponse, entry: RejectEntry) {
+function buildRejectedRecord(exchange: string, response: RejectsOfResponse, entry: RejectEntry) {
   const { operation, requested, position } = response;
   const { day, stray = false, record = null } = entry;
   return {
-    fingerprint: fingerprintOf(response, entry),
+    fingerprint: fingerprintReject(response, entry),
     operation,
     exchange,
     is_dated: isDated(operation),
@@ -136,7 +139,7 @@ export async function writeRejects(
   const records = new Map<string, RejectedRecord>();
   for (const response of responses.toSorted((a, b) => (a.position < b.position ? -1 : 1))) {
     for (const entry of response.rejects) {
-      const rejected = rejectedRecordOf(exchange, response, entry);
+      const rejected = buildRejectedRecord(exchange, response, entry);
       const name = `${rejected.fingerprint} ${response.operation}`;
       const { first_seen_at, last_seen_at } = records.get(name) ?? rejected;
       // A response may contain the same record twice.
@@ -213,7 +216,7 @@ export async function rewriteRejects(
 }
 
 const presentIn = (response: RejectsOfResponse) =>
-  response.rejects.map((entry) => fingerprintOf(response, entry));
+  response.rejects.map((entry) => fingerprintReject(response, entry));
 
 /** Notes which rejects later responses have resolved, so that these are not looked for at every entry. */
 export async function settleRejects(db: NodePgDatabase): Promise<void> {
@@ -331,7 +334,7 @@ export function countOpenRejects(db: NodePgDatabase) {
 
 // As text, because drizzle parses a jsonb string value such as "12" a second time, to 12.
 const recordText = sql<string | null>`${rejects.record}::text`;
-const recordOf = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
+const parseRecord = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
 
 /** A reject; null if there is none with this id. */
 export async function readReject(db: NodePgDatabase, id: number) {
@@ -354,5 +357,5 @@ export async function readReject(db: NodePgDatabase, id: number) {
     .from(rejects)
     .innerJoin(windows, eq(windows.id, rejects.window_id))
     .where(eq(rejects.id, id));
-  return reject === undefined ? null : { ...reject, record: recordOf(reject.record) };
+  return reject === undefined ? null : { ...reject, record: parseRecord(reject.record) };
 }

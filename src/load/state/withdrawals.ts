@@ -74,7 +74,7 @@ export const dayEffectsSql = (condition: SQL) => sql`
       from ${withdrawals} m join ${responses} a on a.position = m.position and a.exchange = m.exchange
      where ${HAS_EFFECT} and ${condition} group by 1, 2, 3, 4`;
 
-const factsOf = ({ withheld, isOutdated, unlistedRows, maxRows, remainingRows, rows }: DayWithdrawal) => ({
+const buildFacts = ({ withheld, isOutdated, unlistedRows, maxRows, remainingRows, rows }: DayWithdrawal) => ({
   state:
     withheld === null ? ('withdrawn' as const) : isOutdated ? ('outdated' as const) : ('withheld' as const),
   reason: withheld,
@@ -102,8 +102,8 @@ function factsAfter(
 ): WithdrawalFacts | null {
   const isAccepted = facts.state === 'accepted';
   if (withdrawal !== undefined) {
-    const { unlisted_rows, max_rows, remaining_rows } = factsOf(withdrawal);
-    return isAccepted ? { ...facts, unlisted_rows, max_rows, remaining_rows } : factsOf(withdrawal);
+    const { unlisted_rows, max_rows, remaining_rows } = buildFacts(withdrawal);
+    return isAccepted ? { ...facts, unlisted_rows, max_rows, remaining_rows } : buildFacts(withdrawal);
   }
   // The load lists all rows of the day, so what was withheld is outdated.
   if (!isFolded) return { ...facts, state: 'outdated' };
@@ -159,7 +159,7 @@ export async function writeWithdrawals(
     else if (!isDeepStrictEqual(now, facts)) await tx.update(withdrawals).set(now).where(eq(id, known));
   }
   const withheld = dayWithdrawals.filter(
-    (withdrawal) => factsOf(withdrawal).state === 'withheld' && !before.has(withdrawal),
+    (withdrawal) => buildFacts(withdrawal).state === 'withheld' && !before.has(withdrawal),
   );
   if (added.size === 0) return withheld;
   await tx.insert(withdrawals).values(
@@ -172,7 +172,7 @@ export async function writeWithdrawals(
       position: withdrawal.position,
       table_name: withdrawal.table,
       day: withdrawal.day,
-      ...factsOf(withdrawal),
+      ...buildFacts(withdrawal),
     })),
   );
   return withheld;

@@ -153,7 +153,7 @@ export async function startServer(
     child.unref();
     const pid = child.pid;
     if (pid === undefined) throw new Error(`${programs}/bin/postgres could not be started`);
-    const admin = addressOf({ password, port }, 'postgres');
+    const admin = formatAddress({ password, port }, 'postgres');
     if (await startsServing(admin, child)) {
       await ensureDatabase(admin);
       return { port, pid };
@@ -168,12 +168,12 @@ export async function startServer(
 /** The last lines, without those about the connections that were refused while the server was starting. */
 function endOfLog(written: string): string {
   const lines = written.trim().split('\n');
-  const processOf = (line: string) => /\[\d+\]/.exec(line)?.[0];
+  const findProcess = (line: string) => /\[\d+\]/.exec(line)?.[0];
   const refused = new Set(
-    lines.filter((line) => line.includes('FATAL:  the database system is ')).map(processOf),
+    lines.filter((line) => line.includes('FATAL:  the database system is ')).map(findProcess),
   );
   return lines
-    .filter((line) => !refused.has(processOf(line)))
+    .filter((line) => !refused.has(findProcess(line)))
     .slice(-10)
     .join('\n');
 }
@@ -198,7 +198,7 @@ export async function stopServer(pid: number, data: string): Promise<void> {
  * The address of a database of the private server. It says that there is no TLS, since clients would otherwise take
  * that from PGSSLMODE, which is meant for other servers.
  */
-export function addressOf(
+export function formatAddress(
   { password, port }: { readonly password: string; readonly port: number },
   database: string,
 ): string {

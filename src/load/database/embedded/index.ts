@@ -19,7 +19,7 @@ import {
   reachablePrograms,
   serverAccount,
 } from './account.ts';
-import { addressOf, findBinaries, initialise, isServing, startServer, stopServer } from './cluster.ts';
+import { findBinaries, formatAddress, initialise, isServing, startServer, stopServer } from './cluster.ts';
 import { isAlive, withLock } from './lock.ts';
 
 interface EmbeddedOptions {
@@ -65,7 +65,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   });
   let open = true;
   return {
-    url: urlOf(facts),
+    url: formatUrl(facts),
     async stop() {
       if (!open) return;
       open = false;
@@ -85,7 +85,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
 
 async function ensureRunning(home: string, { log, findPort }: EmbeddedOptions): Promise<ServerFacts> {
   const known = readFacts(home);
-  if (known !== undefined && isAlive(known.pid) && (await isServing(urlOf(known)))) return known;
+  if (known !== undefined && isAlive(known.pid) && (await isServing(formatUrl(known)))) return known;
   const { native, version } = await findBinaries();
   const account = serverAccount();
   const programs = reachablePrograms(native, version, account);
@@ -149,4 +149,4 @@ function readFacts(home: string): ServerFacts | undefined {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as ServerFacts) : undefined;
 }
 
-const urlOf = (facts: ServerFacts) => addressOf(facts, 'eod');
+const formatUrl = (facts: ServerFacts) => formatAddress(facts, 'eod');

@@ -139,7 +139,7 @@ const factorWithoutGap: Check = {
  * What the lists of an exchange say of shares: one row per day and kind. What a trust distributes is a dividend, of
  * whatever kinds its parts are. A ratio that waits for a decision is not what the other exchange applies.
  */
-const statedEventsOf = (exchange: 'NSE' | 'BSE') => `
+const selectStatedEvents = (exchange: 'NSE' | 'BSE') => `
   select instrument_id, ex_date, kind, min(symbol) as symbol,
          case when kind = 'dividend' then 'Rs ' || trim_scale(sum(amount))
               when bool_and(status = 'applied') then max(ratio_new || ':' || ratio_old) else 'not decided' end as what
@@ -167,9 +167,9 @@ const sameEventDiffers: Check = {
     select 'NSE' as exchange, n.ex_date as date, n.symbol || ' ' || n.kind as instrument,
            string_agg(format('%s on %s (BSE)', b.what, b.ex_date), ', ' order by b.ex_date) as expected,
            format('%s on %s', n.what, n.ex_date) as found
-      from (${statedEventsOf('NSE')}) as n
+      from (${selectStatedEvents('NSE')}) as n
       join (${SAME_SHARES}) as s on s.nse = n.instrument_id
-      join (${statedEventsOf('BSE')}) as b on b.instrument_id = s.bse and b.kind = n.kind
+      join (${selectStatedEvents('BSE')}) as b on b.instrument_id = s.bse and b.kind = n.kind
      where n.ex_date between $1 and $2
        and abs(b.ex_date - n.ex_date) <= ${SAME_EVENT_DAYS}
      group by n.ex_date, n.symbol, n.kind, n.what

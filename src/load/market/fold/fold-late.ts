@@ -3,12 +3,12 @@ import type { DayRange } from '../../../core/days.ts';
 import { listedInFull, namesFilling } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
-import { type FoldScope, loadedResponsesOf, type ResponseToFold } from '../../state/responses/to-fold.ts';
+import { type FoldScope, type ResponseToFold, readLoadedResponses } from '../../state/responses/to-fold.ts';
 import {
   applyStaged,
-  daysOf,
   daysOfRows,
   type LoadOfResponse,
+  listFullDays,
   type StoredRows,
   stageRows,
   type TableResponse,
@@ -31,7 +31,7 @@ export interface ResponseOfTable extends TableResponse, LoadOfResponse, DayRange
 /** The days that a response is about, of a table of which responses list days in full; else null. */
 const daysAbout = ({ table, rows, fullSet }: ResponseOfTable) =>
   listedInFull(table) === 'days' && table.dateColumn !== null
-    ? [...new Set([...daysOfRows(table, rows), ...daysOf(fullSet)])].sort()
+    ? [...new Set([...daysOfRows(table, rows), ...listFullDays(fullSet)])].sort()
     : null;
 
 /** Which responses may be about the same rows as one. */
@@ -70,7 +70,7 @@ export async function foldLateResponse(
   // Where no response withdraws rows, a record that is new or certainly older leads to the same rows in any order.
   if (listedInFull(table) === 'none' && !(await hasConflict(client, late)))
     return { ...(await applyStaged(client, table, late, late, mergeSql(table, days))), decided: null };
-  return foldLate(tx, late, await foldingOf(tx, late, scope));
+  return foldLate(tx, late, await prepareFolding(tx, late, scope));
 }
 
 async function hasConflict(
@@ -82,9 +82,9 @@ async function hasConflict(
 }
 
 /** All responses that may be about the rows of a late one, and this one among them. */
-async function foldingOf(tx: Transaction, late: ResponseOfTable, scope: FoldScope): Promise<Folding> {
+async function prepareFolding(tx: Transaction, late: ResponseOfTable, scope: FoldScope): Promise<Folding> {
   const { table, exchange, position, fetchedAt, readAgain, maxWithdrawShare, runId, loadId } = late;
-  const others = (await loadedResponsesOf(tx, scope, position)).filter(
+  const others = (await readLoadedResponses(tx, scope, position)).filter(
     (response) => response.position !== position,
   );
   const own = { responseId: 0, position, fetchedAt: fetchedAt.toISOString(), load: { runId, loadId } };

@@ -5,13 +5,13 @@ import {
   type ApplySql,
   AUDIT,
   archive,
+  buildParts,
   builtOnce,
   differs,
   list,
   MOMENT,
   mergeStatement,
   type Parts,
-  partsOf,
   quote,
   sourceTime,
   storedRow,
@@ -53,8 +53,8 @@ export const foldSql = builtOnce(build);
 
 function build(table: TableDefinition, years: Years | null): FoldSql {
   const temporary = (name: string) => quote(`fold_${name}${table.name}`);
-  const market = partsOf(table, { years });
-  const copy = partsOf(table, {
+  const market = buildParts(table, { years });
+  const copy = buildParts(table, {
     tables: {
       target: `pg_temp.${temporary('')}`,
       history: `pg_temp.${temporary('history_')}`,

@@ -13,11 +13,11 @@ import { acceptedDays, type DayWithdrawal, type DecidedDays, NO_DAY } from '../.
 import {
   applyStaged,
   copyAsNew,
-  daysOf,
   daysOfRows,
   type FullSet,
   hasDuplicates,
   type LoadOfResponse,
+  listFullDays,
   NOTHING,
   type StoredRows,
   stageRows,
@@ -110,13 +110,13 @@ interface Folded {
 /** The days by which a fold compares: NO_DAY stands for a table without days. */
 const daysOfFold = ({ days }: PartOfTable): readonly string[] => days ?? [NO_DAY];
 
-const sqlOf = ({ table, days }: PartOfTable) => foldSql(table, days ?? []);
+const buildFoldSql = ({ table, days }: PartOfTable) => foldSql(table, days ?? []);
 
 /** Applies responses in their order to an empty copy. Call it after `ensureStage`. */
 async function foldDays(tx: Transaction, folding: Folding): Promise<Folded> {
   const { client } = tx;
   const { table, exchange, days, maxWithdrawShare } = folding;
-  const sql = sqlOf(folding);
+  const sql = buildFoldSql(folding);
   const within = days === null ? null : new Set(days);
   await client.query(sql.createCopy);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
@@ -132,7 +132,7 @@ async function foldDays(tx: Transaction, folding: Folding): Promise<Folded> {
     const { rows: all, fullSet, preserved } = await folding.read(response);
     const rows = within === null ? all : rowsOfDays(table, all, within);
     const { position, load } = response;
-    const about = [...daysOfRows(table, rows), ...daysOf(fullSet)];
+    const about = [...daysOfRows(table, rows), ...listFullDays(fullSet)];
     const isFirst = within !== null && about.every((day) => !daysSoFar.has(day));
     for (const day of about) daysSoFar.add(day);
     // Of these days there is nothing yet to compare it with.
@@ -184,7 +184,7 @@ async function settle(
   load: SettlingLoad,
 ): Promise<Settled> {
   const { client } = tx;
-  const sql = sqlOf(folding);
+  const sql = buildFoldSql(folding);
   const { rows } = await client.query<Record<string, string>>(sql.settle, [load.runId, load.loadId]);
   const count = (name: string) => Number(rows[0]?.[name] ?? 0);
   let withdrawn = 0;
@@ -214,7 +214,7 @@ interface LateResponse extends TableResponse, LoadOfResponse {
 export async function foldLate(tx: Transaction, late: LateResponse, folding: Folding): Promise<StoredRows> {
   const { client } = tx;
   const { table, rows } = late;
-  const sql = sqlOf(folding);
+  const sql = buildFoldSql(folding);
   const isOfRecords = listedInFull(table) === 'none';
   if (isOfRecords) await client.query(sql.noteKeys);
   const folded = await foldDays(tx, folding);
@@ -239,14 +239,14 @@ export async function foldLate(tx: Transaction, late: LateResponse, folding: Fol
 /** Folds a part of a replay, or the day of an accepted withdrawal, and settles the differences. */
 export async function foldPart(tx: Transaction, folding: Folding, load: SettlingLoad): Promise<Settled> {
   const folded = await foldDays(tx, folding);
-  await tx.client.query(sqlOf(folding).analyzeCopy);
+  await tx.client.query(buildFoldSql(folding).analyzeCopy);
   return settle(tx, folding, folded, load);
 }
 
 /** True if nothing of a part is stored or ever was. */
 export async function isEmpty(tx: Transaction, part: PartOfTable): Promise<boolean> {
   const values = [part.exchange, daysOfFold(part), part.instruments];
-  return ((await tx.client.query(sqlOf(part).isEmpty, values)).rowCount ?? 0) > 0;
+  return ((await tx.client.query(buildFoldSql(part).isEmpty, values)).rowCount ?? 0) > 0;
 }
 
 /**
@@ -256,7 +256,7 @@ export async function isEmpty(tx: Transaction, part: PartOfTable): Promise<boole
 export async function fillPart(tx: Transaction, folding: Folding): Promise<Settled> {
   const folded = await foldDays(tx, folding);
   const { rows } = await tx.client.query<{ inserted: number; changed: number; loads: number[] }>(
-    sqlOf(folding).storeCopy,
+    buildFoldSql(folding).storeCopy,
   );
   const [stored = { inserted: 0, changed: 0, loads: [] }] = rows;
   return { ...folded, ...NO_COUNTS, ...stored };
@@ -272,7 +272,7 @@ export interface RowDifference {
 
 /** Folds a part and compares what is stored with the copy. Writes nothing. */
 export async function findDifferences(tx: Transaction, folding: Folding): Promise<RowDifference[]> {
-  const sql = sqlOf(folding);
+  const sql = buildFoldSql(folding);
   await foldDays(tx, folding);
   await tx.client.query(sql.analyzeCopy);
   const values = [folding.exchange, daysOfFold(folding), folding.instruments];

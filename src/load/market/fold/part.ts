@@ -44,7 +44,7 @@ export function partOfTable(
  *
  * @param responses those about the part, of all of its tables, in their order.
  */
-export function foldingOf(
+export function buildFolding(
   part: Part,
   table: TableDefinition,
   responses: readonly (Folding['responses'][number] & DayRange & { readonly operation: string })[],

@@ -11,12 +11,12 @@ import { beginLoad, insertLoad, insertLoads, nextLoadId } from '../../state/load
 import { locksOfTable } from '../../state/loads/locks.ts';
 import { lockRejects, rewriteRejects } from '../../state/rejects.ts';
 import {
+  buildFact,
   canResolveRejects,
-  factOf,
   type ResponseSaid,
   replaceFact,
 } from '../../state/responses/response-facts.ts';
-import { checkNoneLost, type ResponseOfPart, responsesOf } from '../../state/responses/to-fold.ts';
+import { checkNoneLost, type ResponseOfPart, readResponsesToFold } from '../../state/responses/to-fold.ts';
 import { insertCopied } from '../../state/windows/plan.ts';
 import { endingWindow, noteUnsettled, partsBeside, type ReplayedRange } from '../../state/windows/windows.ts';
 import { writeWithdrawals } from '../../state/withdrawals.ts';
@@ -30,7 +30,7 @@ import {
   type ReadKept,
   type Settled,
 } from './fold.ts';
-import { foldingOf, type Judging, type Part, partOfTable, scopeOfPart } from './part.ts';
+import { buildFolding, type Judging, type Part, partOfTable, scopeOfPart } from './part.ts';
 
 // A replay reads kept responses again with the code of today, part by part: days or instruments of tables. First it
 // writes what the responses that end in the part say, each as a whole: facts, rejects, coverage. Then it folds the rows
@@ -61,7 +61,7 @@ export async function refoldPart(
     const isSmall = part.days !== null || part.instruments !== null;
     const read = isSmall ? readOnce(kept) : kept;
     // Before the transaction, so that no load waits while responses are read.
-    const listed = isSmall ? await responsesOf(database.drizzle, scopeOfPart(part)) : [];
+    const listed = isSmall ? await readResponsesToFold(database.drizzle, scopeOfPart(part)) : [];
     for (const { responseId } of listed) {
       for (const { table, rows } of (await read(responseId)).batches)
         if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
@@ -100,7 +100,7 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
   for (const table of tables) await ensureStage(tx.client, table);
   const scope = scopeOfPart(part);
   await checkNoneLost(tx, scope);
-  const locked = await responsesOf(tx, scope, { isLocked: true });
+  const locked = await readResponsesToFold(tx, scope, { isLocked: true });
   const emptyTables = new Set<TableDefinition>();
   for (const table of tables) if (await isEmpty(tx, partOfTable(part, table, locked))) emptyTables.add(table);
   const responses: ReadResponse[] = [];
@@ -123,9 +123,9 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
     const by = { ...load, windowId, operation: namesFilling([table])[0] ?? '', exchange };
     if (decided !== null) await writeWithdrawals(tx, by, decided, withdrawals);
   }
-  await sumCoverageOf(tx, part, ended);
+  await sumPartCoverage(tx, part, ended);
   await endPart(tx, { ...folding, ended }, folded);
-  return countsOf(folded, ended);
+  return countRecords(folded, ended);
 }
 
 /** Inserts the loads of a part and ends its window: these are the last statements, as `insertLoad` requires. */
@@ -134,7 +134,7 @@ async function endPart(
   { windowId, days, load, responses, ended }: FoldedPart & { readonly ended: readonly ReadResponse[] },
   folded: readonly FoldedTable[],
 ): Promise<void> {
-  const counts = countsOf(folded, ended);
+  const counts = countRecords(folded, ended);
   const writtenBy = (isMade: (table: FoldedTable) => boolean) =>
     folded.filter(isMade).map(({ table }) => ({
       table: table.name,
@@ -174,7 +174,7 @@ async function endPart(
   await insertLoad(tx, newLoad, ending);
 }
 
-function countsOf(folded: readonly FoldedTable[], ended: readonly ReadResponse[]): RecordCounts {
+function countRecords(folded: readonly FoldedTable[], ended: readonly ReadResponse[]): RecordCounts {
   const total = (name: 'inserted' | 'updated' | 'unchanged' | 'withdrawn') =>
     folded.reduce((sum, table) => sum + table[name], 0);
   const [inserted, updated, unchanged] = [total('inserted'), total('updated'), total('unchanged')];
@@ -239,7 +239,7 @@ async function writeFacts(
     await replaceFact(tx, {
       responseId,
       windowId: windowsOf.get(responseId) ?? windowId,
-      fact: factOf(
+      fact: buildFact(
         { coverage: reading.coverage, suspicious: reading.suspicions.length > 0 },
         { to, instruments },
       ),
@@ -274,7 +274,11 @@ async function writeFacts(
 }
 
 /** Writes the coverage of the days of a part, and of those that these responses are about. */
-async function sumCoverageOf(tx: Transaction, part: Part, responses: readonly ReadResponse[]): Promise<void> {
+async function sumPartCoverage(
+  tx: Transaction,
+  part: Part,
+  responses: readonly ReadResponse[],
+): Promise<void> {
   const about = [
     ...responses.flatMap(({ from, to, reading }) => [from, to, ...reading.coverage.map(({ day }) => day)]),
     ...(part.days === null ? [] : [part.days.from, part.days.to]),
@@ -305,6 +309,6 @@ async function refoldTable(
     const own = ownLoadId === null ? load : { loadId: ownLoadId, runId };
     return { ...response, load: fills ? own : (first ?? own) };
   });
-  const folding = foldingOf(part, table, responses, part);
+  const folding = buildFolding(part, table, responses, part);
   return { table, ...(fills ? await fillPart(tx, folding) : await foldPart(tx, folding, load)) };
 }

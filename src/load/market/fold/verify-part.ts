@@ -3,12 +3,12 @@ import { listedInFull, namesFilling } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { transaction } from '../../database/transaction.ts';
-import { loadedResponsesOf } from '../../state/responses/to-fold.ts';
+import { readLoadedResponses } from '../../state/responses/to-fold.ts';
 import { RESPONSES } from '../../state/responses/to-replay.ts';
 import { ensureStage } from '../merge/merge.ts';
 import { quote } from '../merge/merge-sql.ts';
 import { findDifferences, keptReader, type ReadAgain, type RowDifference } from './fold.ts';
-import { foldingOf, type Part, scopeOfPart } from './part.ts';
+import { buildFolding, type Part, scopeOfPart } from './part.ts';
 
 /** A row of a table that is not what the kept responses say. */
 export interface TableDifference extends RowDifference {
@@ -30,11 +30,11 @@ export async function verifyPart(
     await tx.client.query('set transaction isolation level repeatable read; set local statement_timeout = 0');
     for (const table of part.tables) await ensureStage(tx.client, table);
     const scope = scopeOfPart(part);
-    const loaded = await loadedResponsesOf(tx, scope);
+    const loaded = await readLoadedResponses(tx, scope);
     const read = keptReader(tx, readAgain);
     const differences: TableDifference[] = [];
     for (const table of part.tables) {
-      const folding = foldingOf(part, table, loaded, { read, maxWithdrawShare });
+      const folding = buildFolding(part, table, loaded, { read, maxWithdrawShare });
       for (const difference of await findDifferences(tx, folding))
         differences.push({ ...difference, table: table.name });
     }

@@ -56,7 +56,7 @@ export function builtOnce<Sql>(
 ): (table: TableDefinition, days?: Iterable<string>) => Sql {
   const built = new WeakMap<TableDefinition, Map<string, Sql>>();
   return (table, days = []) => {
-    const years = yearsOf(table, days);
+    const years = findYears(table, days);
     const key = years === null ? '' : `${years.first}-${years.last}`;
     const ofTable = built.get(table) ?? new Map<string, Sql>();
     built.set(table, ofTable);
@@ -73,7 +73,7 @@ export interface Years {
 }
 
 /** The years of days, if the table is partitioned by them and there are any; NO_DAY stands for all days. */
-function yearsOf({ partitioned }: TableDefinition, days: Iterable<string>): Years | null {
+function findYears({ partitioned }: TableDefinition, days: Iterable<string>): Years | null {
   if (!partitioned) return null;
   let [first, last] = [Infinity, -Infinity];
   for (const day of days) {
@@ -112,7 +112,7 @@ export const list = (names: readonly string[], prefix = '') =>
   names.map((name) => prefix + quote(name)).join(', ');
 
 function build(table: TableDefinition, years: Years | null): MergeSql {
-  const parts = partsOf(table, { years });
+  const parts = buildParts(table, { years });
   const { stage, target, columns } = parts;
   const day = comparedDay(table);
   const named = (name: string, text: string): Statement =>
@@ -167,7 +167,7 @@ export interface Parts extends TargetTables {
   readonly isWithin: (row: string) => string;
 }
 
-export function partsOf(
+export function buildParts(
   table: TableDefinition,
   { tables = marketTables(table), years }: { readonly tables?: TargetTables; readonly years: Years | null },
 ): Parts {

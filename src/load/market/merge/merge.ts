@@ -181,7 +181,7 @@ export async function applyResponse(client: PoolClient, response: AppliedRespons
   const decided =
     fullSet === undefined
       ? null
-      : { table: table.name, days: fullSet.days === null ? null : daysOf(fullSet), isFolded: false };
+      : { table: table.name, days: fullSet.days === null ? null : listFullDays(fullSet), isFolded: false };
   const copied = listedInFull(table) === 'days' ? await copyNewDays(client, response) : null;
   if (copied !== null) return { ...copied, decided };
   await stageRows(client, table, rows);
@@ -209,7 +209,7 @@ async function copyNewDays(
     ...NOTHING,
     inserted: rows.length,
     written: rows.length,
-    checkedDays: daysOf(fullSet),
+    checkedDays: listFullDays(fullSet),
   };
 }
 
@@ -299,9 +299,9 @@ export async function applyStaged(
       ...(areUnique ? sql.mergeUnique : sql.merge),
       values: [options.runId, options.loadId, options.fetchedAt.toISOString()],
     });
-    merged = { ...NOTHING, ...countsOf(result.rows[0]) };
+    merged = { ...NOTHING, ...parseCounts(result.rows[0]) };
   }
-  const checkedDays = daysOf(fullSet).filter(folded.isFolded);
+  const checkedDays = listFullDays(fullSet).filter(folded.isFolded);
   // After the merge every listed row is stored, so days with no more rows than that lack none.
   const isChecked = [...daysOfRows(table, rows)].every((day) => checkedDays.includes(day));
   const listed = rows.length > 0 && isChecked ? rows.length - merged.duplicate : null;
@@ -313,7 +313,7 @@ export async function applyStaged(
 }
 
 /** Days of which a response lists all rows; NO_DAY where it lists all rows of the exchange. */
-export function daysOf(fullSet: FullSet | undefined): readonly string[] {
+export function listFullDays(fullSet: FullSet | undefined): readonly string[] {
   if (fullSet === undefined) return [];
   return fullSet.days === null ? [NO_DAY] : eachDay(fullSet.days.from, fullSet.days.to);
 }
@@ -322,7 +322,7 @@ export function daysOf(fullSet: FullSet | undefined): readonly string[] {
 const COUNTED = ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'written'] as const;
 
 /** The counts that a statement returned. */
-const countsOf = (row: Readonly<Record<string, string>> | undefined) =>
+const parseCounts = (row: Readonly<Record<string, string>> | undefined) =>
   Object.fromEntries(COUNTED.map((name) => [name, Number(row?.[name] ?? 0)])) as Readonly<
     Record<(typeof COUNTED)[number], number>
   >;

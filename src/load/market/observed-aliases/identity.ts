@@ -46,13 +46,13 @@ const FUND = 'INF';
 export function identify(aliases: readonly ObservedAlias[]): Identity[] {
   const nodes = new Components();
   const codes = codesByIsin(aliases);
-  const named = aliases.map((alias) => nameOf(alias, codes));
-  const ownership = ownershipOf(aliases, named);
+  const named = aliases.map((alias) => nameInstrument(alias, codes));
+  const ownership = computeOwnership(aliases, named);
   const ownNode = aliases.map((alias, at) => {
     const { group, securityCode, precedence } = named[at] as Named;
     if (precedence === 2 && alias.exchange !== 'BSE') return null;
     const owner =
-      group === '' ? securityCode : `${group}|${ownerOf(ownership.get(group), alias, named[at] as Named)}`;
+      group === '' ? securityCode : `${group}|${findOwner(ownership.get(group), alias, named[at] as Named)}`;
     if (securityCode !== '') nodes.join(`owner ${owner}`, `securityCode ${securityCode}`);
     if (alias.link !== '') nodes.join(`owner ${owner}`, `link ${alias.link}`);
     return `owner ${owner}`;
@@ -68,7 +68,7 @@ export function identify(aliases: readonly ObservedAlias[]): Identity[] {
     const byIsin = securityCode === '' ? undefined : ids.get(nodes.rootOf(`securityCode ${securityCode}`));
     const bySymbol = ids.get(
       nodes.rootOf(
-        `owner ${group}|${ownerOf(ownership.get(group), alias, { group, securityCode: '', precedence })}`,
+        `owner ${group}|${findOwner(ownership.get(group), alias, { group, securityCode: '', precedence })}`,
       ),
     );
     const share = byIsin ?? bySymbol ?? `${alias.exchange}:${securityCode || group}`;
@@ -84,7 +84,7 @@ interface Named {
   readonly precedence: Precedence;
 }
 
-function nameOf(
+function nameInstrument(
   { exchange, symbol, series, isin, scripCode }: ObservedAlias,
   codes: ReadonlyMap<string, string>,
 ): Named {
@@ -112,7 +112,7 @@ function codesByIsin(aliases: readonly ObservedAlias[]): Map<string, string> {
 }
 
 /** The owner of a security code: as long as it stays the same, the symbol means the same instrument. */
-function issuerOf({ securityCode, precedence }: Named, exchange: string): string {
+function findIssuer({ securityCode, precedence }: Named, exchange: string): string {
   if (exchange === 'BSE' || precedence !== 0) return securityCode;
   return securityCode.startsWith(FUND) ? FUND : securityCode.slice(0, ISSUER);
 }
@@ -127,7 +127,10 @@ interface Ownership {
   readonly givenUp: readonly string[];
 }
 
-function ownershipOf(aliases: readonly ObservedAlias[], named: readonly Named[]): Map<string, Ownership> {
+function computeOwnership(
+  aliases: readonly ObservedAlias[],
+  named: readonly Named[],
+): Map<string, Ownership> {
   const known = new Map<string, { eras: Era[]; givenUp: string[] }>();
   const of = (group: string) => {
     const ownership = known.get(group) ?? { eras: [], givenUp: [] };
@@ -138,7 +141,7 @@ function ownershipOf(aliases: readonly ObservedAlias[], named: readonly Named[])
     const name = named[at] as Named;
     if (name.group === '' || name.securityCode === '') return;
     if (name.precedence === 2 && alias.exchange !== 'BSE') return;
-    of(name.group).eras.push({ from: alias.firstSeen, owner: issuerOf(name, alias.exchange) });
+    of(name.group).eras.push({ from: alias.firstSeen, owner: findIssuer(name, alias.exchange) });
   });
   for (const [group, from] of symbolsGivenUp(aliases, named)) of(group).givenUp.push(from);
   for (const { eras, givenUp } of known.values()) {
@@ -179,12 +182,12 @@ const SINCE = 'since ';
  * The owner of the symbol on the day it was seen: by its own security code, else that of the last era before that day,
  * else that of the first era after it, unless the symbol was given up in between.
  */
-function ownerOf(
+function findOwner(
   ownership: Ownership | undefined,
   { exchange, firstSeen }: ObservedAlias,
   name: Named,
 ): string {
-  if (name.securityCode !== '') return issuerOf(name, exchange);
+  if (name.securityCode !== '') return findIssuer(name, exchange);
   if (ownership === undefined) return '';
   const begin = ownership.givenUp.findLast((day) => day <= firstSeen) ?? '';
   const end = ownership.givenUp.find((day) => day > firstSeen) ?? '9999';

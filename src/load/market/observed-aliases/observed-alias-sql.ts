@@ -73,8 +73,8 @@ export function observeStatement(table: TableDefinition): string {
  */
 function namedRows(table: TableDefinition, naming: Naming): string {
   const columns = namingColumns(table, naming);
-  const names = keyOf(table, naming, 't').map((expression, at) => `${expression} as ${KEY[at]}`);
-  const day = dayOf(table, naming, 't');
+  const names = buildAliasKey(table, naming, 't').map((expression, at) => `${expression} as ${KEY[at]}`);
+  const day = buildAliasDay(table, naming, 't');
   const isOfDays =
     table.dateColumn !== null && hasDaysOfRows(table)
       ? ` and t.${quote(table.dateColumn)} between $2::date and $3::date`
@@ -98,7 +98,7 @@ function namingColumns({ key, names }: TableDefinition, naming: Naming): string 
 }
 
 /** The key of a row's alias, as expressions over the row's columns. */
-function keyOf(table: TableDefinition, naming: Naming, row: string): string[] {
+function buildAliasKey(table: TableDefinition, naming: Naming, row: string): string[] {
   const text = (column: string | undefined, length: number) =>
     column === undefined ? "''::text" : `coalesce(left(${row}.${quote(column)}, ${length}), '')`;
   const linked = table.names.length > 1 ? table.key.map((column) => `${row}.${quote(column)}`) : [];
@@ -113,7 +113,7 @@ function keyOf(table: TableDefinition, naming: Naming, row: string): string[] {
 }
 
 /** The day on which the instrument of a row had the names, as an expression over the row's columns. */
-function dayOf(table: TableDefinition, naming: Naming, row: string): string {
+function buildAliasDay(table: TableDefinition, naming: Naming, row: string): string {
   const days = naming.day.map((column) => {
     const field = table.fields.find((declared) => declared.column === column);
     return field?.kind === 'datetime'

@@ -49,7 +49,7 @@ export interface CompletenessScope extends PairScope {
 }
 
 /** What is expected of a data set. @param exchanges for which the settings request it. */
-function expectationOf(dataSet: DataSet, exchanges: string[]): typeof expectations.$inferInsert {
+function buildExpectation(dataSet: DataSet, exchanges: string[]): typeof expectations.$inferInsert {
   const variants = expectedVariants(dataSet);
   const parts = partsOf(dataSet);
   return {
@@ -69,7 +69,7 @@ function expectationOf(dataSet: DataSet, exchanges: string[]): typeof expectatio
 function expectedWith(settings: RequestSettings) {
   const exchanges = groupBy(scheduledPairs(settings), ({ operation }) => operation);
   const rows = coveredSets.map((dataSet) =>
-    expectationOf(
+    buildExpectation(
       dataSet,
       (exchanges.get(dataSet.name) ?? []).map(({ exchange }) => exchange),
     ),

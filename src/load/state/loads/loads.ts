@@ -105,7 +105,7 @@ const reportedTable = ({ table, from, to }: Written) => ({
 });
 
 /** First and last day of the rows that a load changed; null if it changed none. */
-function changedDaysOf(written: readonly Written[]) {
+function spanChangedDays(written: readonly Written[]) {
   const first = written.map(({ from }) => from).sort();
   const last = written.map(({ to }) => to).sort();
   return { from: first[0] ?? null, to: last.at(-1) ?? null };
@@ -136,7 +136,7 @@ export async function insertLoad(
 ): Promise<void> {
   const { accepted, written, digest = null } = load;
   const day = accepted?.day ?? null;
-  const { from, to } = changedDaysOf(written);
+  const { from, to } = spanChangedDays(written);
   const counts =
     accepted === undefined
       ? sql`w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn`
@@ -175,7 +175,7 @@ export async function insertLoads(
   if (newLoads.length === 0) return;
   const rows = newLoads.map(({ written, ...newLoad }) => ({
     ...newLoad,
-    ...changedDaysOf(written),
+    ...spanChangedDays(written),
     tables: written.map(reportedTable),
   }));
   await tx.execute(sql`

@@ -43,7 +43,7 @@ const common = <Value>(values: readonly (Value | null)[]): Value | null =>
   values.every((value) => value === values[0]) ? (values[0] ?? null) : null;
 
 /** What a response said, as it is kept with it. All its entries have its variant. */
-export function factOf(
+export function buildFact(
   {
     coverage: entries,
     suspicious = false,

@@ -36,7 +36,7 @@ export interface FoldScope extends LoadGroup {
 }
 
 /** The condition that `a`, a response or a load, is of a scope. */
-function isOf({ operations, exchange, days, instruments, near = null }: FoldScope): SQL | undefined {
+function isInScope({ operations, exchange, days, instruments, near = null }: FoldScope): SQL | undefined {
   const call = sql`${near?.fetchedAt.toISOString()}::timestamptz`;
   return and(
     sql`a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[])`,
@@ -63,7 +63,7 @@ export async function hasLaterOrOwnLoad(
   const result = await runPrepared<{ later: boolean }>(
     tx,
     sql`select exists (select from ${loads} a
-      where ${isOf(scope)} and a.position >= ${position}::timestamptz) as later`,
+      where ${isInScope(scope)} and a.position >= ${position}::timestamptz) as later`,
   );
   return result.rows[0]?.later ?? true;
 }
@@ -86,12 +86,12 @@ export interface ResponseOfPart extends ResponseToFold, DayRange {
  * @param isLocked whether they are locked until the transaction ends: in the order of their numbers, as everywhere, so
  *   that two writers cannot deadlock.
  */
-export async function responsesOf(
+export async function readResponsesToFold(
   db: NodePgDatabase,
   scope: FoldScope,
   { isLocked = false } = {},
 ): Promise<ResponseOfPart[]> {
-  const kept = sql`select * from ${responses} a where a.hash is not null and ${isOf(scope)}`;
+  const kept = sql`select * from ${responses} a where a.hash is not null and ${isInScope(scope)}`;
   const result = await db.execute<{ [Name in keyof ResponseOfPart]: ResponseOfPart[Name] }>(sql`
     select a.id::float8 as "responseId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
            ${positionText(sql`a.position`)} as position, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to",
@@ -108,13 +108,13 @@ export async function responsesOf(
  * @param butFor the position of a response that need not be kept yet.
  * @throws PipelineError as `checkNoneLost` does.
  */
-export async function loadedResponsesOf(
+export async function readLoadedResponses(
   db: NodePgDatabase,
   scope: FoldScope,
   butFor: Position | null = null,
 ) {
   await checkNoneLost(db, scope, butFor);
-  return (await responsesOf(db, scope)).flatMap(({ load, ...response }) =>
+  return (await readResponsesToFold(db, scope)).flatMap(({ load, ...response }) =>
     load === null ? [] : [{ ...response, load }],
   );
 }
@@ -132,7 +132,7 @@ export async function checkNoneLost(
   const { operations, exchange } = scope;
   const result = await db.execute<{ id: number }>(sql`
     select a.id::float8 as id from ${loads} a
-     where ${isOf(scope)} and a.position is distinct from ${butFor}::timestamptz and a.inserted + a.updated + a.unchanged + a.withdrawn > 0
+     where ${isInScope(scope)} and a.position is distinct from ${butFor}::timestamptz and a.inserted + a.updated + a.unchanged + a.withdrawn > 0
        -- Without those of replays, which no response made.
        and a.position > ${BEFORE_ALL}::timestamptz
        and not exists (select from ${responses} k where k.position = a.position and k.hash is not null)

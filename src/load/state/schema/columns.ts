@@ -21,9 +21,9 @@ export const etl = pgSchema('etl');
 export const id = () => bigserial('id', { mode: 'number' }).primaryKey();
 export const moment = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
 /** Where a response stands in the one order of responses, see `core/position.ts`. */
-export const positionOf = (name: string) =>
+export const positionColumn = (name: string) =>
   timestamp(name, { withTimezone: true, precision: 6, mode: 'string' });
-export const position = () => positionOf('position');
+export const position = () => positionColumn('position');
 export const day = (name: string) => date(name, { mode: 'string' });
 export const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
 export const reference = (name: string) => bigint(name, { mode: 'number' });
