@@ -140,7 +140,7 @@ export function optionalId(noun: string): Argument {
   return new Argument('[id]', `number of the ${noun}`).argParser((text: string) => parseId(noun, text));
 }
 
-/** Parses the number of one of what is listed. @param noun `reject` @throws PipelineError `usage` */
+/** Parses the number of something that a command lists. @param noun `reject` @throws PipelineError `usage` */
 export function parseId(noun: string, text: string): number {
   return parseInteger(`the number of the ${noun}`, text, { least: 1 });
 }

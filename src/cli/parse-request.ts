@@ -87,8 +87,8 @@ function checkInstruments(chosen: readonly Operation[], instruments: readonly st
 }
 
 /**
- * Parses names of operations, in any case, without repeats, also of those that EOD_OPERATIONS does not request: a person
- * does. With `--all` these are the ones that it requests. @throws PipelineError `usage`
+ * Parses names of operations, in any case and without repeats; EOD_OPERATIONS need not request them. With `--all` these
+ * are the operations that it requests. @throws PipelineError `usage`
  */
 function parseOperations(names: readonly string[], all: boolean, config: Config): Operation[] {
   if (all && names.length > 0) throw usageError('give names of operations or --all, not both');

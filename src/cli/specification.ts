@@ -30,7 +30,7 @@ export interface Specification {
   readonly run: Load;
 }
 
-/** How one of what a command lists is named. */
+/** How a person names one of the things that a command lists. */
 interface ListGrammar {
   /** What may stand after the name of the command, beside verbs: `the number of a reject`. */
   readonly id: string;
@@ -38,7 +38,7 @@ interface ListGrammar {
   readonly parse?: (text: string) => unknown;
   /** Shows the one with that id. */
   readonly show?: Load;
-  /** The option of the list whose value a word is that is no id: the symbol of `eod events TCS`. */
+  /** The option of the list that is set by a word which is no id: by the symbol in `eod events TCS`. */
   readonly narrowedBy?: string;
 }
 

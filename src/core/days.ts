@@ -185,5 +185,5 @@ export const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', '
 export const fullYear = (year: string): string =>
   year.length === 4 ? year : `${Number(year) >= 90 ? 19 : 20}${year}`;
 
-/** The day of lists that say of none since when they hold: before all data, so that it holds on every day. */
+/** The day of a list that does not say since when it holds: before all data, so that it holds on every day. */
 export const UNKNOWN_DAY = '1900-01-01';

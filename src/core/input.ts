@@ -21,7 +21,7 @@ export function parseInteger(name: string, text: string, { least, most }: Number
   );
 }
 
-/** So many known words are named beside a guess. */
+/** If there are more known words than this, a guess is named without them. */
 const MOST_NAMED = 8;
 
 /**

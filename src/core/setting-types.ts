@@ -54,7 +54,7 @@ export const url = (...schemes: string[]) =>
     const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1]?.toLowerCase() ?? '';
     const problem = schemes.includes(scheme)
       ? problemOfAddress(text)
-      : `must be an address that starts with ${schemes.map((known) => `${known}://`).join(' or ')}`;
+      : `must be an address that starts with ${schemes.map((name) => `${name}://`).join(' or ')}`;
     if (problem !== null) wrong(context, problem);
   });
 

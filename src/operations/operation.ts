@@ -30,7 +30,7 @@ export const BHAV_COPY = 'GetBhavCopyCM';
 /** The value as the source spells it (in any case), or as it is where any is known; null if it is not a known one. */
 export function knownOption({ values, form }: RequestOption, value: string): string | null {
   if (values !== undefined) {
-    return values.find((known) => known.toLowerCase() === value.toLowerCase()) ?? null;
+    return values.find((spelling) => spelling.toLowerCase() === value.toLowerCase()) ?? null;
   }
   return form === undefined || new RegExp(`^(?:${form.pattern})$`).test(value) ? value : null;
 }

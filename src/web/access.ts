@@ -84,7 +84,7 @@ export async function guard(scope: FastifyInstance, config: AccessSettings, log:
     if (credentials !== null) {
       const isRight = isEqual(credentials.password, password);
       // Counted before anything else is awaited, or passwords that are sent at once could all be compared before one
-      // counts. What an address sends that is locked out does not count for all.
+      // counts. What a locked-out address sends does not count for all.
       for (const limit of limits) {
         const count = await limit(request, { increment: !isRight });
         if (count.isAllowed || !(count.isExceeded || (isRight && count.remaining === 0))) continue;

@@ -114,7 +114,7 @@ export function issueCommand(issue: Issue): string {
       return `eod findings accept ${id ?? `--check ${subject} --exchange ${exchange} ${days}`}`;
     case 'missing_right':
       return operation === ''
-        ? `EOD_EXCHANGES=${EXCHANGES.filter((listed) => listed !== exchange).join(',')}`
+        ? `EOD_EXCHANGES=${EXCHANGES.filter((name) => name !== exchange).join(',')}`
         : `EOD_OPERATIONS=default,-${operation}`;
     case 'suspicious': {
       if (id !== null) return `eod import ${quoted(id)} --force`;

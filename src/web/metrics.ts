@@ -250,12 +250,12 @@ function createFacts(registers: Registry[]) {
         for (const [state, number] of Object.entries(states)) jobs.set({ queue, state }, number);
       }
       for (const state of ['pending', 'running'] as const) {
-        open.set({ state }, windows.find((counted) => counted.state === state)?.windows ?? 0);
+        open.set({ state }, windows.find((entry) => entry.state === state)?.windows ?? 0);
       }
-      for (const counted of rejected)
-        rejects.set({ operation: counted.operation, exchange: counted.exchange }, counted.rejects);
-      for (const counted of openFindings)
-        findings.set({ check: counted.check, severity: counted.severity }, counted.findings);
+      for (const entry of rejected)
+        rejects.set({ operation: entry.operation, exchange: entry.exchange }, entry.rejects);
+      for (const entry of openFindings)
+        findings.set({ check: entry.check, severity: entry.severity }, entry.findings);
       workers.set(workersSeen.seen);
     },
   };

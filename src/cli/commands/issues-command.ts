@@ -31,7 +31,7 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
     );
   }
   const first = pipelineLines(await readCurrent(context), context.config.EOD_TIMEZONE);
-  const total = counts.reduce((sum, counted) => sum + counted.issues, 0);
+  const total = counts.reduce((sum, entry) => sum + entry.issues, 0);
   const isFiltered = kinds !== undefined || exchanges !== undefined;
   if (total === 0) return print(cli, [...first, await noneText({ db }, isFiltered)].join('\n'));
   const listed = issues.reduce((sum, issue) => sum + issuesIn(issue), 0);
@@ -51,7 +51,7 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
   );
 }
 
-/** What lists the single ones of an issue that stands for several. */
+/** The command that lists each member of an issue that stands for several. */
 const LISTS_OF_SEVERAL: Readonly<Record<Issue['kind'], string>> = {
   reject: '"eod rejects"',
   withdrawal: '"eod withdrawals"',
@@ -105,7 +105,7 @@ function undecidedText(
 /** What is true where no issue is listed. */
 async function noneText({ db }: Pick<Context, 'db'>, isFiltered: boolean): Promise<string> {
   if (isFiltered) {
-    const others = (await countIssues(db.drizzle)).reduce((sum, counted) => sum + counted.issues, 0);
+    const others = (await countIssues(db.drizzle)).reduce((sum, entry) => sum + entry.issues, 0);
     return `no issue matches${others === 0 ? '' : `; there ${others === 1 ? 'is' : 'are'} ${plural(others, 'other')}`}`;
   }
   if ((await readStateNumber(db.drizzle, null)).stateNumber === 0)

@@ -24,7 +24,7 @@ export async function pruneAll(cli: Cli, flags: Flags): Promise<void> {
   print(cli, `${isDryRun ? 'would delete' : 'deleted'} ${deleted}; nothing else was older than ${age}`);
 }
 
-/** What is deleted, without what there is none of; null if there is nothing. */
+/** What is deleted, as a list of those kinds of which there is something; null if there is nothing. */
 function deletedText(gone: Awaited<ReturnType<typeof pruneRuns>>): string | null {
   const megabytes = count(Math.round(gone.bytes / 10_000) / 100);
   const parts: readonly (readonly [number, string])[] = [

@@ -48,7 +48,7 @@ export async function query(cli: Cli, argument: string, flags: Flags): Promise<v
     const how = flags.limit === undefined ? '; --limit shows more, --csv and --json show all' : '';
     logStderr(cli, `eod: only the first ${count} rows are shown${how}`);
   }
-  // On a terminal only, as stderr in a file or a pipe shows what went wrong. Printing is no time of the statement.
+  // On a terminal only, as stderr in a file or a pipe shows what went wrong. The time of printing is not counted.
   if (cli.stderr.isTTY === true || cli.verbosity === 'everything') logNote(cli, timeText(whole - written));
 }
 

@@ -27,7 +27,7 @@ const HARMLESS: ReadonlySet<string> = new Set(['interest', 'meeting', 'buyback']
  * order (`5:1`, `10:2`), `dividend` with rupees per share.
  */
 export function readListedEvent(statedKind: string, text: string | null): PurposeEvent {
-  const kind = EVENT_KINDS.find((known) => known === statedKind) ?? 'other';
+  const kind = EVENT_KINDS.find((name) => name === statedKind) ?? 'other';
   const ratio = text === null ? null : statedRatio(kind, text);
   const amount = kind === 'dividend' && text !== null && AMOUNT.test(text) ? text : null;
   if (ratio !== null || amount !== null) return applied(kind, { ratio, amount });
@@ -36,7 +36,7 @@ export function readListedEvent(statedKind: string, text: string | null): Purpos
   return review(kind, `its list states no ${missing}`);
 }
 
-/** Why an action of the source service is not applied that says of what kind it is, and no more that can be read. */
+/** Why an action of the source service is not applied that states its kind and nothing else that can be read. */
 export const NOT_STATED = 'the source states no ratio or amount, or a code whose meaning is not known';
 
 /** A text that states nothing, or no number: the source writes 0 where it has none. */
@@ -89,7 +89,7 @@ function withoutTerms(read: Purpose): Purpose {
 
 /** What is wrong with the kind or the ratio of an event in a user's own list; null if nothing is. */
 export function listedEventProblem(kind: string | null, ratio: string | null): Problem | null {
-  if (!EVENT_KINDS.some((known) => known === kind)) {
+  if (!EVENT_KINDS.some((name) => name === kind)) {
     return { path: 'kind', message: `must be one of ${EVENT_KINDS.join(', ')}` };
   }
   if (ratio === null) return null;

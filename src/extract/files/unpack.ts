@@ -236,7 +236,7 @@ const SHARES = 'GetBhavCopyCM';
 /** NSE's downloads of several reports are archives that contain archives. */
 const MAX_ARCHIVES = 2;
 
-/** Reads a file, or what an archive or gzip data contains. Who calls it like a file of a known format expects such a file. */
+/** Reads a file, or what an archive or gzip data contains. A file with the name of a known format has to be of one. */
 async function readContent(name: string, bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
   try {
     return await readUnnamed(name, bytes, options);

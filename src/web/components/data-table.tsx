@@ -27,8 +27,8 @@ export const RUN = {
 };
 
 /**
- * A table that scrolls sideways where the page is narrow, or stacks the cells of a row. The first column is the heading of the row. Cells without a
- * value, and zeros, are blank.
+ * A table that, where the page is narrow, scrolls sideways or stacks the cells of a row. The first column is the heading
+ * of the row. Cells without a value, and zeros, are blank.
  *
  * @param caption what it lists, for screen readers.
  */

@@ -44,9 +44,9 @@ export function TimeChart({ label, points, behind = [], kind, format, usual = nu
   );
   const y = scaleLinear([0, most], [BOTTOM, TOP]).nice(3);
   const x = scaleLinear([0, Math.max(1, daysBetween(from, to))], [AXIS, 99.5]);
-  const place = (day: Day) => x(daysBetween(from, day));
+  const placeDay = (day: Day) => x(daysBetween(from, day));
   const path = (of: readonly Point[]) =>
-    `M${of.map(({ day, value }) => `${place(day)},${y(value)}`).join('L')}`;
+    `M${of.map(({ day, value }) => `${placeDay(day)},${y(value)}`).join('L')}`;
   return (
     <svg class="chart" role="img" aria-label={label} height={HEIGHT}>
       {y
@@ -61,7 +61,7 @@ export function TimeChart({ label, points, behind = [], kind, format, usual = nu
           </g>
         ))}
       {listTicks(from, to).map((day) => (
-        <text key={day} x={`${place(day)}%`} y={HEIGHT - 4} class="axis axis-day">
+        <text key={day} x={`${placeDay(day)}%`} y={HEIGHT - 4} class="axis axis-day">
           {day.slice(5) === '01-01' ? day.slice(0, 4) : dayName(day)}
         </text>
       ))}
@@ -83,7 +83,13 @@ export function TimeChart({ label, points, behind = [], kind, format, usual = nu
       ) : null}
       {kind === 'dots' || points.length < 40
         ? points.map(({ day, value }) => (
-            <circle key={day} cx={`${place(day).toFixed(2)}%`} cy={y(value).toFixed(1)} r="2.5" class="dot" />
+            <circle
+              key={day}
+              cx={`${placeDay(day).toFixed(2)}%`}
+              cy={y(value).toFixed(1)}
+              r="2.5"
+              class="dot"
+            />
           ))
         : null}
     </svg>

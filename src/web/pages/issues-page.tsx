@@ -26,7 +26,7 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
     kind === 'finding' ? listFindings(db.drizzle, { limit: LISTED }) : { findings: [] },
     readCheckedDays(db.drizzle),
   ]);
-  const total = counts.reduce((sum, counted) => sum + counted.issues, 0);
+  const total = counts.reduce((sum, entry) => sum + entry.issues, 0);
   const remarks = [
     ...(total > 0 ? [issueCountsText(counts)] : []),
     ...(checked.unchecked > 0 ? [plural(checked.unchecked, 'unchecked day')] : []),
@@ -36,8 +36,8 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
     ? rejects.length + findings.length
     : issues.reduce((sum, issue) => sum + issuesIn(issue), 0);
   const all = counts
-    .filter((counted) => kind === undefined || counted.kind === kind)
-    .reduce((sum, counted) => sum + (areItems ? counted.items : counted.issues), 0);
+    .filter((entry) => kind === undefined || entry.kind === kind)
+    .reduce((sum, entry) => sum + (areItems ? entry.items : entry.issues), 0);
   return {
     title: 'Issues',
     main: (
@@ -54,13 +54,13 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
                     All
                   </a>
                 </li>
-                {counts.map((counted) => (
-                  <li key={counted.kind}>
+                {counts.map((entry) => (
+                  <li key={entry.kind}>
                     <a
-                      href={`/issues?kind=${counted.kind}`}
-                      aria-current={counted.kind === kind ? 'true' : undefined}
+                      href={`/issues?kind=${entry.kind}`}
+                      aria-current={entry.kind === kind ? 'true' : undefined}
                     >
-                      {plural(counted.items, ISSUE_NOUNS[counted.kind])}
+                      {plural(entry.items, ISSUE_NOUNS[entry.kind])}
                     </a>
                   </li>
                 ))}
@@ -100,7 +100,7 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
         )}
         {checksSection(
           checked,
-          counts.every((counted) => counted.kind !== 'finding'),
+          counts.every((entry) => entry.kind !== 'finding'),
           zone,
         )}
       </>

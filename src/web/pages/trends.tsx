@@ -128,8 +128,8 @@ function pricesSection({ symbol, exchange, closes, symbols, year, code }: Prices
           Symbol <input name="symbol" size={14} value={symbol} list="symbols" autocomplete="off" />
         </label>
         <datalist id="symbols">
-          {symbols.map((listed) => (
-            <option key={listed} value={listed} />
+          {symbols.map((name) => (
+            <option key={name} value={name} />
           ))}
         </datalist>
         <button type="submit" class="button">
