@@ -44,13 +44,16 @@ async function failure(context: Context, run: FollowedRun, key: Alert | null): P
     failed.length === 0 && run.error !== null ? run.error : failedText(failed, context.config.EOD_TIMEZONE);
   return {
     kind: 'run_failed',
-    subject: `${run.kind}: ${failed.map(({ what }) => what).join(', ')}`,
+    subject: `${run.kind}: ${listSubjects(failed).join(', ')}`,
     message: `${why}; run ${run.id} (${run.kind}, ${rangeText(run)}) failed`,
     facts: { run: run.id, runKind: run.kind, from: run.from, to: run.to, failed },
   };
 }
 
 type Failed = Awaited<ReturnType<typeof failuresOfRun>>;
+
+/** What the facts of an alert are about, such as `bhavcopy_cm NSE`. */
+const listSubjects = (facts: readonly { readonly what: string }[]) => facts.map((fact) => fact.what);
 
 /** Why windows failed, a part for each cause, that of most windows first. */
 function failedText(failed: Failed, timeZone: string): string {
@@ -64,10 +67,7 @@ function failedText(failed: Failed, timeZone: string): string {
       const [begin, end] = [first, last].map((time) =>
         timeAt(Date.parse(time) / 1_000, timeZone).slice(0, 5),
       );
-      const named = listText(
-        group.map(({ what }) => what),
-        ', ',
-      );
+      const named = listText(listSubjects(group), ', ');
       const span = begin === end ? begin : `${begin} to ${end}`;
       return `${group.at(-1)?.reason ?? 'no reason is known'} (${span}, ${plural(countWindows(group), 'window')} of ${named})`;
     });
@@ -107,7 +107,7 @@ async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<A
   if (windowFacts.length === 0) return null;
   return {
     kind: 'suspicious',
-    subject: windowFacts.map(({ what }) => what).join(', '),
+    subject: listSubjects(windowFacts).join(', '),
     message: `run ${run.id} has suspicious windows: ${listText(suspicious.map((window) => `${pairTitle(window)} ${window.from}: ${window.reason}`))}`,
     facts: { run: run.id, windows: windowFacts },
   };

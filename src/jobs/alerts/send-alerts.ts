@@ -118,7 +118,7 @@ export async function deliverAlerts(context: AlertContext, signal?: AbortSignal)
 /** How often alerts that are due are sent. */
 const DELIVER_EVERY_MS = 60_000;
 
-/** Sends alerts that are due, now and every minute. @param before is done before, each time. */
+/** Sends alerts that are due, now and every minute. @param before what is done first, each time. */
 export function startDelivery(
   context: AlertContext,
   before = async (): Promise<void> => undefined,

@@ -51,7 +51,7 @@ async function* lostWindows(
   };
   for await (const windows of openWindowsOf({ db }, runIds)) {
     const ofQueue = queued[chooseQueue((windows[0] as OpenWindow).kind)];
-    const lost = windows.filter((window) => !ofQueue.has(idOf(window)));
+    const lost = windows.filter((window) => !ofQueue.has(buildJobId(window)));
     if (lost.length > 0) yield lost;
   }
 }
@@ -75,7 +75,7 @@ export async function enqueueLostWindows(context: QueueContext, runIds: readonly
   for await (const lost of lostWindows(context, runIds)) {
     const queue = context.queues.windows[chooseQueue((lost[0] as OpenWindow).kind)];
     // What is left of a job keeps its id, so that BullMQ would not add it.
-    await Promise.all(lost.map((window) => queue.remove(idOf(window))));
+    await Promise.all(lost.map((window) => queue.remove(buildJobId(window))));
     await addJobs(context, lost);
     count += lost.length;
   }
@@ -110,14 +110,14 @@ export async function enqueueRun(context: QueueContext, runId: number): Promise<
   }
 }
 
-const idOf = ({ runId, id }: OpenWindow) => windowJobId({ runId, windowId: id });
+const buildJobId = ({ runId, id }: OpenWindow) => windowJobId({ runId, windowId: id });
 
 function windowJob({ queues }: QueueContext, window: OpenWindow) {
   return {
     name: 'window',
     data: { database: queues.databaseId, runId: window.runId, windowId: window.id },
     opts: {
-      jobId: idOf(window),
+      jobId: buildJobId(window),
       // Attempts are counted with the window and limited by the failure policy.
       attempts: 1_000_000,
       backoff: { type: 'eod' },

@@ -58,7 +58,7 @@ export async function verifyRows(
   let differing = 0;
   const list = (exchange: string, some: readonly TableDifference[]) => {
     for (const difference of some.slice(0, MOST_DIFFERENCES - differences.length))
-      differences.push({ ...difference, exchange, day: dayOf(difference) });
+      differences.push({ ...difference, exchange, day: readDay(difference) });
   };
   let done = 0;
   for (const part of parts) {
@@ -88,7 +88,7 @@ export async function verifyRows(
   };
 }
 
-function dayOf({ table, key }: TableDifference): string | null {
+function readDay({ table, key }: TableDifference): string | null {
   const { dateColumn } = tables.find(({ name }) => name === table) ?? {};
   return dateColumn ? (key[dateColumn] ?? null) : null;
 }

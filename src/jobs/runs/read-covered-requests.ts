@@ -70,13 +70,13 @@ async function readCoveredInstruments(
   const days = [...new Set(requests.map(({ day }) => day))].sort();
   if (days.length === 0) return new Map();
   const positions = new Map(requested.instruments.map((name, position) => [name, position]));
-  const positionsOf = (names: readonly string[]) => names.map((name) => positions.get(name) as number);
+  const findPositions = (names: readonly string[]) => names.map((name) => positions.get(name) as number);
   const always = new Map<string, Uint8Array>();
   for (const variant of new Set(requests.map((request) => request.variant))) {
     always.set(variant, new Uint8Array((positions.size + 7) >> 3));
   }
   for (const { variant, instruments } of await instrumentsCoveredEachDay(db, { ...requested, days })) {
-    markCovered(always.get(variant), positionsOf(instruments));
+    markCovered(always.get(variant), findPositions(instruments));
   }
   const covered = new Map(
     requests.map(({ day, variant }) => [
@@ -97,7 +97,7 @@ async function readCoveredInstruments(
     const listed = { ...requested, days: days.slice(at, at + atOnce), instruments: rest };
     for (const { day, variant, awaited, instruments } of await listResponses(db, listed)) {
       const key = requestKey(day, variant);
-      if (!awaited || countingAwaited.has(key)) markCovered(covered.get(key), positionsOf(instruments));
+      if (!awaited || countingAwaited.has(key)) markCovered(covered.get(key), findPositions(instruments));
     }
   }
   return covered;

@@ -93,7 +93,7 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   }
 }
 
-/** The message to store; of what the key may not use, it begins as completeness and issues expect. */
+/** The message to store; where the key may not use what was requested, it begins as completeness and issues expect. */
 function buildFailureInfo({ error, action }: Failure): FailureInfo {
   const info = failureInfo(error);
   if (action.act !== 'end' || action.state !== 'skipped') return info;

@@ -10,7 +10,7 @@ import type { Database } from '../database/database.ts';
 export async function analyzeTables({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
   const done: string[] = [];
   for (;;) {
-    // What is done is passed over, because a table that is locked stays as it is.
+    // Tables that are done are passed over, because one that is locked stays as it is.
     const result = await pool.query<{ name: string | null }>('select etl.analyze_tables($1) as name', [done]);
     const name = result.rows[0]?.name ?? null;
     if (name === null) return done;

@@ -43,7 +43,7 @@ export async function forgetEventsDigest(tx: NodePgDatabase): Promise<void> {
   await tx.update(derived).set({ events_digest: null });
 }
 
-/** How many loads that changed rows are not derived from yet. */
+/** How many loads changed rows that nothing was derived from yet. */
 export async function countUnderived(db: NodePgDatabase): Promise<number> {
   const known = sql`coalesce((select ${derived.state} from ${derived}), 0)`;
   return db.$count(loads, and(gt(loads.state, known), isNotNull(loads.changed_from)));

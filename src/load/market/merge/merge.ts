@@ -31,8 +31,8 @@ export function lockedParts(
       from === 'request' && kind === 'text' && column !== 'exchange' && key.includes(column),
   );
   if (requested.length === 0) return days;
-  const entryOf = (row: Row) => requested.map(({ column }) => row[column]).join('|');
-  return new Set(Array.from(rows, (row) => entryOf(row).toUpperCase()));
+  const nameEntry = (row: Row) => requested.map(({ column }) => row[column]).join('|');
+  return new Set(Array.from(rows, (row) => nameEntry(row).toUpperCase()));
 }
 
 /** Rows for a table. */
@@ -213,7 +213,7 @@ async function copyNewDays(
   };
 }
 
-/** Copies rows as the first revisions of theirs, with the load audit. */
+/** Copies rows as their first revisions, with the load audit. */
 export async function copyAsNew(
   client: PoolClient,
   statement: string,
@@ -232,7 +232,7 @@ export async function copyAsNew(
 /** Kinds of key columns whose values are equal in Postgres only if they are equal here, numbers by `shortDecimal`. */
 const COMPARED_KINDS: ReadonlySet<Kind> = new Set(['text', 'int2', 'int4', 'boolean', 'date', 'numeric']);
 
-/** True if two rows have the same key, or that cannot be ruled out. */
+/** True if two rows have the same key, or may have it. */
 export function hasDuplicates({ key, fields }: TableDefinition, rows: readonly Row[]): boolean {
   const columns = fields.filter(({ column }) => key.includes(column));
   if (!columns.every(({ kind }) => COMPARED_KINDS.has(kind))) return true;
@@ -257,7 +257,7 @@ function shortDecimal(text: string): string | null {
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
-/** The days by which the rows are compared with stored ones; NO_DAY where that are all rows of the exchange. */
+/** The days by which the rows are compared with stored ones; NO_DAY where these are all rows of the exchange. */
 export function daysOfRows(table: TableDefinition, rows: readonly Row[]): Set<string> {
   const day = comparedDay(table);
   if (day === null) return new Set(rows.length === 0 ? [] : [NO_DAY]);

@@ -64,7 +64,7 @@ export async function readFreshness(context: CompletenessContext): Promise<Fresh
   const known = await readSummaries(context, { expected: 'scheduled', others: true });
   const late = known.filter(({ isLate }) => isLate);
   const [first] = late.map(({ lastDue }) => lastDue ?? '').sort();
-  // Only of these sessions is read what the source said: the summary of years of history reads two small indexes.
+  // What the source said is read for these sessions only: the summary of years of history reads two small indexes.
   const sessions =
     first === undefined
       ? []

@@ -52,7 +52,7 @@ interface Compared {
  * differ.
  */
 export function comparingCoverage({ operations, exchange, days }: Compared): SQL {
-  const isOf = (row: SQL) =>
+  const isOfPair = (row: SQL) =>
     sql`${row}operation = any(${sql.param(operations)}::text[]) and ${row}exchange = ${exchange}::text`;
   const isWithin = days === null ? sql`` : sql` and day between ${days.from}::date and ${days.to}::date`;
   // Some responses are about the day of their call.
@@ -60,7 +60,7 @@ export function comparingCoverage({ operations, exchange, days }: Compared): SQL
     days === null
       ? sql``
       : sql` and (a.from_date <= ${days.to}::date and a.to_date >= ${days.from}::date or a.called_on between ${days.from}::date and ${days.to}::date)`;
-  const requested = sql`${isOf(sql`a.`)}${mayBeWithin}`;
+  const requested = sql`${isOfPair(sql`a.`)}${mayBeWithin}`;
   const newest = (column: SQL) => sql`(array_agg(${column} order by position desc)`;
   const isLoaded = sql` filter (where said = 'loaded')`;
   return sql`
@@ -79,7 +79,7 @@ export function comparingCoverage({ operations, exchange, days }: Compared): SQL
              ${newest(sql`records`)}${isLoaded})[1] as loaded_records, max(position) filter (where is_suspicious) as suspicious_position
         from said where true${isWithin} group by ${KEY}
     ), stored as (
-      select ${KEY}, ctid as row, ${list(COLUMNS.map((name) => sql.raw(`${name} as stored_${name}`)))} from ${coverage} where ${isOf(sql``)}${isWithin}
+      select ${KEY}, ctid as row, ${list(COLUMNS.map((name) => sql.raw(`${name} as stored_${name}`)))} from ${coverage} where ${isOfPair(sql``)}${isWithin}
     ), compared as (
       select b.row, ${list(KEY_COLUMNS.map((name) => sql.raw(`b.${name}`)))},
              ${list(COLUMNS.map((name) => sql`${summed(name)} as ${sql.identifier(name)}`))},

@@ -117,7 +117,7 @@ export const factValues = ({ entries, suspicious, ...fact }: ResponseFact) => ({
 });
 
 /**
- * Replaces what a response said that was read again, and whether it can resolve rejects; what it did with rows changes
+ * Replaces what a response said, after it was read again, and whether it can resolve rejects; what it did with rows changes
  * only with a fold. A copied response, which belongs to no window yet, becomes one of the window that has read it.
  */
 export async function replaceFact(

@@ -27,7 +27,7 @@ function matchesFilter(
   { operations, exchanges, from, to }: ResponseFilter,
 ): SQL | undefined {
   return and(
-    operations === undefined ? undefined : isOf(table, operations),
+    operations === undefined ? undefined : isInOperations(table, operations),
     exchanges === undefined ? undefined : inArray(table.exchange, [...exchanges]),
     from === undefined ? undefined : gte(table.to_date, from),
     to === undefined ? undefined : lte(table.from_date, to),
@@ -35,7 +35,10 @@ function matchesFilter(
 }
 
 /** True if it is of one of these data sets, or an imported file of another one that fills their tables. */
-function isOf(table: Record<'operation' | 'params', Column>, names: readonly string[]): SQL | undefined {
+function isInOperations(
+  table: Record<'operation' | 'params', Column>,
+  names: readonly string[],
+): SQL | undefined {
   const inFiles = dataSetsAlsoFilling(dataSets, names);
   return or(
     inArray(table.operation, [...names]),
