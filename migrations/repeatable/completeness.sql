@@ -53,7 +53,7 @@ COMMENT ON FUNCTION etl.not_allowed() IS 'Operations and exchanges that nights r
 -- Which pairs to look at: those that somebody names, or else those that the schedules request (etl.expectations), and also
 -- what else ever had a record. A pair that somebody once requested by mistake is forgotten thereby. Without a key, and if
 -- nothing was ever requested with one, nobody expects what is scheduled: then only what was imported is looked at. Nobody
--- expects what the key may not use either.
+-- expects what the key may not use either; once it may, the days that were refused are missing.
 CREATE OR REPLACE FUNCTION etl.expected_pairs(named jsonb, has_others boolean, settings jsonb)
 RETURNS TABLE (operation text, exchange text, is_scheduled boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -69,6 +69,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
   UNION ALL
   SELECT r.operation, r.exchange, false FROM etl.requested_pairs() r
    WHERE has_others AND NOT EXISTS (SELECT FROM wanted w WHERE w.operation = r.operation AND w.exchange = r.exchange)
+     AND NOT EXISTS (SELECT FROM etl.not_allowed() a WHERE a.operation = r.operation AND a.exchange = r.exchange)
      -- In an order, so that an index is read up to the first one.
      AND (SELECT true FROM etl.coverage c WHERE (c.operation, c.exchange) = (r.operation, r.exchange) AND c.state = 'loaded'
            ORDER BY c.day DESC LIMIT 1)
@@ -370,8 +371,6 @@ SELECT j.exchange, j.operation, j.day,
  CROSS JOIN LATERAL (
    SELECT CASE WHEN j.is_share THEN etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments) END AS responded
    OFFSET 0) r
- WHERE (j.found = 'blocked'
-   AND etl.diagnostic_of(j.operation, j.exchange, j.known_on) ~ '^the key may not use this (operation|exchange): ') IS NOT TRUE
 $$;
 COMMENT ON FUNCTION etl.session_states(jsonb, boolean, date, date, date, timestamptz, text[], jsonb) IS
   'The sessions that operations should have for exchanges, and whether they are stored; the view etl.completeness says it of everything.';

@@ -40,6 +40,22 @@ export function requestedOperations({ EOD_OPERATIONS: items }: Pick<Config, 'EOD
   return requested;
 }
 
+/** The value of EOD_OPERATIONS that leaves out one more operation than now. */
+export function settingWithout(config: Pick<Config, 'EOD_OPERATIONS'>, name: string): string {
+  const left = requestedOperations(config).filter((operation) => operation.name !== name);
+  const others = left.filter((operation) => !defaultOperations.includes(operation));
+  const leftOut = defaultOperations.filter((operation) => !left.includes(operation));
+  const isDefault = config.EOD_OPERATIONS.some((item) => item.toLowerCase() === DEFAULT) || left.length === 0;
+  const named = isDefault
+    ? [
+        DEFAULT,
+        ...leftOut.map((operation) => `-${operation.name}`),
+        ...others.map((operation) => operation.name),
+      ]
+    : left.map((operation) => operation.name);
+  return named.join();
+}
+
 /** The settings that say what is requested. */
 export type RequestSettings = ExchangeSettings & Pick<Config, 'EOD_OPERATIONS'>;
 

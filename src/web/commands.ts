@@ -1,9 +1,11 @@
 import { exampleDays } from '../core/clock.ts';
+import type { Config } from '../core/config.ts';
 import { EXCHANGES } from '../core/exchanges.ts';
 import { suggestedFactor } from '../jobs/events/suggested-factor.ts';
 import type { AdvisedState } from '../jobs/runs/pipeline-state.ts';
 import { SMALL_EFFECT } from '../load/state/issue-kinds.ts';
 import type { Issue } from '../load/state/issues.ts';
+import { settingWithout } from '../operations/requested.ts';
 
 const week = exampleDays();
 
@@ -92,8 +94,24 @@ export function factorNotes(issues: readonly Issue[]): string[] {
   ];
 }
 
-/** The command that settles an issue, or the setting: a person accepts it, decides it, or requests the data again. */
-export function issueCommand(issue: Issue): string {
+const DEFAULTS = { EOD_OPERATIONS: ['default'], EOD_EXCHANGES: [...EXCHANGES] };
+
+/** The other exchanges of the setting; if it has no other one, those that there are. */
+function exchangesWithout({ EOD_EXCHANGES }: Pick<Config, 'EOD_EXCHANGES'>, exchange: string | null): string {
+  const without = (names: readonly string[]) => names.filter((name) => name !== exchange);
+  const others = without(EOD_EXCHANGES);
+  return (others.length > 0 ? others : without(EXCHANGES)).join();
+}
+
+/**
+ * The command that settles an issue, or the setting: a person accepts it, decides it, or requests the data again.
+ *
+ * @param config the settings in force.
+ */
+export function issueCommand(
+  issue: Issue,
+  config: Pick<Config, 'EOD_OPERATIONS' | 'EOD_EXCHANGES'> = DEFAULTS,
+): string {
   const { kind, priority, operation, exchange, from, to, subject, id } = issue;
   const days = `--from ${from} --to ${to}`;
   const requestAgain = `eod backfill ${operation} --exchange ${exchange} ${days}`;
@@ -114,8 +132,8 @@ export function issueCommand(issue: Issue): string {
       return `eod findings accept ${id ?? `--check ${subject} --exchange ${exchange} ${days}`}`;
     case 'missing_right':
       return operation === ''
-        ? `EOD_EXCHANGES=${EXCHANGES.filter((name) => name !== exchange).join(',')}`
-        : `EOD_OPERATIONS=default,-${operation}`;
+        ? `EOD_EXCHANGES=${exchangesWithout(config, exchange)}`
+        : `EOD_OPERATIONS=${settingWithout(config, operation)}`;
     case 'suspicious': {
       if (id !== null) return `eod import ${quoted(id)} --force`;
       const instruments = subject === null ? '' : ` --instruments '${subject}'`;

@@ -15,6 +15,7 @@ import {
   reopenRun,
   reserveRunId,
   insertRun as startRun,
+  stopRuns,
 } from '../../src/load/state/runs/runs.ts';
 import { runs, windows } from '../../src/load/state/schema/work.ts';
 import type { CallLimit } from '../../src/load/state/source/call-budget.ts';
@@ -545,6 +546,19 @@ describe('a run', () => {
     expect(await cancelRun(db, runId, 'why')).toBe(true);
     expect(await rowOf('windows', open)).toMatchObject({ state: 'cancelled', error: 'why' });
     expect(await rowOf('windows', loaded)).toMatchObject({ state: 'loaded' });
+  });
+
+  test('whose key is refused pauses those with something left, and not one of which all windows have ended', async () => {
+    const refused = await insertRun('running');
+    await insertWindow(refused, 'running');
+    const open = await insertRun('running');
+    await insertWindow(open, 'pending');
+    const ending = await insertRun('running');
+    await insertWindow(ending, 'blocked');
+    await transaction(database, (tx) => stopRuns(tx, refused, 'the key was refused'));
+    expect(await rowOf('runs', open)).toMatchObject({ state: 'paused' });
+    expect(await rowOf('runs', ending)).toMatchObject({ state: 'running' });
+    expect(await finishRun(db, ending)).toMatchObject({ state: 'failed' });
   });
 
   test('that has ended is not cancelled, and its windows stay as they are', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import { runCli, unwrapped } from '../support/cli.ts';
 import { openPipeline } from '../support/pipeline.ts';
-import { notEnabled } from '../support/sandbox.ts';
+import { notEnabled, openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { accountsOf, coverageRows, openSetup, tally, windowsOf } from './support.ts';
 
@@ -84,6 +84,32 @@ test.each([
     expect((await eod('issues', '--kind', 'missing_right')).stdout).not.toContain('missing right');
   },
 );
+
+test('a day that was refused is missing as soon as the key may use the operation again', async () => {
+  const { environment, calendar } = await openPipeline({
+    sandbox: { instrumentsPerExchange: 5, behaviour: { faults: notEnabled('GetCircuitBreakers') } },
+  });
+  const allowing = await openSandbox({ instrumentsPerExchange: 5 });
+  const allowed = { ...environment, EOD_BASE_URL: allowing.url };
+  const cwd = temporaryFolder();
+  const yesterday = addDays(new Date().toISOString().slice(0, 10), -1);
+  const [first = '', refused = '', last = ''] = calendar.lastSessions('NSE', yesterday, 3);
+  const load = async (env: typeof environment, day: string) => {
+    const range = ['--exchange', 'NSE', '--from', day, '--to', day];
+    expect((await runCli(['backfill', 'GetCircuitBreakers', ...range], { env, cwd })).code).toBe(0);
+  };
+  const range = ['GetCircuitBreakers', '--exchange', 'NSE', '--from', first, '--to', last];
+  const listGaps = () => runCli(['gaps', ...range], { env: allowed, cwd });
+  await load(allowed, first);
+  await load(environment, refused);
+  expect((await listGaps()).code).toBe(0);
+  await load(allowed, last);
+  const gaps = await listGaps();
+  expect(gaps.code).toBe(1);
+  expect(gaps.stdout).toContain(refused);
+  expect((await runCli(['gaps', 'fill', ...range], { env: allowed, cwd })).code).toBe(0);
+  expect((await listGaps()).code).toBe(0);
+});
 
 test('an instrument a trial key may not request is blocked alone', async () => {
   const value = 'Instrument is not allowed for Demo key.';

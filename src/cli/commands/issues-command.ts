@@ -1,3 +1,4 @@
+import type { Config } from '../../core/config.ts';
 import { priceEffectText } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
 import { readCurrent } from '../../jobs/runs/read-status.ts';
@@ -27,7 +28,7 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
   if (flags.json === true) {
     return printJson(
       cli,
-      issues.map((issue) => ({ ...issue, command: issueCommand(issue) })),
+      issues.map((issue) => ({ ...issue, command: issueCommand(issue, context.config) })),
     );
   }
   const first = pipelineLines(await readCurrent(context), context.config.EOD_TIMEZONE);
@@ -42,7 +43,7 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
     cli,
     [
       ...first,
-      ...issues.map(issueText),
+      ...issues.map((issue) => issueText(issue, context.config)),
       '',
       wrap(`${issueCountsText(counts)}${more}`),
       ...(lists.length > 0 ? [`each of several is listed by ${lists.join(' and ')}`] : []),
@@ -62,12 +63,11 @@ const LISTS_OF_SEVERAL: Readonly<Record<Issue['kind'], string>> = {
 };
 
 /** An issue for people: what it is about, what is wrong, and the command that settles it. */
-function issueText(issue: Issue): string {
+function issueText(issue: Issue, config: Config): string {
   const { items, text } = issue;
   const reason = text === null || text === '' ? [] : [`    ${items > 1 ? 'for example: ' : ''}${text}`];
-  return [wrap([headline(issue), ...reason].join('\n')), commandText(`    ${issueCommand(issue)}`)].join(
-    '\n',
-  );
+  const command = commandText(`    ${issueCommand(issue, config)}`);
+  return [wrap([headline(issue), ...reason].join('\n')), command].join('\n');
 }
 
 function headline({ kind, operation, exchange, exchanges, from, to, subject, items, effect }: Issue): string {

@@ -46,9 +46,9 @@ export type FailureAction =
 
 /**
  * Which windows end: this one, with it those of its run that wait and are about older days, the open windows of its run
- * for the operation or exchange, or, with `key`, all of its run, and the other open runs pause.
+ * for the operation or exchange, all of its run, or, with `key`, all of its run, and the other open runs pause.
  */
-export type Scope = 'window' | 'older' | 'operation' | 'exchange' | 'key';
+export type Scope = 'window' | 'older' | 'operation' | 'exchange' | 'run' | 'key';
 
 /** What is known about the window and the source at the time of a failure. */
 export interface Situation {
@@ -123,7 +123,7 @@ export const OUTAGE_ALERT_MS = 60_000;
 /** A backfill, which somebody is watching, waits for a source that does not respond for this part of the time only. */
 const BACKFILL_SHARE = 60;
 
-/** How long the source may be down before a run of a queue gives up an operation. Unit: milliseconds. */
+/** How long the source may be down before a run of a queue gives up. Unit: milliseconds. */
 export function longestOutageMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, queue: WindowQueue): number {
   return config.EOD_OUTAGE_PATIENCE_MS / (queue === 'nightly' ? 1 : BACKFILL_SHARE);
 }
@@ -181,6 +181,7 @@ const POSTPONE_FOR_DATABASE: Extract<FailureAction, { act: 'postpone' }> = {
 };
 
 const FAIL_OPERATION: FailureAction = { ...FAIL, scope: 'operation' };
+const FAIL_RUN: FailureAction = { ...FAIL, scope: 'run' };
 
 const block = (scope: Scope): FailureAction => ({ act: 'end', state: 'blocked', scope });
 
@@ -205,7 +206,8 @@ const retry: Decide = (error, { attempt, queue, chance }, config) => {
 const retryOrAwaitSource: Decide = (error, situation, config) => {
   const { outageMs, queue } = situation;
   if (outageMs === null || sourceEvidence(error) !== 'failure') return retry(error, situation, config);
-  if (outageMs > longestOutageMs(config, queue)) return FAIL_OPERATION;
+  // In all this time no call of any operation got a response.
+  if (outageMs > longestOutageMs(config, queue)) return FAIL_RUN;
   return { act: 'postpone', delayMs: OUTAGE_PAUSE_MS };
 };
 

@@ -1,3 +1,4 @@
+import type { Config } from '../../core/config.ts';
 import { count, plural, priceEffectText, sentenceCase } from '../../core/wording.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import { type CheckedDays, listFindings, readCheckedDays } from '../../load/state/findings.ts';
@@ -81,7 +82,7 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
                 <FindingsTable findings={findings} />
               ) : (
                 <>
-                  {issuesTable(issues)}
+                  {issuesTable(issues, config)}
                   {factorNotes(issues).map((note) => (
                     <p key={note} class="muted">
                       {sentenceCase(note)}.
@@ -111,7 +112,7 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
 /** How urgent an issue is, by its priority. */
 const PRIORITIES = { 1: 'missing', 2: 'suspicious' } as const;
 
-function issuesTable(issues: readonly Issue[]) {
+function issuesTable(issues: readonly Issue[], config: Config) {
   return (
     <Table
       caption="What needs a person"
@@ -134,7 +135,7 @@ function issuesTable(issues: readonly Issue[]) {
           cell: (issue) => (issue.items > 1 ? `for example: ${issue.text}` : issue.text),
         },
         { head: 'Effect', cell: effectText },
-        { head: 'To settle it', cell: (issue) => <Command>{issueCommand(issue)}</Command> },
+        { head: 'To settle it', cell: (issue) => <Command>{issueCommand(issue, config)}</Command> },
       ]}
     />
   );

@@ -93,7 +93,7 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
   if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet', text: null };
   const due = operations.filter(({ lastDue }) => lastDue !== null);
   const missing = due.filter(({ isLate }) => isLate);
-  const latest = (missing.length === 0 ? due : missing)
+  const latest = due
     .map(({ lastDue }) => lastDue ?? '')
     .sort()
     .at(-1);
@@ -115,8 +115,8 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
       {older === 0 ? null : (
         <>
           {' '}
-          {plural(older, 'earlier trading day')} {older === 1 ? 'is' : 'are'} missing (last {MISSING_OF} of
-          each data set): <a href="/coverage">see the coverage</a>.
+          {plural(older, 'other trading day')} {older === 1 ? 'is' : 'are'} missing (last {MISSING_OF} of each
+          data set): <a href="/coverage">see the coverage</a>.
         </>
       )}
     </>
@@ -124,12 +124,15 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
   const isFilledByFiles = operations.every(({ isScheduled }) => !isScheduled);
   if (missing.length > 0) {
     const isWorking = openRuns.some(({ state }) => state === 'running');
-    const lack = `${plural(missing.length, 'data set')} of ${due.length} ${missing.length === 1 ? 'lacks' : 'lack'} the latest trading day`;
+    const lack = `${plural(missing.length, 'data set')} of ${due.length} ${missing.length === 1 ? 'lacks its' : 'lack their'} latest trading day`;
+    const isLatest = missing.some(({ lastDue }) => lastDue === latest);
+    const subject = isLatest ? latest : plural(missing.length, 'data set');
+    const isOne = isLatest || missing.length === 1;
     return {
       mark: isWorking && failing === 0 ? 'running' : 'missing',
       title: isWorking
-        ? `${latest} is still loading${failing > 0 ? ', but requests fail' : ''}`
-        : `${latest} is not complete`,
+        ? `${subject} ${isOne ? 'is' : 'are'} still loading${failing > 0 ? ', but requests fail' : ''}`
+        : `${subject} ${isOne ? 'is' : 'are'} not complete`,
       text: text(`${lack}${isWorking ? '; a run is loading them' : ''}.`),
       isFilledByFiles,
     };
@@ -149,7 +152,7 @@ function summarizeNight(tonight: Tonight, zone: string): NightSummary {
   }
   return {
     mark,
-    title: older === 0 ? `${latest} is complete` : `${latest} is complete, earlier trading days are not`,
+    title: older === 0 ? `${latest} is complete` : `${latest} is complete, other trading days are not`,
     text: text(`All ${plural(due.length, 'data set')} have the latest trading day that is due.`),
   };
 }

@@ -240,11 +240,18 @@ export async function deferTargets(
   await tx.update(runs).set({ deferred: targets }).where(eq(runs.id, runId));
 }
 
-/** Stores why a run cannot continue, plans no more of its windows, and pauses the other running runs that call the source. */
+/**
+ * Stores why a run cannot continue, plans no more of its windows, and pauses the other running runs that call the source
+ * and have something left: one of which all windows have ended is about to end.
+ */
 export async function stopRuns(tx: NodePgDatabase, runId: number, error: string): Promise<void> {
+  const openWindows = tx
+    .select({ id: windows.id })
+    .from(windows)
+    .where(and(eq(windows.run_id, runs.id), isOpen()));
   // In the order of their ids, as everywhere.
   const running = await tx
-    .select({ id: runs.id })
+    .select({ id: runs.id, isLeft: sql<boolean>`${runs.deferred} <> '[]'::jsonb or exists ${openWindows}` })
     .from(runs)
     .where(and(eq(runs.state, 'running'), callsSource()))
     .orderBy(asc(runs.id))
@@ -254,7 +261,7 @@ export async function stopRuns(tx: NodePgDatabase, runId: number, error: string)
     .update(runs)
     .set({ error, deferred: [] })
     .where(and(eq(runs.id, runId), eq(runs.state, 'running')));
-  for (const { id } of running) if (id !== runId) await pauseRun(tx, id, error);
+  for (const { id, isLeft } of running) if (id !== runId && isLeft) await pauseRun(tx, id, error);
 }
 
 /** Whether the source has accepted the key since a run was started or resumed. */
