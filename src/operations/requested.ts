@@ -40,20 +40,21 @@ export function requestedOperations({ EOD_OPERATIONS: items }: Pick<Config, 'EOD
   return requested;
 }
 
-/** The value of EOD_OPERATIONS that leaves out one more operation than now. */
+/** The value of EOD_OPERATIONS that leaves out one more operation than now; of the only one, those by default but it. */
 export function settingWithout(config: Pick<Config, 'EOD_OPERATIONS'>, name: string): string {
-  const left = requestedOperations(config).filter((operation) => operation.name !== name);
-  const others = left.filter((operation) => !defaultOperations.includes(operation));
+  const listLeft = (some: readonly Operation[]) => some.filter((operation) => operation.name !== name);
+  const rest = listLeft(requestedOperations(config));
+  const left = rest.length > 0 ? rest : listLeft(defaultOperations);
+  const isByDefault =
+    rest.length === 0 || config.EOD_OPERATIONS.some((item) => item.toLowerCase() === DEFAULT);
+  if (!isByDefault) return left.map((operation) => operation.name).join();
   const leftOut = defaultOperations.filter((operation) => !left.includes(operation));
-  const isDefault = config.EOD_OPERATIONS.some((item) => item.toLowerCase() === DEFAULT) || left.length === 0;
-  const named = isDefault
-    ? [
-        DEFAULT,
-        ...leftOut.map((operation) => `-${operation.name}`),
-        ...others.map((operation) => operation.name),
-      ]
-    : left.map((operation) => operation.name);
-  return named.join();
+  const others = left.filter((operation) => !defaultOperations.includes(operation));
+  return [
+    DEFAULT,
+    ...leftOut.map((operation) => `-${operation.name}`),
+    ...others.map((operation) => operation.name),
+  ].join();
 }
 
 /** The settings that say what is requested. */

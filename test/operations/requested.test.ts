@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
 import { dataSets, defaultOperations, fileSets, operations } from '../../src/operations/data-sets.ts';
-import { requestedOperations, scheduledPairs } from '../../src/operations/requested.ts';
+import { requestedOperations, scheduledPairs, settingWithout } from '../../src/operations/requested.ts';
 import { forAll } from '../support/for-all.ts';
 
 const requested = (EOD_OPERATIONS?: string) =>
@@ -90,6 +90,31 @@ describe('EOD_OPERATIONS', () => {
       },
     );
   });
+});
+
+test('the setting without an operation requests the others; without the only one, the others by default', () => {
+  const names = operations.map(({ name }) => name);
+  forAll(
+    [fc.subarray(names, { minLength: 1 }), fc.subarray(DEFAULTS), fc.boolean(), fc.nat()],
+    (named, leftOut, isDefault, at) => {
+      const items = isDefault ? ['default', ...named, ...leftOut.map((name) => `-${name}`)] : named;
+      const config = { EOD_OPERATIONS: items };
+      const before = isDefault
+        ? names.filter((name) => (DEFAULTS.includes(name) || named.includes(name)) && !leftOut.includes(name))
+        : named;
+      if (before.length === 0) return;
+      const name = before[at % before.length] as string;
+      const others = before.filter((other) => other !== name);
+      const expected = others.length > 0 ? others : without(name);
+      expect(requested(settingWithout(config, name))).toEqual([...expected].sort());
+    },
+  );
+  const advise = (setting: string, name: string) =>
+    settingWithout(loadConfig({ EOD_OPERATIONS: setting }), name);
+  expect(advise('default', 'GetSeriesChange')).toBe('default,-GetSeriesChange');
+  expect(advise('default,-GetSeriesChange', 'GetBhavCopyCM')).toBe('default,-GetBhavCopyCM,-GetSeriesChange');
+  expect(advise('GetBhavCopyCM,GetSeriesChange', 'GetBhavCopyCM')).toBe('GetSeriesChange');
+  expect(advise('GetBhavCopyCM', 'GetBhavCopyCM')).toBe('default,-GetBhavCopyCM');
 });
 
 test('what is requested is requested for the exchanges of the settings', () => {
