@@ -87,8 +87,12 @@ function mayHaveUnsafeNumbers(json: Buffer): boolean {
   return false;
 }
 
-const isDigitOrDot = (byte: number | undefined): boolean =>
-  byte !== undefined && ((byte >= ZERO && byte <= NINE) || byte === DOT);
+/** By the code of a character: 1 for digits and dots. */
+const DIGITS_AND_DOT = Uint8Array.from({ length: 256 }, (_, byte) =>
+  (byte >= ZERO && byte <= NINE) || byte === DOT ? 1 : 0,
+);
+
+const isDigitOrDot = (byte: number | undefined): boolean => DIGITS_AND_DOT[byte as number] === 1;
 
 /** An exponent with which a number of few digits may be too large or too small for a double. */
 const LARGE_EXPONENT = /[\d.][eE][-+]?\d{3}/;

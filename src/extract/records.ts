@@ -47,9 +47,9 @@ interface ValueProblem {
 }
 
 /**
- * Makes the function that turns raw values, in the order of the fields, into a row. What cannot be read is a problem,
- * or null in fields that mean nothing. The value before is remembered for each field, because records next to each
- * other often have the same day, series or exchange.
+ * Makes the function that turns raw values, in the order of the fields, into a row. What cannot be read is null and one
+ * of the `problems`, or of the `meaningless` ones in a field that means nothing. The value before is remembered for each
+ * field, because records next to each other often have the same day, series or exchange.
  */
 function createRowReader(table: TableDefinition, timeZone: string) {
   const columns = table.fields.map(({ column }) => column);
@@ -59,7 +59,7 @@ function createRowReader(table: TableDefinition, timeZone: string) {
   const lastRead = readers.map((read) => read(null));
   const makeRow = compileMaker<Scalar>(columns);
   const values: Scalar[] = columns.map(() => null);
-  return (raw: readonly unknown[], problems: ValueProblem[]): Row => {
+  return (raw: readonly unknown[], problems: ValueProblem[], meaningless?: ValueProblem[]): Row => {
     for (let at = 0; at < columns.length; at++) {
       const sent = raw[at];
       if (sent !== lastSent[at]) {
@@ -69,7 +69,7 @@ function createRowReader(table: TableDefinition, timeZone: string) {
       const value = lastRead[at] as Scalar | InvalidValue;
       if (value instanceof InvalidValue) {
         values[at] = null;
-        if (!tolerant[at]) problems.push({ at, problem: value.problem });
+        (tolerant[at] ? meaningless : problems)?.push({ at, problem: value.problem });
       } else values[at] = value;
     }
     return makeRow(values);
@@ -171,13 +171,12 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
       const unnamed = nameless || !isNamed(last, current);
       last.fill(current, state.raw);
       const invalid: ValueProblem[] = [];
-      const row = state.readRow(state.raw, invalid);
+      const meaningless: ValueProblem[] = [];
+      const row = state.readRow(state.raw, invalid, meaningless);
       if (invalid.length === 0 && !unnamed) {
-        for (const [at, read] of state.meaningless) {
-          const value = read(state.raw[at]);
-          if (!(value instanceof InvalidValue)) continue;
+        for (const { at, problem } of meaningless) {
           const path = findPath(last.layout, (state.shape.table.fields[at] as Field).column);
-          if (!unread.has(path)) unread.set(path, value.problem);
+          if (!unread.has(path)) unread.set(path, problem);
         }
         return { table: state.shape.table, row };
       }
@@ -239,7 +238,6 @@ function readNames({ shape, raw }: ShapeState, timeZone: string): Pick<Reject, '
 
 function createShapeState(shape: Shape, requested: Requested, timeZone: string) {
   const { fields } = shape.table;
-  const readers = readersOf(shape.table, timeZone);
   return {
     shape,
     schema: schemaOf(shape.table, timeZone),
@@ -253,10 +251,6 @@ function createShapeState(shape: Shape, requested: Requested, timeZone: string) 
       return compute === undefined ? [] : [[at, compute] as const];
     }),
     memory: new Map<string, number>(),
-    /** Positions of the fields that mean nothing, with their readers. */
-    meaningless: fields.flatMap(({ column, meaningless }, at) =>
-      meaningless === true ? [[at, readers.get(column) as ValueReader] as const] : [],
-    ),
   };
 }
 

@@ -71,7 +71,10 @@ const MINUS = 45;
 const DOT = 46;
 const ZERO = 48;
 const BACKSLASH = 92;
-const FIRST_BEYOND_ASCII = 128;
+/** By the code of a character: 1 if it is written as it is, in one byte. */
+const IS_PLAIN = Uint8Array.from({ length: 128 }, (_, code) =>
+  [BACKSLASH, TAB, NEWLINE, CARRIAGE_RETURN].includes(code) ? 0 : 1,
+);
 const [TRUE, FALSE, NULL] = ['t', 'f', 'N'].map((letter) => letter.charCodeAt(0)) as [number, number, number];
 
 function writeValue(value: Scalar | undefined, offset: number): number {
@@ -96,15 +99,7 @@ function writeEscaped(text: string, start: number): number {
   let end = start;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
-    if (
-      code >= FIRST_BEYOND_ASCII ||
-      code === BACKSLASH ||
-      code === TAB ||
-      code === NEWLINE ||
-      code === CARRIAGE_RETURN
-    ) {
-      return writeText(encodeValue(text), start);
-    }
+    if (IS_PLAIN[code] !== 1) return writeText(encodeValue(text), start);
     bytes[end++] = code;
   }
   return end;

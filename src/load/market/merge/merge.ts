@@ -8,7 +8,7 @@ import type { RecordCounts } from '../../../core/record-counts.ts';
 import type { Kind } from '../../../operations/fields.ts';
 import { comparedDay, listedInFull, tables } from '../../../operations/registry.ts';
 import { countValues } from '../../../operations/rows.ts';
-import type { Row, TableDefinition } from '../../../operations/table.ts';
+import type { Row, Scalar, TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { afterCommit } from '../../database/transaction.ts';
 import { type DayWithdrawal, type DecidedDays, NO_DAY, type RowKey } from '../../state/withdrawals.ts';
@@ -236,6 +236,8 @@ const COMPARED_KINDS: ReadonlySet<Kind> = new Set(['text', 'int2', 'int4', 'bool
 export function hasDuplicates({ key, fields }: TableDefinition, rows: readonly Row[]): boolean {
   const columns = fields.filter(({ column }) => key.includes(column));
   if (!columns.every(({ kind }) => COMPARED_KINDS.has(kind))) return true;
+  if (columns.some(({ column, kind }) => kind !== 'numeric' && haveDistinctValues(rows, column)))
+    return false;
   const keys = new Set<string>();
   for (const row of rows) {
     let text = '';
@@ -249,6 +251,17 @@ export function hasDuplicates({ key, fields }: TableDefinition, rows: readonly R
     keys.add(text);
   }
   return keys.size < rows.length;
+}
+
+/** True if no two rows have the same value in a column: nearly always the instrument's, in rows of one day. */
+function haveDistinctValues(rows: readonly Row[], column: string): boolean {
+  const values = new Set<Scalar>();
+  for (const row of rows) {
+    const value = row[column] ?? null;
+    if (values.has(value)) return false;
+    values.add(value);
+  }
+  return true;
 }
 
 /** The shortest text of a plain decimal: 7.50 is 7.5. Null for other texts, because 1e1 and 10 are the same number. */
