@@ -1,11 +1,12 @@
 // Processor time to read a response and to write its rows as COPY text, each the way it is done beside the plain
 // way, in turns: `npm run bench:read`. It is processor time and not time, so that a busy machine matters less.
+
+import { encodeValue } from '../src/declaration/rows.ts';
+import type { Row, TableDefinition } from '../src/declaration/table.ts';
 import { openResponse } from '../src/extract/envelope.ts';
 import { createRecordReader } from '../src/extract/records.ts';
-import { encodeRows } from '../src/load/market/merge/copy-text.ts';
+import { encodeRows } from '../src/load/merge/copy-text.ts';
 import { operationNamed } from '../src/operations/registry.ts';
-import { encodeValue } from '../src/operations/rows.ts';
-import type { Row, TableDefinition } from '../src/operations/table.ts';
 import { machineFacts, median, table } from './support/figures.ts';
 import { parseFlags } from './support/flags.ts';
 import { bodyFor, renderSession } from './support/records.ts';

@@ -15,10 +15,10 @@ import {
   type Situation,
   STATUS_RULES,
 } from '../src/jobs/policy/failure-policy.ts';
-import { etlDescriptions } from '../src/load/market/schema/comments-and-functions.ts';
-import { RUN_TRANSITIONS } from '../src/load/state/runs/runs.ts';
-import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
+import { etlDescriptions } from '../src/load/schema/comments-and-functions.ts';
 import { dataSetsFilling, tables } from '../src/operations/registry.ts';
+import { RUN_TRANSITIONS } from '../src/state/runs/runs.ts';
+import { WINDOW_TRANSITIONS } from '../src/state/windows/transitions.ts';
 import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
 
 const END = '<!-- End of the generated part. -->';
@@ -206,7 +206,7 @@ function transitionTable(
   ].join('\n');
 }
 
-const ETL_SCHEMA = 'src/load/state/schema';
+const ETL_SCHEMA = 'src/state/schema';
 const VIEWS = ['instruments', 'prices', 'views', 'views_computed'].map(
   (name) => `migrations/repeatable/${name}.sql`,
 );
@@ -262,7 +262,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   { page: 'ARCHITECTURE.md', source: 'src/jobs/policy/failure-policy.ts', text: failureTable },
   {
     page: 'ARCHITECTURE.md',
-    source: 'src/load/state/windows/transitions.ts',
+    source: 'src/state/windows/transitions.ts',
     text: () => transitionTable(WINDOW_TRANSITIONS),
   },
   { page: 'docs/configuration.md', source: 'src/core/settings.ts', text: settingTables },
@@ -271,7 +271,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   { page: 'docs/tables.md', source: VIEWS.join(', '), text: viewList },
   {
     page: 'ARCHITECTURE.md',
-    source: 'src/load/state/runs/runs.ts',
+    source: 'src/state/runs/runs.ts',
     text: () => transitionTable(RUN_TRANSITIONS),
   },
 ];

@@ -1,4 +1,4 @@
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import type { RunReport } from '../../src/state/runs/reports.ts';
 import { type Bench, type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { type PlainCopy, plainCopy } from '../support/copy.ts';
 import { bhavRequest, sessionsBefore, settingsFor, startPipeline } from '../support/pipeline.ts';

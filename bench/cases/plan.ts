@@ -1,8 +1,8 @@
 import { addDays } from '../../src/core/days.ts';
-import { COVERAGE } from '../../src/load/state/coverage/coverage.ts';
-import type { RunRequest } from '../../src/load/state/request.ts';
-import type { Operation } from '../../src/operations/operation.ts';
+import type { Operation } from '../../src/declaration/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
+import { COVERAGE } from '../../src/state/coverage/coverage.ts';
+import type { RunRequest } from '../../src/state/request.ts';
 import { type Case, check, type Site } from '../support/bench.ts';
 import { LAST_SESSION, sessionsBefore, settingsFor } from '../support/pipeline.ts';
 import { dropDatabase, migratedDatabase, withClient } from '../support/postgres.ts';

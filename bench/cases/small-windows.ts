@@ -1,4 +1,4 @@
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import type { RunReport } from '../../src/state/runs/reports.ts';
 import { type Case, check, type Site } from '../support/bench.ts';
 import { prepareLeast } from '../support/least-window.ts';
 import { LAST_SESSION, openPlanner, settingsFor, startPipeline } from '../support/pipeline.ts';

@@ -4,7 +4,7 @@ import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { bigint, date, numeric, pgSchema, text, timestamp } from 'drizzle-orm/pg-core';
 import { Pool } from 'pg';
-import type { Field } from '../../src/operations/fields.ts';
+import type { Field } from '../../src/declaration/fields.ts';
 import { CONNECTIONS, forEachBatch } from './batches.ts';
 import { fields, KEY } from './rows.ts';
 

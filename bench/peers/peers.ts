@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Kind } from '../../src/operations/fields.ts';
+import type { Kind } from '../../src/declaration/fields.ts';
 import type { Command } from './command.ts';
 import { fields, KEY, type RowFiles, sqlType } from './rows.ts';
 

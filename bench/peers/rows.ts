@@ -3,10 +3,10 @@
 import { createWriteStream, mkdirSync, type WriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
+import { type Field, type Kind, SQL_TYPES } from '../../src/declaration/fields.ts';
+import type { Row } from '../../src/declaration/table.ts';
 import { createRecordReader } from '../../src/extract/records.ts';
-import { type Field, type Kind, SQL_TYPES } from '../../src/operations/fields.ts';
 import operation from '../../src/operations/GetBhavCopyCM.ts';
-import type { Row } from '../../src/operations/table.ts';
 import { bodyFor, EXCHANGE, renderSession, sessionFor, VARIANTS } from '../support/records.ts';
 
 /** Key columns in the order of the index, as in migrations/0000_initial.sql. */

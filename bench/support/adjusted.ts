@@ -1,11 +1,7 @@
 import { EXCHANGES } from '../../src/core/exchanges.ts';
-import { openDatabase } from '../../src/load/database/database.ts';
-import {
-  updateEventSessions,
-  updateHitBands,
-  updatePriceFactors,
-} from '../../src/load/market/price-tables.ts';
-import { ALL_DAYS } from '../../src/load/state/derived.ts';
+import { updateEventSessions, updateHitBands, updatePriceFactors } from '../../src/load/price-tables.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { ALL_DAYS } from '../../src/state/derived.ts';
 import { check, type Figures, type Site } from './bench.ts';
 import { median } from './figures.ts';
 import { explainAnalyze, withClient } from './postgres.ts';

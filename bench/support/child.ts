@@ -12,8 +12,8 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { planRun } from '../../src/jobs/runs/plan-run.ts';
 import { startWorker, workerSettings } from '../../src/jobs/worker/worker.ts';
-import type { RunRequest } from '../../src/load/state/request.ts';
-import { reportRun } from '../../src/load/state/runs/reports.ts';
+import type { RunRequest } from '../../src/state/request.ts';
+import { reportRun } from '../../src/state/runs/reports.ts';
 import { loadLeast } from './least-window.ts';
 
 /** Prepares a task; what it responds with is called at the signal to begin. */

@@ -1,4 +1,4 @@
-import { UDIFF_COLUMNS } from '../../src/operations/udiff.ts';
+import { UDIFF_COLUMNS } from '../../src/operations/tables/udiff.ts';
 import { PLACEHOLDER, record } from './records.ts';
 
 /** By the field's name in lower case: the service spells it in several ways. */

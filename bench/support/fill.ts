@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
-import { openDatabase } from '../../src/load/database/database.ts';
-import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
-import { readChangedDays } from '../../src/load/state/derived.ts';
+import { updateObservedAliases } from '../../src/load/observed-aliases/observed-aliases.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { readChangedDays } from '../../src/state/derived.ts';
 import type { Site } from './bench.ts';
 import { bhavRequest, startPipeline } from './pipeline.ts';
 import { migratedDatabase, withClient } from './postgres.ts';

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openDatabase } from '../../src/load/database/database.ts';
-import { exportPartitions } from '../../src/load/export/export-partitions.ts';
-import { exportTable } from '../../src/load/export/export-table.ts';
+import { exportPartitions } from '../../src/export/export-partitions.ts';
+import { exportTable } from '../../src/export/export-table.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
 import { check, type Figures } from './bench.ts';
 import { measured, withClient } from './postgres.ts';
 

@@ -2,9 +2,9 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { openDatabase } from '../../src/load/database/database.ts';
-import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
-import { migrateDatabase } from '../../src/load/migrate.ts';
+import { migrateDatabase } from '../../src/migrate.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
 import { type ProcessorTimes, processorTimeBetween, processorTimes } from './processor.ts';
 
 export interface BenchServer {

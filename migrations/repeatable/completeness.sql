@@ -30,7 +30,7 @@ $$;
 COMMENT ON FUNCTION etl.has_source(jsonb) IS 'True if there is a key, or if anything was ever requested with one.';
 
 -- What the key may not use, as the newest day shows on which it was requested: the text is that of NOT_ALLOWED in
--- src/load/state/registers.ts. The two parts read one entry of a small index each.
+-- src/state/registers.ts. The two parts read one entry of a small index each.
 CREATE OR REPLACE FUNCTION etl.not_allowed() RETURNS TABLE (operation text, exchange text, diagnostic text, since timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT e.operation, x.exchange, n.diagnostic, n.checked_at

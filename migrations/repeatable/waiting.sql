@@ -1,5 +1,5 @@
 -- What waits for a person. This file is applied by `eod migrate` whenever it changes. The comments of the columns are in
--- src/load/state/schema/waiting.ts.
+-- src/state/schema/waiting.ts.
 
 -- A response with rejected records settles nothing, because its rows were not compared with the stored ones. Of several
 -- suspicious responses to the same request, the last one is listed.

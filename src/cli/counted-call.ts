@@ -4,10 +4,10 @@ import type { Config } from '../core/config.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import { assessEvidence } from '../jobs/policy/failure-policy.ts';
 import { computeCallLimit, fullHourWait } from '../jobs/policy/quota.ts';
-import type { Database } from '../load/database/database.ts';
-import { readServerTime } from '../load/database/inspect.ts';
-import { closeHour, openHour, returnCall, takeCall } from '../load/state/source/call-budget.ts';
-import { noteSourceResponded } from '../load/state/source/source-state.ts';
+import type { Database } from '../postgres/database.ts';
+import { readServerTime } from '../postgres/inspect.ts';
+import { closeHour, openHour, returnCall, takeCall } from '../state/source/call-budget.ts';
+import { noteSourceResponded } from '../state/source/source-state.ts';
 import type { Cli } from './cli.ts';
 
 // Calls that a command makes itself, beside those of windows.

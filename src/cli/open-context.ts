@@ -9,12 +9,12 @@ import { createLog, type Logger } from '../core/log.ts';
 import type { SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { syncSessions } from '../jobs/responses/sync-sessions.ts';
-import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../load/database/database.ts';
-import { clusterLocation } from '../load/database/embedded/account.ts';
-import { readServerTime } from '../load/database/inspect.ts';
-import type { RetryOptions } from '../load/database/retry.ts';
-import { explainMissingRight, migrateDatabase, schemaState } from '../load/migrate.ts';
-import { compareRequested, writeExpectations } from '../load/state/coverage/completeness.ts';
+import { explainMissingRight, migrateDatabase, schemaState } from '../migrate.ts';
+import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../postgres/database.ts';
+import { clusterLocation } from '../postgres/embedded/account.ts';
+import { readServerTime } from '../postgres/inspect.ts';
+import type { RetryOptions } from '../postgres/retry.ts';
+import { compareRequested, writeExpectations } from '../state/coverage/completeness.ts';
 import { type Cli, loadSettings, logNote } from './cli.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
 
@@ -177,7 +177,7 @@ export async function openForUser(
   const { config, db, log } = await openReadable(cli, reads);
   // On the user's own server, the role of DATABASE_URL says what may be read.
   if (config.DATABASE_URL !== undefined) return { config, db };
-  const { openAsReader } = await import('../load/database/embedded/reader.ts');
+  const { openAsReader } = await import('../postgres/embedded/reader.ts');
   const reader = await cli.life.open(() => openAsReader(db, log));
   return { config, db: reader };
 }
@@ -265,7 +265,7 @@ export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wai
 
 async function startPrivatePostgres(cli: Cli, config: Config, log: Logger): Promise<string> {
   const { life, cwd } = cli;
-  const { startEmbeddedPostgres } = await import('../load/database/embedded/index.ts');
+  const { startEmbeddedPostgres } = await import('../postgres/embedded/index.ts');
   const dataDir = resolve(cwd, config.EOD_DATA_DIR, 'postgres');
   const isNew = !existsSync(dataDir);
   const server = await life.open(

@@ -4,7 +4,7 @@ import { addDays, type Day, type DayRange, dayStart, isDay } from '../core/days.
 import { usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
-import type { Severity } from '../load/state/findings.ts';
+import type { Severity } from '../state/findings.ts';
 import { pageWidth, wrap } from './output.ts';
 
 export { exampleDays };

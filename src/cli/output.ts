@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { largest } from '../core/iterables.ts';
 import { count, escapeControls, momentText, plural } from '../core/wording.ts';
-import type { WorkersSeen } from '../load/state/workers.ts';
+import type { WorkersSeen } from '../state/workers.ts';
 
 export { clockTime, count, duration, momentText, plural, rangeText } from '../core/wording.ts';
 

@@ -4,9 +4,6 @@ import { readList } from '../core/environment.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES, EXCHANGES } from '../core/exchanges.ts';
 import { didYouMean } from '../core/input.ts';
-import type { Context } from '../jobs/context.ts';
-import type { GapScope } from '../jobs/runs/read-gaps.ts';
-import type { RunRequest, Target } from '../load/state/request.ts';
 import {
   allowedText,
   exchangesOf,
@@ -14,9 +11,12 @@ import {
   type Operation,
   type RequestOption,
   spelledOption,
-} from '../operations/operation.ts';
+} from '../declaration/operation.ts';
+import type { Context } from '../jobs/context.ts';
+import type { GapScope } from '../jobs/runs/read-gaps.ts';
 import { type findCovered, findDataSet, findOperations, operations } from '../operations/registry.ts';
 import { requestedOperations } from '../operations/requested.ts';
+import type { RunRequest, Target } from '../state/request.ts';
 import { type DayContext, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
 
 /** The flags of `eod backfill` that say what to request. Request options have flags of their own, by name. */

@@ -256,7 +256,7 @@ async function unwrapped(error: unknown): Promise<unknown> {
   if (error instanceof PipelineError || error instanceof CommanderError) return error;
   const [{ DrizzleQueryError }, { databaseError }] = await Promise.all([
     import('drizzle-orm'),
-    import('../load/database/database-errors.ts'),
+    import('../postgres/database-errors.ts'),
   ]);
   return error instanceof DrizzleQueryError ? databaseError(error) : error;
 }

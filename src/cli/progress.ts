@@ -1,4 +1,4 @@
-import type { Progress } from '../load/state/runs/reports.ts';
+import type { Progress } from '../state/runs/reports.ts';
 import { type Cli, logNote } from './cli.ts';
 import { count, duration, pageWidth } from './output.ts';
 

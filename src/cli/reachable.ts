@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import { messageOf, usageError } from '../core/errors.ts';
-import type { Database } from '../load/database/database.ts';
-import { databaseError, isSocketError, SHARED_SESSIONS } from '../load/database/database-errors.ts';
-import { sharesSessions } from '../load/database/pooler.ts';
-import { inSeconds, pauseBeforeRetry, type RetryOptions } from '../load/database/retry.ts';
+import type { Database } from '../postgres/database.ts';
+import { databaseError, isSocketError, SHARED_SESSIONS } from '../postgres/database-errors.ts';
+import { sharesSessions } from '../postgres/pooler.ts';
+import { inSeconds, pauseBeforeRetry, type RetryOptions } from '../postgres/retry.ts';
 
 const WITHIN_MS = 5_000;
 

@@ -11,8 +11,8 @@ import {
 } from '../core/wording.ts';
 import type { Forecast } from '../jobs/runs/forecast.ts';
 import type { Current } from '../jobs/runs/read-status.ts';
-import type { OperationReport, RunReport } from '../load/state/runs/reports.ts';
 import { listedAs, pairTitle, titleOf } from '../operations/registry.ts';
+import type { OperationReport, RunReport } from '../state/runs/reports.ts';
 import { pipelineAdvice } from '../web/commands.ts';
 import { type Cli, EXIT, logNote } from './cli.ts';
 import {

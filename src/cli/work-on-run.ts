@@ -10,16 +10,16 @@ import { newUnknownYears } from '../jobs/runs/plan-run.ts';
 import { quotaStatus, usedUpText, waitsUntil } from '../jobs/runs/read-status.ts';
 import { startRun } from '../jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
-import type { RunRequest } from '../load/state/request.ts';
+import type { RunRequest } from '../state/request.ts';
 import {
   type Progress,
   type RunReport,
   reportRun,
   retriesOfRuns,
   runProgress,
-} from '../load/state/runs/reports.ts';
-import { pauseRun } from '../load/state/runs/runs.ts';
-import { readWorkers } from '../load/state/workers.ts';
+} from '../state/runs/reports.ts';
+import { pauseRun } from '../state/runs/runs.ts';
+import { readWorkers } from '../state/workers.ts';
 import { type Cli, type JsonFlag, logNote, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
 import { clockTime, count, noWorkersText, plural } from './output.ts';

@@ -1,15 +1,15 @@
 import { type Day, dayEnd, dayStart, isDay } from '../core/days.ts';
 import { percentEncoded } from '../core/environment.ts';
 import { PipelineError } from '../core/errors.ts';
-import type { Requested } from '../operations/fields.ts';
+import type { Requested } from '../declaration/fields.ts';
 import {
   furtherParams,
   isByInstrument,
   isDated,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
-} from '../operations/operation.ts';
-import { dateParams, instrumentsParam } from '../operations/request-parameters.ts';
+} from '../declaration/operation.ts';
+import { dateParams, instrumentsParam } from '../declaration/request-parameters.ts';
 import type { SourceSettings } from './types.ts';
 
 type RequestSettings = Pick<

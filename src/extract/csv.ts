@@ -1,7 +1,7 @@
 import { type Options, parse } from 'csv-parse/sync';
 import { compileMaker } from '../core/compiled-objects.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
-import type { Operation } from '../operations/operation.ts';
+import type { Operation } from '../declaration/operation.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
 import { countLineEnds, findLongLine } from './lines.ts';

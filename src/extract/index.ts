@@ -5,7 +5,7 @@ import { messageOf, PipelineError } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
 import { createDispatcher } from '../core/proxy.ts';
 import { sha256 } from '../core/sha256.ts';
-import type { Operation } from '../operations/operation.ts';
+import type { Operation } from '../declaration/operation.ts';
 import { createBodyRedactor, readBody } from './body.ts';
 import { buildUrl } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';

@@ -1,5 +1,5 @@
-import { plainName, type ResponseField } from '../operations/fields.ts';
-import type { DataSet, Shape } from '../operations/operation.ts';
+import { plainName, type ResponseField } from '../declaration/fields.ts';
+import type { DataSet, Shape } from '../declaration/operation.ts';
 
 /** Where the value of a field is in records that share a list of keys. */
 interface FieldSource {

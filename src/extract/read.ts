@@ -1,7 +1,7 @@
 import { redactor } from '../core/environment.ts';
-import type { Requested } from '../operations/fields.ts';
-import type { Operation } from '../operations/operation.ts';
-import type { Row, TableDefinition } from '../operations/table.ts';
+import type { Requested } from '../declaration/fields.ts';
+import type { Operation } from '../declaration/operation.ts';
+import type { Row, TableDefinition } from '../declaration/table.ts';
 import { countDoubt } from './doubts.ts';
 import { type Envelope, openInSlices, openResponse } from './envelope.ts';
 import { countJoinedRows, findStrays, noteRedaction } from './record-visitors.ts';

@@ -1,5 +1,5 @@
-import type { Field, Kind } from '../operations/fields.ts';
-import type { TableDefinition } from '../operations/table.ts';
+import type { Field, Kind } from '../declaration/fields.ts';
+import type { TableDefinition } from '../declaration/table.ts';
 import { createDateReader, createDatetimeReader } from './times.ts';
 import {
   InvalidValue,

@@ -1,8 +1,8 @@
 import { REDACTED } from '../core/environment.ts';
 import { strayExchange } from '../core/exchanges.ts';
-import { isRequestedDay, type Requested } from '../operations/fields.ts';
-import type { Operation } from '../operations/operation.ts';
-import type { Row, TableDefinition } from '../operations/table.ts';
+import { isRequestedDay, type Requested } from '../declaration/fields.ts';
+import type { Operation } from '../declaration/operation.ts';
+import type { Row, TableDefinition } from '../declaration/table.ts';
 import { JoinedRows } from './csv.ts';
 import { type Doubt, joinedRowsDoubt, strayDoubt } from './doubts.ts';
 import type { RecordResult } from './records.ts';

@@ -1,8 +1,8 @@
 import { $ZodTransform, type ParsePayload, safeParse } from 'zod/v4/core';
 import { compileMaker, compileReader } from '../core/compiled-objects.ts';
-import { type Field, type Kind, plainName, type Requested } from '../operations/fields.ts';
-import { type DataSet, isByInstrument, type Shape } from '../operations/operation.ts';
-import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
+import { type Field, type Kind, plainName, type Requested } from '../declaration/fields.ts';
+import { type DataSet, isByInstrument, type Shape } from '../declaration/operation.ts';
+import type { Row, Scalar, TableDefinition } from '../declaration/table.ts';
 import { unsafeNumberText } from './decimals.ts';
 import { createLayouts, type Layout } from './layout.ts';
 import { chooseReader, madeOnce, readersOf } from './record-schema.ts';

@@ -1,5 +1,5 @@
 import { dayAt, epochOf, formatOffset, isRealDate, MONTHS, timeAt, zoneOffsetSeconds } from '../core/days.ts';
-import type { Scalar } from '../operations/table.ts';
+import type { Scalar } from '../declaration/table.ts';
 import { InvalidValue, invalid, type ValueReader } from './values.ts';
 
 /** A date-time as a text states it: local time, and the offset from UTC if there is one. */

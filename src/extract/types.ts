@@ -1,8 +1,8 @@
 import type { ProxySettings } from '../core/proxy.ts';
-import type { Requested } from '../operations/fields.ts';
-import type { Operation } from '../operations/operation.ts';
-import type { DateDialect } from '../operations/request-parameters.ts';
-import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
+import type { Requested } from '../declaration/fields.ts';
+import type { Operation } from '../declaration/operation.ts';
+import type { DateDialect } from '../declaration/request-parameters.ts';
+import type { Row, Scalar, TableDefinition } from '../declaration/table.ts';
 import type { Doubt } from './doubts.ts';
 
 export type { Row, Scalar };

@@ -1,4 +1,4 @@
-import type { Scalar } from '../operations/table.ts';
+import type { Scalar } from '../declaration/table.ts';
 import { parseDecimal, unsafeNumberText } from './decimals.ts';
 
 /** A value that cannot be stored, and why. The sentence follows the name of the field. */

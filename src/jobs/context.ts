@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import type { Logger } from '../core/log.ts';
 import type { Source } from '../extract/types.ts';
-import type { Database } from '../load/database/database.ts';
+import type { Database } from '../postgres/database.ts';
 import type { Queues } from './queue/queue.ts';
 
 /** What functions of this folder need; passed to them as a plain argument. */

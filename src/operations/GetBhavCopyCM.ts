@@ -1,7 +1,7 @@
-import { defineOperation } from './define-operation.ts';
+import { defineOperation } from '../declaration/define-operation.ts';
+import { defineTable } from '../declaration/table.ts';
 import { deliveries } from './files/Deliveries.ts';
-import { defineTable } from './table.ts';
-import { UDIFF_FIELDS } from './udiff.ts';
+import { UDIFF_FIELDS } from './tables/udiff.ts';
 
 /** Columns that only derivatives have. */
 const DERIVATIVES = [

@@ -1,7 +1,7 @@
-import { defineOperation } from './define-operation.ts';
-import { text } from './fields.ts';
-import { defineTable } from './table.ts';
-import { type OwnMeaning, UDIFF_FIELDS, UNDERLYING } from './udiff.ts';
+import { defineOperation } from '../declaration/define-operation.ts';
+import { text } from '../declaration/fields.ts';
+import { defineTable } from '../declaration/table.ts';
+import { type OwnMeaning, UDIFF_FIELDS, UNDERLYING } from './tables/udiff.ts';
 
 /** What differs from the cash market, by column. */
 const OWN: Readonly<Record<string, OwnMeaning>> = {

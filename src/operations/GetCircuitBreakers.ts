@@ -1,6 +1,6 @@
-import { defineOperation } from './define-operation.ts';
-import { date, symbolOf, text } from './fields.ts';
-import { defineTable } from './table.ts';
+import { defineOperation } from '../declaration/define-operation.ts';
+import { date, symbolOf, text } from '../declaration/fields.ts';
+import { defineTable } from '../declaration/table.ts';
 
 const table = defineTable({
   name: 'circuit_breakers',

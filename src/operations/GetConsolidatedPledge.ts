@@ -1,6 +1,6 @@
-import { defineOperation } from './define-operation.ts';
-import { date, int4, int8, numeric, symbolOf, text } from './fields.ts';
-import { defineTable } from './table.ts';
+import { defineOperation } from '../declaration/define-operation.ts';
+import { date, int4, int8, numeric, symbolOf, text } from '../declaration/fields.ts';
+import { defineTable } from '../declaration/table.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
 
 const LAST_QUARTER = 'Promoter shares encumbered at the end of the last quarter';

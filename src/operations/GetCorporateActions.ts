@@ -1,4 +1,4 @@
-import { defineOperation } from './define-operation.ts';
+import { defineOperation } from '../declaration/define-operation.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
 
 /**

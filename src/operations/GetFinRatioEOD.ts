@@ -1,4 +1,4 @@
-import { defineOperation } from './define-operation.ts';
+import { defineOperation } from '../declaration/define-operation.ts';
 import { forBothNatures, natureOption, ratioFactShape, ratioShape } from './tables/financial-ratios.ts';
 
 export default defineOperation({

@@ -1,6 +1,6 @@
 import { addDays, type DayRange } from '../core/days.ts';
-import { defineOperation } from './define-operation.ts';
-import type { InstrumentRequest, RequestInput } from './operation.ts';
+import { defineOperation } from '../declaration/define-operation.ts';
+import type { InstrumentRequest, RequestInput } from '../declaration/operation.ts';
 import {
   forBothNatures,
   natureOption,

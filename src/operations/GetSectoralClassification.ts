@@ -1,7 +1,7 @@
 import { UNKNOWN_DAY } from '../core/days.ts';
-import { defineOperation } from './define-operation.ts';
-import { date, int4, text } from './fields.ts';
-import { defineTable } from './table.ts';
+import { defineOperation } from '../declaration/define-operation.ts';
+import { date, int4, text } from '../declaration/fields.ts';
+import { defineTable } from '../declaration/table.ts';
 
 const table = defineTable({
   name: 'sectoral_classification',

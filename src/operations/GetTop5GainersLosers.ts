@@ -1,6 +1,6 @@
-import { defineOperation } from './define-operation.ts';
-import { boolean, date, derived, int4, int8, numeric, text } from './fields.ts';
-import { defineTable } from './table.ts';
+import { defineOperation } from '../declaration/define-operation.ts';
+import { boolean, date, derived, int4, int8, numeric, text } from '../declaration/fields.ts';
+import { defineTable } from '../declaration/table.ts';
 
 const table = defineTable({
   name: 'top_gainers_losers',

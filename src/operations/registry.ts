@@ -2,10 +2,16 @@ import { type PipelineError, usageError } from '../core/errors.ts';
 import type { Pair } from '../core/exchanges.ts';
 import { didYouMean } from '../core/input.ts';
 import { sentenceCase } from '../core/wording.ts';
-import { dataSets, fileSets, operations } from './data-sets.ts';
+import {
+  type DataSet,
+  expectedVariants,
+  type Operation,
+  type Shape,
+  tablesFilledBy,
+} from '../declaration/operation.ts';
+import type { TableDefinition } from '../declaration/table.ts';
 import { COMPUTED } from './files/CorporateEvents.ts';
-import { type DataSet, expectedVariants, type Operation, type Shape, tablesFilledBy } from './operation.ts';
-import type { TableDefinition } from './table.ts';
+import { dataSets, fileSets, operations } from './index.ts';
 
 export { dataSets, operations };
 

@@ -1,8 +1,8 @@
 import type { Config } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import type { Pair } from '../core/exchanges.ts';
-import { defaultOperations, operations } from './data-sets.ts';
-import { type ExchangeSettings, exchangesOf, type Operation } from './operation.ts';
+import { type ExchangeSettings, exchangesOf, type Operation } from '../declaration/operation.ts';
+import { defaultOperations, operations } from './index.ts';
 import { allNamedBy, unknownOperation } from './registry.ts';
 
 /** The word of EOD_OPERATIONS that stands for the operations that are requested where it is not set. */

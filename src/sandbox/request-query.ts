@@ -1,6 +1,6 @@
 import type { Day, DayRange } from '../core/days.ts';
 import type { Exchange } from '../core/exchanges.ts';
-import type { Operation } from '../operations/operation.ts';
+import type { Operation } from '../declaration/operation.ts';
 
 /** A request that passed every check. */
 export interface Query {

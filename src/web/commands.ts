@@ -3,9 +3,9 @@ import type { Config } from '../core/config.ts';
 import { EXCHANGES } from '../core/exchanges.ts';
 import { suggestedFactor } from '../jobs/events/suggested-factor.ts';
 import type { AdvisedState } from '../jobs/runs/pipeline-state.ts';
-import { SMALL_EFFECT } from '../load/state/issue-kinds.ts';
-import type { Issue } from '../load/state/issues.ts';
 import { settingWithout } from '../operations/requested.ts';
+import { SMALL_EFFECT } from '../state/issue-kinds.ts';
+import type { Issue } from '../state/issues.ts';
 
 const week = exampleDays();
 

@@ -6,11 +6,11 @@ import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { WINDOW_QUEUES } from '../jobs/queue/queue.ts';
 import { callsLeft, readKeyStatus } from '../jobs/runs/read-status.ts';
-import { readFreshness } from '../load/state/coverage/freshness.ts';
-import { countOpenFindings } from '../load/state/findings.ts';
-import { countOpenRejects } from '../load/state/rejects.ts';
-import { lastCompletedRuns, openWindowsByState } from '../load/state/runs/outcomes.ts';
-import { readWorkers } from '../load/state/workers.ts';
+import { readFreshness } from '../state/coverage/freshness.ts';
+import { countOpenFindings } from '../state/findings.ts';
+import { countOpenRejects } from '../state/rejects.ts';
+import { lastCompletedRuns, openWindowsByState } from '../state/runs/outcomes.ts';
+import { readWorkers } from '../state/workers.ts';
 
 /** How often the database is read while metrics are scraped. A scrape does not wait for it. */
 const READ_EVERY_MS = 10_000;

@@ -8,7 +8,7 @@ import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import type { PipelineState } from '../jobs/runs/pipeline-state.ts';
 import { readCurrent } from '../jobs/runs/read-status.ts';
-import { isReadOnly } from '../load/database/inspect.ts';
+import { isReadOnly } from '../postgres/inspect.ts';
 import { refuseForeignHosts, refuseNul, refuseWrites } from './access.ts';
 import { createMetrics } from './metrics.ts';
 

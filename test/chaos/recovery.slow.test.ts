@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { openDatabase } from '../../src/load/database/database.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
 import { type RestartableRedis, startRestartableRedis } from '../support/chaos/redis.ts';
 import { testDatabase } from '../support/database.ts';
 import {

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
+import { startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { emptyDatabase } from '../support/database.ts';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect } from 'vitest';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import type { RunReport } from '../../src/state/runs/reports.ts';
 import { bhavSource } from '../support/bhav-source.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';

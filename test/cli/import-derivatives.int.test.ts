@@ -5,7 +5,7 @@ import { describe, expect } from 'vitest';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import type { RunReport } from '../../src/state/runs/reports.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { openPipeline } from '../support/pipeline.ts';

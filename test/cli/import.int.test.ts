@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import type { RunReport } from '../../src/state/runs/reports.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';

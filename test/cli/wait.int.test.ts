@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import type { RunReport } from '../../src/state/runs/reports.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import type { RunReport } from '../../src/state/runs/reports.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { fetched, records } from '../jobs/replay-support.ts';
 import { runCli, runJson } from '../support/cli.ts';

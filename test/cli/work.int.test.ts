@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { EXAMPLE_KEY, type Sandbox } from '../../src/sandbox/index.ts';
+import type { RunReport } from '../../src/state/runs/reports.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { typeOnTerminal } from '../support/eod.ts';

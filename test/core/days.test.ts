@@ -16,7 +16,7 @@ import {
   weekday,
   zoneOffsetSeconds,
 } from '../../src/core/days.ts';
-import { secondsOfDay } from '../../src/operations/night-times.ts';
+import { secondsOfDay } from '../../src/declaration/night-times.ts';
 import { forAll } from '../support/for-all.ts';
 
 const INDIA = 'Asia/Kolkata';

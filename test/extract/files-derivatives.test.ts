@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import type { Row } from '../../src/declaration/table.ts';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
 import { readResponse } from '../../src/extract/index.ts';
-import { hasDuplicates } from '../../src/load/market/merge/merge.ts';
+import { hasDuplicates } from '../../src/load/merge/merge.ts';
 import derivatives from '../../src/operations/GetBhavCopyFO.ts';
-import type { Row } from '../../src/operations/table.ts';
 import { raw, requestedOf, SETTINGS } from './support.ts';
 
 const fixture = (name: string) =>

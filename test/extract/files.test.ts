@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { FileSession } from '../../src/extract/files/read-file.ts';
 import { readExchangeFile } from '../../src/extract/files/unpack.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { UDIFF_COLUMNS } from '../../src/operations/udiff.ts';
+import { UDIFF_COLUMNS } from '../../src/operations/tables/udiff.ts';
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
 const ZONE = 'Asia/Kolkata';

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
+import type { DataSet } from '../../src/declaration/operation.ts';
+import { countValues } from '../../src/declaration/rows.ts';
+import type { Row, TableDefinition } from '../../src/declaration/table.ts';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
-import { encodeRows } from '../../src/load/market/merge/copy-text.ts';
-import type { DataSet } from '../../src/operations/operation.ts';
+import { encodeRows } from '../../src/load/merge/copy-text.ts';
 import { dataSets } from '../../src/operations/registry.ts';
-import { countValues } from '../../src/operations/rows.ts';
-import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { forAll } from '../support/for-all.ts';
 
 const ZONE = 'Asia/Kolkata';

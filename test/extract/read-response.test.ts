@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { type Kind, plainName, type Requested } from '../../src/declaration/fields.ts';
+import type { Shape } from '../../src/declaration/operation.ts';
 import { markUnsafeNumbers } from '../../src/extract/decimals.ts';
 import { readResponse } from '../../src/extract/index.ts';
 import { readersOf } from '../../src/extract/record-schema.ts';
 import { InvalidValue, isBlank } from '../../src/extract/values.ts';
-import { type Kind, plainName, type Requested } from '../../src/operations/fields.ts';
-import type { Shape } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
 import { raw, requestedOf, SETTINGS } from './support.ts';

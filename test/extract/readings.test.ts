@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import type { Requested } from '../../src/declaration/fields.ts';
+import type { Shape } from '../../src/declaration/operation.ts';
+import type { TableDefinition } from '../../src/declaration/table.ts';
 import { type Extracted, readResponse } from '../../src/extract/index.ts';
-import { defaultOperations } from '../../src/operations/data-sets.ts';
-import type { Requested } from '../../src/operations/fields.ts';
-import type { Shape } from '../../src/operations/operation.ts';
+import { defaultOperations } from '../../src/operations/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import type { TableDefinition } from '../../src/operations/table.ts';
 import { raw, requestedOf, SETTINGS } from './support.ts';
 
 /** What the specification leaves open, read in every way in which the source may mean it. */

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { safeParse } from 'zod/v4/core';
+import type { Field, Kind } from '../../src/declaration/fields.ts';
+import type { TableDefinition } from '../../src/declaration/table.ts';
 import { markUnsafeNumbers } from '../../src/extract/decimals.ts';
 import { openResponse } from '../../src/extract/envelope.ts';
 import { readersOf } from '../../src/extract/record-schema.ts';
 import { createRecordReader, schemaOf } from '../../src/extract/records.ts';
 import { InvalidValue } from '../../src/extract/values.ts';
-import type { Field, Kind } from '../../src/operations/fields.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
-import type { TableDefinition } from '../../src/operations/table.ts';
 import { forAll } from '../support/for-all.ts';
 import { requestedOf } from './support.ts';
 

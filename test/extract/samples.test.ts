@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import type { Row } from '../../src/declaration/table.ts';
 import { operations } from '../../src/operations/registry.ts';
-import type { Row } from '../../src/operations/table.ts';
 import { readAs } from './support.ts';
 
 const sample = (name: string) => readFileSync(new URL(`../fixtures/samples/${name}.json`, import.meta.url));

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { Requested } from '../../src/declaration/fields.ts';
+import type { Operation } from '../../src/declaration/operation.ts';
 import { type RawResponse, readResponse, type SourceSettings } from '../../src/extract/index.ts';
-import type { Requested } from '../../src/operations/fields.ts';
-import type { Operation } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { listen } from '../support/http-server.ts';
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
+import type { Kind } from '../../src/declaration/fields.ts';
 import { markUnsafeNumbers } from '../../src/extract/decimals.ts';
 import { chooseReader } from '../../src/extract/record-schema.ts';
 import { createDateReader, createDatetimeReader } from '../../src/extract/times.ts';
@@ -15,7 +16,6 @@ import {
   readNumeric,
   readText,
 } from '../../src/extract/values.ts';
-import type { Kind } from '../../src/operations/fields.ts';
 import { forAll } from '../support/for-all.ts';
 
 const readDate = createDateReader('Asia/Kolkata');

@@ -3,7 +3,7 @@ import { followUpRuns } from '../../src/jobs/runs/finish.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { reportRun } from '../../src/load/state/runs/reports.ts';
+import { reportRun } from '../../src/state/runs/reports.ts';
 import { spawnEod } from '../support/eod.ts';
 import { backfill, openPipeline, runToEnd, start } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -3,11 +3,11 @@ import { addDays, eachDay } from '../../src/core/days.ts';
 import { forecastRun } from '../../src/jobs/runs/forecast.ts';
 import { planInput } from '../../src/jobs/runs/plan-input.ts';
 import { planKnown } from '../../src/jobs/runs/plan-run.ts';
-import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePosition } from '../../src/load/state/position-sql.ts';
-import { defaultOperations } from '../../src/operations/data-sets.ts';
+import { defaultOperations } from '../../src/operations/index.ts';
 import { tables } from '../../src/operations/registry.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
+import { writeCoverage } from '../../src/state/coverage/coverage.ts';
+import { takePosition } from '../../src/state/position-sql.ts';
 import {
   backfill,
   countsOf,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
+import { isByInstrument } from '../../src/declaration/operation.ts';
 import { computePriority } from '../../src/jobs/queue/call-order.ts';
-import { isByInstrument } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
 

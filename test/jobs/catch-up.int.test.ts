@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { catchUp } from '../../src/jobs/runs/catch-up.ts';
 import { startScheduler } from '../../src/jobs/worker/scheduler.ts';
-import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePosition } from '../../src/load/state/position-sql.ts';
+import { writeCoverage } from '../../src/state/coverage/coverage.ts';
+import { takePosition } from '../../src/state/position-sql.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { openPipeline, type Pipeline } from '../support/pipeline.ts';
 

@@ -5,6 +5,12 @@ import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { addDays, type Day, epochOf, weekday } from '../../src/core/days.ts';
 import { RANGE_REFUSED_LINE } from '../../src/core/errors.ts';
 import { exchangeOfSegment, type Pair, pairName, SEGMENTS } from '../../src/core/exchanges.ts';
+import { secondsOfDay } from '../../src/declaration/night-times.ts';
+import {
+  expectedVariants,
+  QUARTER_AWAITED_DAYS,
+  SCHEDULED_WEEKDAYS,
+} from '../../src/declaration/operation.ts';
 import { COUNT_MISMATCH } from '../../src/extract/doubts.ts';
 import { checkLateData } from '../../src/jobs/alerts/late-data.ts';
 import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
@@ -12,19 +18,13 @@ import { readDays } from '../../src/jobs/runs/read-coverage.ts';
 import { gapRequest, readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
-import { readCompleteness, readProgress } from '../../src/load/state/coverage/completeness.ts';
-import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { MISSING_OF } from '../../src/load/state/coverage/freshness.ts';
-import { takePosition } from '../../src/load/state/position-sql.ts';
-import type { CoverageState } from '../../src/load/state/registers.ts';
-import { emptySessionsOfRuns } from '../../src/load/state/runs/outcomes.ts';
-import { secondsOfDay } from '../../src/operations/night-times.ts';
-import {
-  expectedVariants,
-  QUARTER_AWAITED_DAYS,
-  SCHEDULED_WEEKDAYS,
-} from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { readCompleteness, readProgress } from '../../src/state/coverage/completeness.ts';
+import { writeCoverage } from '../../src/state/coverage/coverage.ts';
+import { MISSING_OF } from '../../src/state/coverage/freshness.ts';
+import { takePosition } from '../../src/state/position-sql.ts';
+import type { CoverageState } from '../../src/state/registers.ts';
+import { emptySessionsOfRuns } from '../../src/state/runs/outcomes.ts';
 import { bhavRow, loadBhav, newRun, newWindow } from '../load/support.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { forAllAsync } from '../support/for-all.ts';

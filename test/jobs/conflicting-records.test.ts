@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { Row } from '../../src/declaration/table.ts';
 import type { Extracted } from '../../src/extract/types.ts';
 import { settleConflicts } from '../../src/jobs/responses/conflicting-records.ts';
 import prices from '../../src/operations/GetBhavCopyCM.ts';
-import type { Row } from '../../src/operations/table.ts';
 import { forAll } from '../support/for-all.ts';
 
 const { shapes } = prices;

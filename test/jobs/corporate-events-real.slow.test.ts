@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
-import { listFindings } from '../../src/load/state/findings.ts';
+import { listFindings } from '../../src/state/findings.ts';
 import { importInto, openStore } from './import-support.ts';
 
 const DATA = fileURLToPath(new URL('../../../shared/data/corporate_actions/', import.meta.url));

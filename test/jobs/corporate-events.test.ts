@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isReinvested } from '../../src/extract/corporate-actions/purpose.ts';
 import { computeEvents, type NoticeOfShare, priceFactor } from '../../src/jobs/events/compute-events.ts';
-import type { EventDecision } from '../../src/load/state/events/decisions.ts';
+import type { EventDecision } from '../../src/state/events/decisions.ts';
 import { forAll } from '../support/for-all.ts';
 
 const notice = (purpose: string, more: Partial<NoticeOfShare> = {}): NoticeOfShare => ({

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { epochOf } from '../../src/core/days.ts';
+import type { Row } from '../../src/declaration/table.ts';
 import type { Extracted } from '../../src/extract/types.ts';
 import {
   type CoveredWindow,
@@ -8,7 +9,6 @@ import {
   listEntries,
 } from '../../src/jobs/responses/response-coverage.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import type { Row } from '../../src/operations/table.ts';
 
 const ZONE = 'Asia/Kolkata';
 const SESSIONS = ['2025-09-08', '2025-09-09', '2025-09-10'];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { expectedVariants } from '../../src/declaration/operation.ts';
 import { areCovered, classifyCount, countsAwaited, markCovered } from '../../src/jobs/runs/covered.ts';
-import { expectedVariants } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { openDatabase } from '../../src/load/database/database.ts';
-import { migrateDatabase } from '../../src/load/migrate.ts';
+import { migrateDatabase } from '../../src/migrate.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { checkFold } from '../support/chaos/fold.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { decideEvent } from '../../src/jobs/events/decide-event.ts';
 import { updateDerived } from '../../src/jobs/events/update-derived.ts';
-import { countUnderived } from '../../src/load/state/derived.ts';
+import { countUnderived } from '../../src/state/derived.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { importInto, openStore, test } from './import-support.ts';

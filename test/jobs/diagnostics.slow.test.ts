@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { defaultOperations } from '../../src/operations/data-sets.ts';
+import { defaultOperations } from '../../src/operations/index.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { Row } from '../../src/declaration/table.ts';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
-import { listFindings } from '../../src/load/state/findings.ts';
-import type { Row } from '../../src/operations/table.ts';
+import { listFindings } from '../../src/state/findings.ts';
 import { bhavRow, loadBhav } from '../load/support.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { decideEvent } from '../../src/jobs/events/decide-event.ts';
 import { updateDerived } from '../../src/jobs/events/update-derived.ts';
-import { updatePriceFactors } from '../../src/load/market/price-tables.ts';
+import { updatePriceFactors } from '../../src/load/price-tables.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { load } from '../load/support.ts';
 import { forAllAsync } from '../support/for-all.ts';

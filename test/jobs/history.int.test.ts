@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
-import { readStateNumber } from '../../src/load/state/loads/state-numbers.ts';
-import type { Row } from '../../src/operations/table.ts';
+import type { Row } from '../../src/declaration/table.ts';
+import type { Database } from '../../src/postgres/database.ts';
+import { readStateNumber } from '../../src/state/loads/state-numbers.ts';
 import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore, type Response } from '../load/support.ts';
 
 const DAY = '2025-08-29';

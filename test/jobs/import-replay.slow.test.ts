@@ -3,7 +3,7 @@ import { describe, expect } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { openRejectIds, openRejects, readReject } from '../../src/load/state/rejects.ts';
+import { openRejectIds, openRejects, readReject } from '../../src/state/rejects.ts';
 import { copyResponses } from '../support/copy-responses.ts';
 import {
   BSE_UDIFF,

@@ -9,7 +9,7 @@ import { createLog } from '../../src/core/log.ts';
 import { unzip } from '../../src/extract/files/unpack.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { type ImportOptions, type ImportReport, importFiles } from '../../src/jobs/import/import-files.ts';
-import { openDatabase } from '../../src/load/database/database.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -1,16 +1,16 @@
 import { createHook } from 'node:async_hooks';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
-import { type Database, openDatabase } from '../../src/load/database/database.ts';
-import { transaction } from '../../src/load/database/transaction.ts';
-import { takePosition } from '../../src/load/state/position-sql.ts';
-import { buildFact } from '../../src/load/state/responses/response-facts.ts';
+import { type Database, openDatabase } from '../../src/postgres/database.ts';
+import { transaction } from '../../src/postgres/transaction.ts';
+import { takePosition } from '../../src/state/position-sql.ts';
+import { buildFact } from '../../src/state/responses/response-facts.ts';
 import {
   keepResponse,
   packBody,
   pruneBodies,
   readKeptResponse,
-} from '../../src/load/state/responses/responses.ts';
+} from '../../src/state/responses/responses.ts';
 import { testDatabase } from '../support/database.ts';
 
 const DAY_MS = 86_400_000;

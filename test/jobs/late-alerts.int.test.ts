@@ -5,8 +5,8 @@ import { checkLateData, startAlertWatch } from '../../src/jobs/alerts/late-data.
 import { deliverAlerts, raiseAlerts, signBody } from '../../src/jobs/alerts/send-alerts.ts';
 import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
-import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePosition } from '../../src/load/state/position-sql.ts';
+import { writeCoverage } from '../../src/state/coverage/coverage.ts';
+import { takePosition } from '../../src/state/position-sql.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { startServer } from '../support/http-server.ts';

@@ -2,10 +2,10 @@ import { describe, expect } from 'vitest';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';
-import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
-import { countSuspiciousWindows, listSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
-import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
+import { acceptWithdrawal } from '../../src/load/accept-withdrawal.ts';
+import type { KeptResponse } from '../../src/state/responses/responses.ts';
+import { countSuspiciousWindows, listSuspiciousWindows } from '../../src/state/windows/suspicious.ts';
+import { withheldWithdrawals } from '../../src/state/withdrawals.ts';
 import { copyResponses } from '../support/copy-responses.ts';
 import { openStore, test } from './import-support.ts';
 import {

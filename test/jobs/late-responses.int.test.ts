@@ -2,12 +2,12 @@ import { describe, expect } from 'vitest';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';
-import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePosition } from '../../src/load/state/position-sql.ts';
-import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
-import { listSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
-import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
+import { acceptWithdrawal } from '../../src/load/accept-withdrawal.ts';
+import { writeCoverage } from '../../src/state/coverage/coverage.ts';
+import { takePosition } from '../../src/state/position-sql.ts';
+import type { KeptResponse } from '../../src/state/responses/responses.ts';
+import { listSuspiciousWindows } from '../../src/state/windows/suspicious.ts';
+import { withheldWithdrawals } from '../../src/state/withdrawals.ts';
 import { openStore, test } from './import-support.ts';
 import {
   ALWAYS,

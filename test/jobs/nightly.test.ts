@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { addDays } from '../../src/core/days.ts';
+import { exchangesOf } from '../../src/declaration/operation.ts';
 import { nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
-import { exchangesOf } from '../../src/operations/operation.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
 

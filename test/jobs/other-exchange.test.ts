@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { computeEvents, type NoticeOfShare } from '../../src/jobs/events/compute-events.ts';
 import { withEventsOfOtherExchange } from '../../src/jobs/events/update-events.ts';
-import type { LineElsewhere } from '../../src/load/market/corporate-events.ts';
-import type { EventDecision } from '../../src/load/state/events/decisions.ts';
+import type { LineElsewhere } from '../../src/load/corporate-events.ts';
+import type { EventDecision } from '../../src/state/events/decisions.ts';
 import { forAll } from '../support/for-all.ts';
 
 type Exchange = 'NSE' | 'BSE';

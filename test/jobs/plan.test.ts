@@ -10,9 +10,9 @@ import {
 } from '../../src/jobs/runs/covered.ts';
 import { planWindows as planEach, planTargets } from '../../src/jobs/runs/plan-windows.ts';
 import { instrumentBatches, type PlanInput } from '../../src/jobs/runs/planned-window.ts';
-import type { CoverageState } from '../../src/load/state/registers.ts';
-import type { PlannedWindow } from '../../src/load/state/windows/plan.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import type { CoverageState } from '../../src/state/registers.ts';
+import type { PlannedWindow } from '../../src/state/windows/plan.ts';
 import { forAll } from '../support/for-all.ts';
 
 const FROM = '2025-09-01';

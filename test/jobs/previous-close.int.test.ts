@@ -3,10 +3,10 @@ import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
+import type { Row } from '../../src/declaration/table.ts';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
-import type { Database } from '../../src/load/database/database.ts';
-import { listFindings } from '../../src/load/state/findings.ts';
-import type { Row } from '../../src/operations/table.ts';
+import type { Database } from '../../src/postgres/database.ts';
+import { listFindings } from '../../src/state/findings.ts';
 import { bhavRow, loadBhav, openStore } from '../load/support.ts';
 
 const config = loadConfig({ EOD_LOG_LEVEL: 'silent' });

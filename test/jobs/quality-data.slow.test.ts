@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
-import { eventChecks } from '../../src/load/market/checks/event-checks.ts';
-import { checks } from '../../src/load/market/checks/index.ts';
-import { symbolChecks } from '../../src/load/market/checks/symbol-checks.ts';
-import { listFindings } from '../../src/load/state/findings.ts';
+import { eventChecks } from '../../src/quality/event-checks.ts';
+import { checks } from '../../src/quality/index.ts';
+import { symbolChecks } from '../../src/quality/symbol-checks.ts';
+import { listFindings } from '../../src/state/findings.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 
 const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };

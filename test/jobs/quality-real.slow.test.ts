@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
-import { listFindings } from '../../src/load/state/findings.ts';
+import { listFindings } from '../../src/state/findings.ts';
 import { bhavSource } from '../support/bhav-source.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { importInto, linesOf, newFile, openStore } from './import-support.ts';

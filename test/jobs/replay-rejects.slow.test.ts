@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
-import { transaction } from '../../src/load/database/transaction.ts';
-import { openRejects, readReject, writeRejects } from '../../src/load/state/rejects.ts';
+import { transaction } from '../../src/postgres/transaction.ts';
+import { openRejects, readReject, writeRejects } from '../../src/state/rejects.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd, workToEnd } from '../support/pipeline.ts';
 import { positionOf } from '../support/position.ts';
 import { openSandbox } from '../support/sandbox.ts';

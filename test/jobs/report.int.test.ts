@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { listRuns, type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';
+import { listRuns, type RunReport, reportRun } from '../../src/state/runs/reports.ts';
 import { contextOf, newRun, newWindow, openPool, openStore } from '../load/support.ts';
 
 test('the list of runs holds the report of each, with the same number of queries however many there are', async () => {

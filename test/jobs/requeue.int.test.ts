@@ -4,7 +4,7 @@ import { enqueueOpenWindows } from '../../src/jobs/queue/enqueue.ts';
 import { windowJobId } from '../../src/jobs/queue/job-ids.ts';
 import { queuedIds } from '../../src/jobs/queue/queue.ts';
 import { requeueLostWindows } from '../../src/jobs/worker/requeue.ts';
-import { openDatabase } from '../../src/load/database/database.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
 import { backfill, mostly, openPipeline, start } from '../support/pipeline.ts';
 
 test.each(mostly('postgres'))(

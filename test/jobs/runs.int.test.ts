@@ -1,9 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { cancelRun, resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts';
-import { reportRun } from '../../src/load/state/runs/reports.ts';
-import { pauseRun } from '../../src/load/state/runs/runs.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
+import { reportRun } from '../../src/state/runs/reports.ts';
+import { pauseRun } from '../../src/state/runs/runs.ts';
 import {
   backfill,
   ended,

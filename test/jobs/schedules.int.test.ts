@@ -5,7 +5,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import type { TickJob } from '../../src/jobs/queue/queue.ts';
 import { nextTicks, plannedSchedules } from '../../src/jobs/runs/night-schedules.ts';
 import { processTick, startScheduler, syncSchedules } from '../../src/jobs/worker/scheduler.ts';
-import { defaultOperations } from '../../src/operations/data-sets.ts';
+import { defaultOperations } from '../../src/operations/index.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { sample } from '../support/for-all.ts';

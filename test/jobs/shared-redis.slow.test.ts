@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { openDatabase } from '../../src/load/database/database.ts';
-import { databaseId } from '../../src/load/state/database-identity.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { databaseId } from '../../src/state/database-identity.ts';
 import { testDatabase } from '../support/database.ts';
 import { backends, backfill, openPipeline, start, workToEnd } from '../support/pipeline.ts';
 import { freePrefix } from '../support/redis.ts';

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { exportTable } from '../../src/export/export-table.ts';
 import { ignoreEvents } from '../../src/jobs/events/decide-event.ts';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
-import { exportTable } from '../../src/load/export/export-table.ts';
-import { listEvents } from '../../src/load/market/corporate-events.ts';
-import { readCompleteness } from '../../src/load/state/coverage/completeness.ts';
-import { readIssues } from '../../src/load/state/issues.ts';
+import { listEvents } from '../../src/load/corporate-events.ts';
+import { readCompleteness } from '../../src/state/coverage/completeness.ts';
+import { readIssues } from '../../src/state/issues.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 

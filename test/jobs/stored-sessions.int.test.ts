@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { addDays, type Day } from '../../src/core/days.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
-import { readCompleteness, writeExpectations } from '../../src/load/state/coverage/completeness.ts';
+import { readCompleteness, writeExpectations } from '../../src/state/coverage/completeness.ts';
 import { sample } from '../support/for-all.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
+import type { TableDefinition } from '../../src/declaration/table.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { verifyRows } from '../../src/jobs/replay/verify-rows.ts';
-import { quote } from '../../src/load/market/merge/merge-sql.ts';
+import { quote } from '../../src/load/merge/merge-sql.ts';
 import { tables } from '../../src/operations/registry.ts';
-import type { TableDefinition } from '../../src/operations/table.ts';
 import { randomFrom } from '../support/chaos/random.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { filledCopy } from '../support/filled-database.ts';

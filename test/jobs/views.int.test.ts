@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
-import { updateHitBands } from '../../src/load/market/price-tables.ts';
-import { ALL_DAYS } from '../../src/load/state/derived.ts';
+import { updateHitBands } from '../../src/load/price-tables.ts';
+import { ALL_DAYS } from '../../src/state/derived.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 
 const HEADER =

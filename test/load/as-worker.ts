@@ -1,10 +1,10 @@
 import { today } from '../../src/core/clock.ts';
 import type { Position } from '../../src/core/position.ts';
+import type { Operation } from '../../src/declaration/operation.ts';
 import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { storeResponse } from '../../src/jobs/responses/store-response.ts';
-import { packBody } from '../../src/load/state/responses/responses.ts';
-import type { Operation } from '../../src/operations/operation.ts';
+import { packBody } from '../../src/state/responses/responses.ts';
 import { newWindow } from './support.ts';
 
 // Responses that are read and stored as a worker does.

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
+import type { Row, TableDefinition } from '../../src/declaration/table.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
-import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import type { Database } from '../../src/postgres/database.ts';
 import { randomFrom } from '../support/chaos/random.ts';
 import { bhavcopy, bhavRow, load, loadBhav, openStore } from './support.ts';
 

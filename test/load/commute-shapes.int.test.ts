@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, today } from '../../src/core/clock.ts';
+import type { Operation, Shape } from '../../src/declaration/operation.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { replay, replayAnew, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';

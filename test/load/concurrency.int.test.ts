@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
-import { keepSessionLock } from '../../src/load/database/session-lock.ts';
+import type { Row, TableDefinition } from '../../src/declaration/table.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import type { Database } from '../../src/postgres/database.ts';
+import { keepSessionLock } from '../../src/postgres/session-lock.ts';
 import { shuffled } from '../support/shuffled.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { bhavRow, load, loadBhav, newRun, openPool, openStore } from './support.ts';

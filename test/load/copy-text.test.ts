@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { encodeRows } from '../../src/load/market/merge/copy-text.ts';
+import { encodeValue } from '../../src/declaration/rows.ts';
+import type { Row, Scalar, TableDefinition } from '../../src/declaration/table.ts';
+import { encodeRows } from '../../src/load/merge/copy-text.ts';
 import { tables } from '../../src/operations/registry.ts';
-import { encodeValue } from '../../src/operations/rows.ts';
-import type { Row, Scalar, TableDefinition } from '../../src/operations/table.ts';
 import { forAll } from '../support/for-all.ts';
 import { bhavcopy, bhavRow } from './support.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
+import type { Database } from '../../src/postgres/database.ts';
 import { sample } from '../support/for-all.ts';
 import { bhavRow, loadBhav, openStore } from './support.ts';
 

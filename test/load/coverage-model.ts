@@ -1,5 +1,5 @@
 import type { Position } from '../../src/core/position.ts';
-import { type CoverageState, WITHHELD } from '../../src/load/state/registers.ts';
+import { type CoverageState, WITHHELD } from '../../src/state/registers.ts';
 
 // A model of the registers of `etl.coverage`: how facts move them, and which state follows from them.
 

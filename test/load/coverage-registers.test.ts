@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Position, positionAt } from '../../src/core/position.ts';
-import { WITHHELD } from '../../src/load/state/registers.ts';
+import { WITHHELD } from '../../src/state/registers.ts';
 import { forAll } from '../support/for-all.ts';
 import {
   type EntryFact,

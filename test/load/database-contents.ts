@@ -1,4 +1,4 @@
-import type { Database } from '../../src/load/database/database.ts';
+import type { Database } from '../../src/postgres/database.ts';
 
 export interface Column {
   readonly table: string;

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { comparingCoverage, REGISTER_NAMES } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { dataSets } from '../../src/operations/registry.ts';
+import { comparingCoverage, REGISTER_NAMES } from '../../src/state/coverage/sum-of-facts.ts';
 
 /** An entry, and its registers that differ. */
 interface DifferingEntry extends Readonly<Record<'operation' | 'day' | 'instrument' | 'variant', string>> {

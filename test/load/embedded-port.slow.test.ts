@@ -7,8 +7,8 @@ import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
-import { isServing } from '../../src/load/database/embedded/cluster.ts';
-import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
+import { isServing } from '../../src/postgres/embedded/cluster.ts';
+import { startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
 import { freePort } from '../support/free-port.ts';
 
 /** A port on which somebody listens already. */

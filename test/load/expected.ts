@@ -1,9 +1,9 @@
+import type { Field, Requested } from '../../src/declaration/fields.ts';
+import type { Operation, Shape } from '../../src/declaration/operation.ts';
+import type { TableDefinition } from '../../src/declaration/table.ts';
 import { createSource } from '../../src/extract/index.ts';
 import type { Source } from '../../src/extract/types.ts';
-import type { Database } from '../../src/load/database/database.ts';
-import type { Field, Requested } from '../../src/operations/fields.ts';
-import type { Operation, Shape } from '../../src/operations/operation.ts';
-import type { TableDefinition } from '../../src/operations/table.ts';
+import type { Database } from '../../src/postgres/database.ts';
 
 /** A record as the source sends it. */
 export type SourceRecord = Readonly<Record<string, unknown>>;

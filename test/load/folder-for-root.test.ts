@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { clusterLocation, createFolderFor } from '../../src/load/database/embedded/account.ts';
+import { clusterLocation, createFolderFor } from '../../src/postgres/embedded/account.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const account = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { identify, type ObservedAlias } from '../../src/load/market/observed-aliases/identity.ts';
+import { identify, type ObservedAlias } from '../../src/load/observed-aliases/identity.ts';
 import { forAll } from '../support/for-all.ts';
 
 const blank: ObservedAlias = {

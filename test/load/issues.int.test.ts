@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { countIssues, readIssues } from '../../src/load/state/issues.ts';
-import { countOpenRejects } from '../../src/load/state/rejects.ts';
+import { countIssues, readIssues } from '../../src/state/issues.ts';
+import { countOpenRejects } from '../../src/state/rejects.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { newRun, newWindow, openStore } from './support.ts';
 

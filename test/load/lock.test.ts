@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { withLock } from '../../src/load/database/embedded/lock.ts';
+import { withLock } from '../../src/postgres/embedded/lock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test.each([

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
-import type { Row } from '../../src/operations/table.ts';
+import type { Row } from '../../src/declaration/table.ts';
+import type { Database } from '../../src/postgres/database.ts';
 import { hasSystemPostgres15, startSystemPostgres15 } from '../support/postgres-15.ts';
 import { bhavRow, loadBhav, newRun, openPool, openStore } from './support.ts';
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
+import type { Database } from '../../src/postgres/database.ts';
 import { AVOIDED, type Column, problemsOf, relationOf } from '../support/names.ts';
 import { openStore } from './support.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ColumnTexts, NULL } from '../../src/load/export/column-texts.ts';
-import { parquetColumn } from '../../src/load/export/parquet.ts';
+import { ColumnTexts, NULL } from '../../src/export/column-texts.ts';
+import { parquetColumn } from '../../src/export/parquet.ts';
 
 test('a decimal keeps every digit', () => {
   fc.assert(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { Row } from '../../src/declaration/table.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import type { Row } from '../../src/operations/table.ts';
 import { randomFrom } from '../support/chaos/random.ts';
 import { bhavcopy, bhavRow, load, loadBhav, openPool, openStore } from './support.ts';
 

@@ -1,10 +1,10 @@
 import type { Pool, PoolClient } from 'pg';
 import { expect, test } from 'vitest';
 import { positionAt } from '../../src/core/position.ts';
-import { applyResponse } from '../../src/load/market/merge/merge.ts';
-import { mergeSql } from '../../src/load/market/merge/merge-sql.ts';
-import { observeStatement } from '../../src/load/market/observed-aliases/observed-alias-sql.ts';
-import { analyzeTables } from '../../src/load/market/statistics.ts';
+import { applyResponse } from '../../src/load/merge/merge.ts';
+import { mergeSql } from '../../src/load/merge/merge-sql.ts';
+import { observeStatement } from '../../src/load/observed-aliases/observed-alias-sql.ts';
+import { analyzeTables } from '../../src/load/statistics.ts';
 import { deriveButEvents } from '../support/derive.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 

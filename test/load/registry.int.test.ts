@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
-import type { Operation, Shape } from '../../src/operations/operation.ts';
+import type { Operation, Shape } from '../../src/declaration/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
+import type { Database } from '../../src/postgres/database.ts';
 import { expectedRow, madeUp, offlineSource, recordsOf, requested, shapeOf, stored } from './expected.ts';
 import { load, openStore } from './support.ts';
 

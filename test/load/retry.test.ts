@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
-import { openDatabase } from '../../src/load/database/database.ts';
-import { createRetry } from '../../src/load/database/retry.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { createRetry } from '../../src/postgres/retry.ts';
 
 afterEach(() => vi.useRealTimers());
 

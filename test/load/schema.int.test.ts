@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
-import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
-import { migrateDatabase, schemaState } from '../../src/load/migrate.ts';
+import { columnComment } from '../../src/load/schema/comments-and-functions.ts';
+import { migrateDatabase, schemaState } from '../../src/migrate.ts';
 import { tables } from '../../src/operations/registry.ts';
+import type { Database } from '../../src/postgres/database.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { filledDatabase } from '../support/filled-database.ts';
 import { isSlowLayer } from '../support/layer.ts';
@@ -233,8 +233,8 @@ describe('migrating', () => {
   test.runIf(isSlowLayer)('by two processes at once, and once more in this one', async () => {
     const { url } = await emptyDatabase();
     const script = `
-      import { openDatabase } from './src/load/database/database.ts';
-      import { migrateDatabase } from './src/load/migrate.ts';
+      import { openDatabase } from './src/postgres/database.ts';
+      import { migrateDatabase } from './src/migrate.ts';
       const database = openDatabase({ url: process.env.DATABASE_URL, connections: 1 });
       await migrateDatabase(database);
       await database.close();`;

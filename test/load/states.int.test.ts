@@ -1,10 +1,10 @@
 import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Database, openDatabase } from '../../src/load/database/database.ts';
-import type { Preparing } from '../../src/load/database/prepared.ts';
-import { type Transaction, transaction } from '../../src/load/database/transaction.ts';
-import { RUN_STATES, type RunState, WINDOW_STATES, type WindowState } from '../../src/load/state/request.ts';
+import { type Database, openDatabase } from '../../src/postgres/database.ts';
+import type { Preparing } from '../../src/postgres/prepared.ts';
+import { type Transaction, transaction } from '../../src/postgres/transaction.ts';
+import { RUN_STATES, type RunState, WINDOW_STATES, type WindowState } from '../../src/state/request.ts';
 import {
   abandonRun,
   acceptKeyInRun,
@@ -16,18 +16,18 @@ import {
   reserveRunId,
   insertRun as startRun,
   stopRuns,
-} from '../../src/load/state/runs/runs.ts';
-import { runs, windows } from '../../src/load/state/schema/work.ts';
-import type { CallLimit } from '../../src/load/state/source/call-budget.ts';
-import { noteSourceFailed, noteSourceResponded } from '../../src/load/state/source/source-state.ts';
-import { claimWindow, unclaimWindow } from '../../src/load/state/windows/claim.ts';
+} from '../../src/state/runs/runs.ts';
+import { runs, windows } from '../../src/state/schema/work.ts';
+import type { CallLimit } from '../../src/state/source/call-budget.ts';
+import { noteSourceFailed, noteSourceResponded } from '../../src/state/source/source-state.ts';
+import { claimWindow, unclaimWindow } from '../../src/state/windows/claim.ts';
 import {
   insertFileWindows,
   insertWindows,
   type PlannedWindow,
   reserveWindowIds,
-} from '../../src/load/state/windows/plan.ts';
-import { moveWindows, WINDOW_TRANSITIONS } from '../../src/load/state/windows/transitions.ts';
+} from '../../src/state/windows/plan.ts';
+import { moveWindows, WINDOW_TRANSITIONS } from '../../src/state/windows/transitions.ts';
 import {
   cancelWindows,
   endingWindow,
@@ -37,7 +37,7 @@ import {
   skipWindow,
   splitWindow,
   startWindow,
-} from '../../src/load/state/windows/windows.ts';
+} from '../../src/state/windows/windows.ts';
 import { testDatabase } from '../support/database.ts';
 import { waitFor } from '../support/wait-for.ts';
 

@@ -1,14 +1,9 @@
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import {
-  type Database,
-  DEFAULT_TIMEOUTS,
-  endIfSilent,
-  openDatabase,
-} from '../../src/load/database/database.ts';
-import { databaseError } from '../../src/load/database/database-errors.ts';
-import { transaction } from '../../src/load/database/transaction.ts';
+import { type Database, DEFAULT_TIMEOUTS, endIfSilent, openDatabase } from '../../src/postgres/database.ts';
+import { databaseError } from '../../src/postgres/database-errors.ts';
+import { transaction } from '../../src/postgres/transaction.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { testDatabase } from '../support/database.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { migrateDatabase, schemaState } from '../../src/load/migrate.ts';
+import { migrateDatabase, schemaState } from '../../src/migrate.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { runCli } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

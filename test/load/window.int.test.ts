@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
-import type { CoverageEntry } from '../../src/load/state/registers.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import type { Database } from '../../src/postgres/database.ts';
+import type { CoverageEntry } from '../../src/state/registers.ts';
 import { bhavcopy, bhavRow, load, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
 const day = (state: CoverageEntry['state'], records: number, diagnostic?: string): CoverageEntry => ({

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
-import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import type { ResponseReading } from '../../src/load/market/fold/fold.ts';
-import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
-import { reportRun } from '../../src/load/state/runs/reports.ts';
-import { countSuspiciousWindows } from '../../src/load/state/windows/suspicious.ts';
-import { withheldWithdrawals } from '../../src/load/state/withdrawals.ts';
-import type { Row } from '../../src/operations/table.ts';
+import type { Row } from '../../src/declaration/table.ts';
+import { acceptWithdrawal } from '../../src/load/accept-withdrawal.ts';
+import type { ResponseReading } from '../../src/load/fold/fold.ts';
+import type { Database } from '../../src/postgres/database.ts';
+import type { KeptResponse } from '../../src/state/responses/responses.ts';
+import { reportRun } from '../../src/state/runs/reports.ts';
+import { countSuspiciousWindows } from '../../src/state/windows/suspicious.ts';
+import { withheldWithdrawals } from '../../src/state/withdrawals.ts';
 import { bhavcopy, bhavRow, contextOf, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
 const DAY = '2025-08-29';

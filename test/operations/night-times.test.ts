@@ -4,11 +4,11 @@ import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { addDays, type Day, epochOf } from '../../src/core/days.ts';
+import { dueMinutes, lastNight, secondsOfDay } from '../../src/declaration/night-times.ts';
+import { exchangesOf } from '../../src/declaration/operation.ts';
 import { nightOfTick, plannedSchedules } from '../../src/jobs/runs/night-schedules.ts';
 import { nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
 import { planWindows } from '../../src/jobs/runs/plan-windows.ts';
-import { dueMinutes, lastNight, secondsOfDay } from '../../src/operations/night-times.ts';
-import { exchangesOf } from '../../src/operations/operation.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
 

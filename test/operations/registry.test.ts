@@ -1,8 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
-import { defaultOperations, fileSets } from '../../src/operations/data-sets.ts';
-import { exchangesOf, settingFor } from '../../src/operations/operation.ts';
+import { exchangesOf, settingFor } from '../../src/declaration/operation.ts';
+import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../src/declaration/table.ts';
+import { columnComment } from '../../src/load/schema/comments-and-functions.ts';
+import { defaultOperations, fileSets } from '../../src/operations/index.ts';
 import {
   dataSets,
   findDataSet,
@@ -13,8 +14,7 @@ import {
   tables,
   titleOf,
 } from '../../src/operations/registry.ts';
-import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../src/operations/table.ts';
-import { UDIFF_FIELDS } from '../../src/operations/udiff.ts';
+import { UDIFF_FIELDS } from '../../src/operations/tables/udiff.ts';
 
 /*
  * The lists below are the names that queries of others depend on. They hold the first release; what is

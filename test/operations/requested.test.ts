@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
-import { dataSets, defaultOperations, fileSets, operations } from '../../src/operations/data-sets.ts';
+import { dataSets, defaultOperations, fileSets, operations } from '../../src/operations/index.ts';
 import { requestedOperations, scheduledPairs, settingWithout } from '../../src/operations/requested.ts';
 import { forAll } from '../support/for-all.ts';
 

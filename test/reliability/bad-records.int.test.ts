@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
-import { defaultOperations } from '../../src/operations/data-sets.ts';
-import type { Kind } from '../../src/operations/fields.ts';
+import type { Kind } from '../../src/declaration/fields.ts';
+import { defaultOperations } from '../../src/operations/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import type { Database } from '../../src/postgres/database.ts';
 import { openStore } from '../load/support.ts';
 import { forAllAsync, setsOf } from '../support/for-all.ts';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readCompleteness } from '../../src/load/state/coverage/completeness.ts';
+import { readCompleteness } from '../../src/state/coverage/completeness.ts';
 import { startServer } from '../support/http-server.ts';
 import { coverageRows, openSetup, windowsOf } from './support.ts';
 

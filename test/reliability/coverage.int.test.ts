@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { runExitCode, runText } from '../../src/cli/run-output.ts';
-import { reportRun } from '../../src/load/state/runs/reports.ts';
+import { reportRun } from '../../src/state/runs/reports.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
 import { accountsOf, coverageRows, openSetup, start, tally, test, windowsOf } from './support.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { concluded } from '../../src/cli/work-on-run.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
-import { reportRun } from '../../src/load/state/runs/reports.ts';
+import { reportRun } from '../../src/state/runs/reports.ts';
 import { captureCli, runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { ended, mostly } from '../support/pipeline.ts';

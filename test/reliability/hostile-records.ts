@@ -1,12 +1,12 @@
 import type { RecordCounts } from '../../src/core/record-counts.ts';
+import type { ResponseField } from '../../src/declaration/fields.ts';
+import type { Operation } from '../../src/declaration/operation.ts';
+import type { Row, TableDefinition } from '../../src/declaration/table.ts';
 import type { Extracted } from '../../src/extract/types.ts';
 import { decideOutcome } from '../../src/jobs/responses/response-outcome.ts';
-import type { Database } from '../../src/load/database/database.ts';
-import { loadWindow } from '../../src/load/market/load-window.ts';
-import { takePosition } from '../../src/load/state/position-sql.ts';
-import type { ResponseField } from '../../src/operations/fields.ts';
-import type { Operation } from '../../src/operations/operation.ts';
-import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import { loadWindow } from '../../src/load/load-window.ts';
+import type { Database } from '../../src/postgres/database.ts';
+import { takePosition } from '../../src/state/position-sql.ts';
 import { offlineSource, recordsOf, shapeOf } from '../load/expected.ts';
 import { newRun, newWindow, unkept } from '../load/support.ts';
 

@@ -5,7 +5,7 @@ import { hourStart } from '../../src/jobs/policy/quota.ts';
 import { pruneRuns } from '../../src/jobs/runs/prune-runs.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { pauseRun } from '../../src/load/state/runs/runs.ts';
+import { pauseRun } from '../../src/state/runs/runs.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { runCli } from '../support/cli.ts';
 import { startServer } from '../support/http-server.ts';

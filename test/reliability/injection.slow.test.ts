@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect } from 'vitest';
-import type { Database } from '../../src/load/database/database.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import type { Database } from '../../src/postgres/database.ts';
 import { openStore } from '../load/support.ts';
 import { bodyOf, loadBody, sampleOf } from './hostile-records.ts';
 import { coverageRows, openSetup, start, test, windowsOf } from './support.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
-import { releaseWindow, splitWindow } from '../../src/load/state/windows/windows.ts';
+import { releaseWindow, splitWindow } from '../../src/state/windows/windows.ts';
 import { ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { NIGHT, REQUESTS, slowSource } from './same-request-support.ts';

@@ -4,7 +4,7 @@ import type { FailureAction } from '../../src/jobs/policy/failure-policy.ts';
 import { computeCallLimit, createSourceClock } from '../../src/jobs/policy/quota.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
 import { applyFailure } from '../../src/jobs/worker/apply-failure.ts';
-import { claimWindow } from '../../src/load/state/windows/claim.ts';
+import { claimWindow } from '../../src/state/windows/claim.ts';
 import { coverageRows, openSetup, type Setup, start, windowsOf } from './support.ts';
 
 const REQUESTED = {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { reportRun } from '../../src/load/state/runs/reports.ts';
+import { reportRun } from '../../src/state/runs/reports.ts';
 import { runCli } from '../support/cli.ts';
 import { ended } from '../support/pipeline.ts';
 import { serve } from '../support/serve.ts';

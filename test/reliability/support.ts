@@ -4,8 +4,8 @@ import type { Clock } from '../../src/core/clock.ts';
 import type { WorkContext } from '../../src/jobs/context.ts';
 import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Behaviour, Sandbox } from '../../src/sandbox/index.ts';
+import type { RunReport } from '../../src/state/runs/reports.ts';
 import { closeAfterTest } from '../support/closing.ts';
 import {
   type Backend,

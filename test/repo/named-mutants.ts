@@ -1,6 +1,6 @@
-const MERGE = 'src/load/market/merge/merge-sql.ts';
-const STORE_TABLE = 'src/load/market/store-table.ts';
-const WRITE_COVERAGE = 'src/load/state/coverage/coverage.ts';
+const MERGE = 'src/load/merge/merge-sql.ts';
+const STORE_TABLE = 'src/load/store-table.ts';
+const WRITE_COVERAGE = 'src/state/coverage/coverage.ts';
 const COVERAGE = 'test/load/coverage-registers.int.test.ts';
 const PAST = 'test/load/past-states.int.test.ts';
 const MERGING = 'test/load/merge.int.test.ts';
@@ -56,7 +56,7 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'day-compared-with-what-it-has',
-    file: 'src/load/state/withdrawals.ts',
+    file: 'src/state/withdrawals.ts',
     from: "'accepted' then w.remaining_rows else w.max_rows end",
     to: "'accepted' then w.remaining_rows else 0 end",
     test: 'test/load/withdrawals.int.test.ts',
@@ -77,14 +77,14 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'accepted-days-are-not-folded-so',
-    file: 'src/load/market/fold/fold.ts',
+    file: 'src/load/fold/fold.ts',
     from: 'acceptedDay.position === position ? [acceptedDay.day] : []',
     to: '[]',
     test: 'test/load/withdrawals.int.test.ts',
   },
   {
     name: 'unlisted-rows-stay-after-a-fold',
-    file: 'src/load/market/fold/fold.ts',
+    file: 'src/load/fold/fold.ts',
     from: 'if (folded.decided !== null) {',
     to: 'if (folded.decided === undefined) {',
     test: ANY_ORDER,
@@ -105,7 +105,7 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'first-of-those-that-emptied-a-day',
-    file: 'src/load/state/withdrawals.ts',
+    file: 'src/state/withdrawals.ts',
     from: "max(a.position) filter (where m.state in ('withdrawn', 'accepted'))",
     to: "min(a.position) filter (where m.state in ('withdrawn', 'accepted'))",
     test: 'test/load/response-facts.int.test.ts',

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
+import type { Requested } from '../../src/declaration/fields.ts';
+import type { Operation } from '../../src/declaration/operation.ts';
 import { createSource, type Extracted, type Row, type SourceSettings } from '../../src/extract/index.ts';
-import type { Requested } from '../../src/operations/fields.ts';
-import type { Operation } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
 import { sandbox } from './support.ts';

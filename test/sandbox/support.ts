@@ -1,7 +1,7 @@
 import { beforeAll } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { type Day, dayEnd, dayStart } from '../../src/core/days.ts';
-import type { Operation } from '../../src/operations/operation.ts';
+import type { Operation } from '../../src/declaration/operation.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
 import { closeAfterFile, closeAfterTest } from '../support/closing.ts';
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { UDIFF_COLUMNS } from '../../src/operations/udiff.ts';
+import { UDIFF_COLUMNS } from '../../src/operations/tables/udiff.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { responseFields, type SourceRecord } from '../../src/sandbox/response/record.ts';
 

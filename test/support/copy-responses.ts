@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
-import type { Database } from '../../src/load/database/database.ts';
+import type { Database } from '../../src/postgres/database.ts';
 
 /** What docs/operations.md says of the small backup: the tables, and the statements that the new database needs. */
 export const SMALL_BACKUP = (() => {

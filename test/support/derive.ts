@@ -1,15 +1,11 @@
 import type { Pool } from 'pg';
 import { EXCHANGES } from '../../src/core/exchanges.ts';
-import type { Database } from '../../src/load/database/database.ts';
-import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
-import {
-  updateEventSessions,
-  updateHitBands,
-  updatePriceFactors,
-} from '../../src/load/market/price-tables.ts';
-import { readChangedDays, readDerivedProgress, writeDerivedProgress } from '../../src/load/state/derived.ts';
-import { readStateNumber } from '../../src/load/state/loads/state-numbers.ts';
+import { updateObservedAliases } from '../../src/load/observed-aliases/observed-aliases.ts';
+import { updateEventSessions, updateHitBands, updatePriceFactors } from '../../src/load/price-tables.ts';
 import { dataSetNamed } from '../../src/operations/registry.ts';
+import type { Database } from '../../src/postgres/database.ts';
+import { readChangedDays, readDerivedProgress, writeDerivedProgress } from '../../src/state/derived.ts';
+import { readStateNumber } from '../../src/state/loads/state-numbers.ts';
 
 /** The last call on each pool: as in `updateDerived`, which has a lock, only one derives at a time. */
 const lastCalls = new WeakMap<Pool, Promise<void>>();

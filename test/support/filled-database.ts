@@ -1,6 +1,6 @@
 import { inject } from 'vitest';
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { RunReport } from '../../src/state/runs/reports.ts';
 import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
 import { bhavSource } from './bhav-source.ts';
 import { runJson } from './cli.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { serverAccount } from '../../src/load/database/embedded/account.ts';
+import { serverAccount } from '../../src/postgres/embedded/account.ts';
 import { freePort } from './free-port.ts';
 import { withClient } from './query.ts';
 import { makeDisposable, prepareTemplate } from './template.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
+import { startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
 import { execute, makeDisposable } from './template.ts';
 
 /** A file system in memory. */

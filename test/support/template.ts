@@ -4,8 +4,8 @@ import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { prepareQueueTables } from '../../src/jobs/queue/queue.ts';
 import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
-import { openDatabase } from '../../src/load/database/database.ts';
-import { migrateDatabase } from '../../src/load/migrate.ts';
+import { migrateDatabase } from '../../src/migrate.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
 import { query } from './query.ts';
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

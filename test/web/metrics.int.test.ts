@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { commit } from '../../src/core/version.ts';
 import type { QueueContext } from '../../src/jobs/context.ts';
-import { readFreshness } from '../../src/load/state/coverage/freshness.ts';
+import { readFreshness } from '../../src/state/coverage/freshness.ts';
 import { clockFrom, openSetup, start } from '../reliability/support.ts';
 import { testDatabase } from '../support/database.ts';
 import { startServer } from '../support/http-server.ts';

@@ -1,7 +1,7 @@
 import { requesterName } from '../../core/environment.ts';
 import { updateDerived } from '../../jobs/events/update-derived.ts';
 import { readToFold } from '../../jobs/responses/store-response.ts';
-import { acceptWithdrawal } from '../../load/market/accept-withdrawal.ts';
+import { acceptWithdrawal } from '../../load/accept-withdrawal.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { count, plural } from '../output.ts';

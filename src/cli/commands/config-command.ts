@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { defaultDataFolder } from '../../core/data-folder.ts';
 import { SECRET_SETTINGS, settingOrigins, shownSecret } from '../../core/environment.ts';
 import { settings } from '../../core/settings.ts';
-import { clusterLocation } from '../../load/database/embedded/account.ts';
+import { clusterLocation } from '../../postgres/embedded/account.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { type Column, table } from '../output.ts';
 

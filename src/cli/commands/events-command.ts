@@ -7,7 +7,7 @@ import {
   readCodesAsSymbols,
   listEvents as readEvents,
   type StoredEvent,
-} from '../../load/market/corporate-events.ts';
+} from '../../load/corporate-events.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openReadable } from '../open-context.ts';
 import { parseOpenRange, type RangeFlags } from '../options.ts';

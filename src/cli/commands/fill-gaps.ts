@@ -1,7 +1,7 @@
 import { systemClock } from '../../core/clock.ts';
 import { type Gap, gapRequest, readGaps } from '../../jobs/runs/read-gaps.ts';
-import { readRequestedNames } from '../../load/state/coverage/completeness.ts';
 import { findOperations } from '../../operations/registry.ts';
+import { readRequestedNames } from '../../state/coverage/completeness.ts';
 import { type Cli, loadSettings, logNote, print, printJson } from '../cli.ts';
 import { plural } from '../output.ts';
 import { gapScope } from '../parse-request.ts';

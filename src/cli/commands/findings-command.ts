@@ -1,7 +1,8 @@
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
-import { checks, parseCheckName } from '../../load/market/checks/index.ts';
+import { pairTitle } from '../../operations/registry.ts';
+import { checks, parseCheckName } from '../../quality/index.ts';
 import {
   acceptFindings,
   type CheckedDays,
@@ -9,8 +10,7 @@ import {
   readCheckedDays,
   listFindings as readFindings,
   type Severity,
-} from '../../load/state/findings.ts';
-import { pairTitle } from '../../operations/registry.ts';
+} from '../../state/findings.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseOpenRange, type RangeFlags } from '../options.ts';

@@ -1,5 +1,5 @@
 import { prepareQueueTables } from '../../jobs/queue/queue.ts';
-import { explainMissingRight, migrateDatabase, schemaState } from '../../load/migrate.ts';
+import { explainMissingRight, migrateDatabase, schemaState } from '../../migrate.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openLog, openStore } from '../open-context.ts';
 

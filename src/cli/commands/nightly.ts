@@ -1,6 +1,6 @@
 import { clockOf } from '../../core/clock.ts';
+import { lastNight } from '../../declaration/night-times.ts';
 import { nightlyRequest } from '../../jobs/runs/nightly-request.ts';
-import { lastNight } from '../../operations/night-times.ts';
 import { type Cli, type JsonFlag, loadSettings } from '../cli.ts';
 import { parseDay } from '../options.ts';
 import { runRequest } from '../work-on-run.ts';

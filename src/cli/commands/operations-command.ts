@@ -5,8 +5,8 @@ import {
   describeDataSet,
   type FieldDescription,
   type TableDescription,
-} from '../../operations/describe-operation.ts';
-import { allowedText, scheduleText } from '../../operations/operation.ts';
+} from '../../declaration/describe-operation.ts';
+import { allowedText, scheduleText } from '../../declaration/operation.ts';
 import { allNamedBy, dataSets } from '../../operations/registry.ts';
 import { requestedOperations } from '../../operations/requested.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson, printRecord } from '../cli.ts';

@@ -1,6 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import { escapeControls } from '../../core/wording.ts';
-import { type ResultColumn, type ResultRow, type RowSink, readQuery } from '../../load/database/read-only.ts';
+import { type ResultColumn, type ResultRow, type RowSink, readQuery } from '../../postgres/read-only.ts';
 import { type Cli, type JsonFlag, logNote, logStderr, print, writeOut } from '../cli.ts';
 import { openForUser } from '../open-context.ts';
 import { LISTED } from '../options.ts';

@@ -1,8 +1,8 @@
 import { clockOf, today } from '../../core/clock.ts';
 import { addDays, type DayRange } from '../../core/days.ts';
 import { type CheckResult, checkQuality } from '../../jobs/quality/check-quality.ts';
-import { severities } from '../../load/market/checks/index.ts';
-import { readCheckedDays, type Severity } from '../../load/state/findings.ts';
+import { severities } from '../../quality/index.ts';
+import { readCheckedDays, type Severity } from '../../state/findings.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseOpenRange, parseRange, type RangeFlags, SEVERITIES } from '../options.ts';

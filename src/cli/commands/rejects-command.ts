@@ -1,5 +1,6 @@
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import {
   acceptRejects,
   type OpenReject,
@@ -7,8 +8,7 @@ import {
   openRejects,
   type RejectFilter,
   readReject,
-} from '../../load/state/rejects.ts';
-import { pairTitle } from '../../operations/registry.ts';
+} from '../../state/rejects.ts';
 import { type Cli, type JsonFlag, print, printJson, printRecord } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseOpenRange, type RangeFlags } from '../options.ts';

@@ -1,7 +1,7 @@
 import { systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import { planReplay } from '../../jobs/replay/plan-replay.ts';
-import type { ResponseFilter } from '../../load/state/responses/to-replay.ts';
+import type { ResponseFilter } from '../../state/responses/to-replay.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseOpenRange, type RangeFlags } from '../options.ts';

@@ -1,5 +1,5 @@
 import { planReplay } from '../../jobs/replay/plan-replay.ts';
-import { openRejectIds } from '../../load/state/rejects.ts';
+import { openRejectIds } from '../../state/rejects.ts';
 import { type Cli, EXIT, logStderr, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { plural } from '../output.ts';

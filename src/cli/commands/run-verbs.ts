@@ -1,6 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import { cancelRun, reopenRun, resumeRun } from '../../jobs/runs/run-control.ts';
-import { reportRun } from '../../load/state/runs/reports.ts';
+import { reportRun } from '../../state/runs/reports.ts';
 import { type Cli, confirm, type JsonFlag, print, printJson, type YesFlag } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { plural } from '../output.ts';

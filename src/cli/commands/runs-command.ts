@@ -1,6 +1,6 @@
 import { hasDays, runStateText } from '../../core/wording.ts';
-import * as reports from '../../load/state/runs/reports.ts';
-import { type RunReport, reportRun } from '../../load/state/runs/reports.ts';
+import * as reports from '../../state/runs/reports.ts';
+import { type RunReport, reportRun } from '../../state/runs/reports.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { type Column, count, memberColumns, momentText, table } from '../output.ts';

@@ -1,4 +1,4 @@
-import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
+import { readStateNumber } from '../../state/loads/state-numbers.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openReadable } from '../open-context.ts';
 import { parseMoment } from '../options.ts';

@@ -1,5 +1,5 @@
 import { usageError } from '../../core/errors.ts';
-import { readWithheld, withheldWithdrawals } from '../../load/state/withdrawals.ts';
+import { readWithheld, withheldWithdrawals } from '../../state/withdrawals.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { type Column, count, momentText, plural, table } from '../output.ts';

@@ -5,16 +5,11 @@ import { certainLead } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { createLog } from '../../core/log.ts';
 import { queueSchema } from '../../jobs/queue/queue.ts';
-import type { Database } from '../../load/database/database.ts';
-import { clusterLocation } from '../../load/database/embedded/account.ts';
-import {
-  readRoleRights,
-  readServerFacts,
-  readServerTime,
-  type ServerFacts,
-} from '../../load/database/inspect.ts';
-import { OLDEST_SERVER, schemaState } from '../../load/migrate.ts';
-import { openRunsProgress } from '../../load/state/runs/reports.ts';
+import { OLDEST_SERVER, schemaState } from '../../migrate.ts';
+import type { Database } from '../../postgres/database.ts';
+import { clusterLocation } from '../../postgres/embedded/account.ts';
+import { readRoleRights, readServerFacts, readServerTime, type ServerFacts } from '../../postgres/inspect.ts';
+import { openRunsProgress } from '../../state/runs/reports.ts';
 import type { Cli } from '../cli.ts';
 import { hasPrivatePostgres, openStore } from '../open-context.ts';
 import { firstFew, replayText } from '../output.ts';

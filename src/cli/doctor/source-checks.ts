@@ -7,7 +7,7 @@ import { createSource } from '../../extract/index.ts';
 import type { ObservedDate, RawResponse, Source } from '../../extract/types.ts';
 import { assessEvidence } from '../../jobs/policy/failure-policy.ts';
 import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
-import type { Database } from '../../load/database/database.ts';
+import type { Database } from '../../postgres/database.ts';
 import type { Cli } from '../cli.ts';
 import { countedCall, storeEvidence } from '../counted-call.ts';
 import { sourceSettings } from '../open-context.ts';

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander';
 import { nearest } from '../../core/input.ts';
-import { SHORT_EXAMPLES } from '../../load/market/examples.ts';
+import { SHORT_EXAMPLES } from '../../load/examples.ts';
 import {
   detachOption,
   dryRunOption,

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander';
 import { EVENT_KINDS } from '../../extract/corporate-actions/purpose.ts';
-import { ISSUE_KINDS } from '../../load/state/issue-kinds.ts';
+import { ISSUE_KINDS } from '../../state/issue-kinds.ts';
 import {
   EVENT_STATUSES,
   exampleDays,

@@ -1,17 +1,12 @@
 import { compileMaker, compileReader } from '../../core/compiled-objects.ts';
 import { fullYear, MONTHS } from '../../core/days.ts';
-import type { Field, Kind } from '../../operations/fields.ts';
-import {
-  FILE_UNITS,
-  type FileColumnNames,
-  type FileFormat,
-  type FileRow,
-} from '../../operations/file-format.ts';
-import type { DataSet } from '../../operations/operation.ts';
+import type { Field, Kind } from '../../declaration/fields.ts';
+import type { DataSet } from '../../declaration/operation.ts';
+import { SOURCE_AUDIT } from '../../declaration/table.ts';
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
-import { SOURCE_AUDIT } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { printable } from '../sanitize.ts';
+import { FILE_UNITS, type FileColumnNames, type FileFormat, type FileRow } from './file-format.ts';
 import { dayInName, findFormat, findNames } from './formats.ts';
 
 /** The columns of one file, matched to the fields of its format. */

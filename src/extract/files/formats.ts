@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { fullYear, isDay, MONTHS } from '../../core/days.ts';
 import { CODE } from '../../core/package-folders.ts';
-import type { FileFormat } from '../../operations/file-format.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
+import type { FileFormat } from './file-format.ts';
 
 const FOLDER = join(CODE, 'extract', 'files', 'formats');
 

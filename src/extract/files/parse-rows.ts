@@ -1,11 +1,11 @@
 import { PipelineError } from '../../core/errors.ts';
-import type { FileFormat, FileRow, FileRows, ParsedFile } from '../../operations/file-format.ts';
 import { decodeText, isUtf16 } from '../body.ts';
 import { MAX_ROW_BYTES, MAX_ROWS, readCsv, readHeader } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
 import { fileDay } from './file-columns.ts';
+import type { FileFormat, FileRow, FileRows, ParsedFile } from './file-format.ts';
 import { firstLine } from './first-line.ts';
 import { FORMATS, findFormat, wordsInNames } from './formats.ts';
 

@@ -1,13 +1,13 @@
 import { basename } from 'node:path';
 import { exchangeNamed } from '../../core/exchanges.ts';
 import { onlyDayIn } from '../../core/position.ts';
-import type { FileRow, FileRows } from '../../operations/file-format.ts';
+import type { Row } from '../../declaration/table.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
-import type { Row } from '../../operations/table.ts';
 import { JoinedRows } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import type { Reject } from '../types.ts';
 import { columnsFor, type FileColumns, findColumns } from './file-columns.ts';
+import type { FileRow, FileRows } from './file-format.ts';
 import { dayInName, exampleName } from './formats.ts';
 import { checkFile, cutLineText, parseRows } from './parse-rows.ts';
 import { type DatedRow, makeReaders, readAlso, readExchange, readRow } from './read-row.ts';

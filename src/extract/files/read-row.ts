@@ -1,14 +1,14 @@
 import { UNKNOWN_DAY } from '../../core/days.ts';
 import { EXCHANGES, exchangeNamed } from '../../core/exchanges.ts';
-import type { FileRow } from '../../operations/file-format.ts';
-import type { DataSet } from '../../operations/operation.ts';
+import type { DataSet } from '../../declaration/operation.ts';
+import type { Row } from '../../declaration/table.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
-import type { Row } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
 import type { FileColumns } from './file-columns.ts';
+import type { FileRow } from './file-format.ts';
 
 /** A row that was parsed on its own, with its day, or the reject that it becomes. */
 type ReadRow = { readonly row: Row; readonly day: string } | Reject;

@@ -4,7 +4,7 @@ import { crc32, gunzip } from 'node:zlib';
 import { type Entry, fromBufferPromise, getFileNameLowLevel } from 'yauzl';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { escapeName, plural } from '../../core/wording.ts';
-import type { Row, Scalar } from '../../operations/table.ts';
+import type { Row, Scalar } from '../../declaration/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { isNameOfFormat } from './formats.ts';
 import { type FileSession, readCsvFile } from './read-file.ts';

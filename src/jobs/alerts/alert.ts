@@ -3,11 +3,11 @@ import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { causeOf, momentText, plural } from '../../core/wording.ts';
-import type { SessionState } from '../../load/state/coverage/completeness.ts';
-import { gapText } from '../../load/state/coverage/gap-reasons.ts';
-import type { SourceOutage } from '../../load/state/source/source-state.ts';
-import { BHAV_COPY } from '../../operations/operation.ts';
+import { BHAV_COPY } from '../../declaration/operation.ts';
 import { pairTitle } from '../../operations/registry.ts';
+import type { SessionState } from '../../state/coverage/completeness.ts';
+import { gapText } from '../../state/coverage/gap-reasons.ts';
+import type { SourceOutage } from '../../state/source/source-state.ts';
 
 /** `heartbeat`: a request to EOD_HEARTBEAT_URL; `test`: sent by hand and not stored. */
 type AlertKind = Config['EOD_ALERT_ON'][number] | 'heartbeat' | 'test';

@@ -1,10 +1,10 @@
 import { addDays, type Day, dayEnd, dayStart } from '../../core/days.ts';
-import { readCompleteness, type SessionState } from '../../load/state/coverage/completeness.ts';
-import { changesOfNight, reportedDay } from '../../load/state/loads/loads.ts';
-import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
-import { readNight } from '../../load/state/runs/outcomes.ts';
-import { tablesOfResponses } from '../../operations/operation.ts';
+import { tablesOfResponses } from '../../declaration/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
+import { readCompleteness, type SessionState } from '../../state/coverage/completeness.ts';
+import { changesOfNight, reportedDay } from '../../state/loads/loads.ts';
+import { readStateNumber } from '../../state/loads/state-numbers.ts';
+import { readNight } from '../../state/runs/outcomes.ts';
 import type { Context } from '../context.ts';
 import type { Alert } from './alert.ts';
 

@@ -1,10 +1,10 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { subjectsOfAlerts } from '../../load/state/alerts.ts';
-import { readCompleteness, type SessionState } from '../../load/state/coverage/completeness.ts';
-import { loadedPairs } from '../../load/state/coverage/coverage.ts';
-import { readWorkers } from '../../load/state/workers.ts';
+import { subjectsOfAlerts } from '../../state/alerts.ts';
+import { readCompleteness, type SessionState } from '../../state/coverage/completeness.ts';
+import { loadedPairs } from '../../state/coverage/coverage.ts';
+import { readWorkers } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
 import { sessionAlert } from './alert.ts';
 import { raiseAlerts, startDelivery } from './send-alerts.ts';

@@ -7,16 +7,16 @@ import { messageOf } from '../../core/errors.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
+import { isDataSet } from '../../operations/registry.ts';
 import {
   claimDueAlerts,
   forgetAlerts,
   noteDelivery,
   recordAlerts,
   withdrawAlerts,
-} from '../../load/state/alerts.ts';
-import { readCompleteness } from '../../load/state/coverage/completeness.ts';
-import { readWorkers } from '../../load/state/workers.ts';
-import { isDataSet } from '../../operations/registry.ts';
+} from '../../state/alerts.ts';
+import { readCompleteness } from '../../state/coverage/completeness.ts';
+import { readWorkers } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
 import { type Alert, asOfNow, buildBody, joinAlerts, listSessions, shortSubject } from './alert.ts';
 

@@ -12,8 +12,8 @@ import {
   readPurpose,
   type ShareRatio,
 } from '../../extract/corporate-actions/purpose.ts';
-import type { Notice } from '../../load/market/corporate-events.ts';
-import type { EventDecision } from '../../load/state/events/decisions.ts';
+import type { Notice } from '../../load/corporate-events.ts';
+import type { EventDecision } from '../../state/events/decisions.ts';
 
 /** A corporate event as it is stored. */
 export interface CorporateEvent {

@@ -2,13 +2,8 @@ import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { INTEGER_RATIO } from '../../extract/corporate-actions/listed-events.ts';
 import { reduceRatio, type ShareRatio } from '../../extract/corporate-actions/purpose.ts';
-import {
-  idsOfEvent,
-  listEvents,
-  readUndecided,
-  type StoredEvent,
-} from '../../load/market/corporate-events.ts';
-import { removeDecisions, writeDecision } from '../../load/state/events/decisions.ts';
+import { idsOfEvent, listEvents, readUndecided, type StoredEvent } from '../../load/corporate-events.ts';
+import { removeDecisions, writeDecision } from '../../state/events/decisions.ts';
 import type { Context } from '../context.ts';
 import { updateDerived } from './update-derived.ts';
 

@@ -1,16 +1,16 @@
 import { EXCHANGES } from '../../core/exchanges.ts';
-import { takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
-import { NAMING_TABLES, updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
-import { updateEventSessions, updateHitBands, updatePriceFactors } from '../../load/market/price-tables.ts';
-import { analyzeTables } from '../../load/market/statistics.ts';
+import { NAMING_TABLES, updateObservedAliases } from '../../load/observed-aliases/observed-aliases.ts';
+import { updateEventSessions, updateHitBands, updatePriceFactors } from '../../load/price-tables.ts';
+import { analyzeTables } from '../../load/statistics.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
+import { takeSessionLock, trySessionLock } from '../../postgres/session-lock.ts';
 import {
   type ChangedDays,
   readChangedDays,
   readDerivedProgress,
   writeDerivedProgress,
-} from '../../load/state/derived.ts';
-import { readStateNumber } from '../../load/state/loads/state-numbers.ts';
-import { dataSetNamed } from '../../operations/registry.ts';
+} from '../../state/derived.ts';
+import { readStateNumber } from '../../state/loads/state-numbers.ts';
 import type { Context } from '../context.ts';
 import { readEventsDigest, updateCorporateEvents } from './update-events.ts';
 

@@ -5,9 +5,9 @@ import { EXCHANGES } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import type { Position } from '../../core/position.ts';
 import { sha256 } from '../../core/sha256.ts';
+import type { Row } from '../../declaration/table.ts';
 import { NOT_STATED } from '../../extract/corporate-actions/listed-events.ts';
 import { type EventKind, isReinvested } from '../../extract/corporate-actions/purpose.ts';
-import { transaction } from '../../load/database/transaction.ts';
 import {
   areStored,
   type LineElsewhere,
@@ -19,14 +19,14 @@ import {
   readSymbolOwners,
   SAME_EVENT_DAYS,
   type SymbolOwner,
-} from '../../load/market/corporate-events.ts';
-import { type ChangedDays, readDerivedProgress } from '../../load/state/derived.ts';
-import { type EventDecision, readDecisions } from '../../load/state/events/decisions.ts';
-import { takePositions } from '../../load/state/position-sql.ts';
-import { abandonRun, finishRun, insertRun, reserveRunId, runningRuns } from '../../load/state/runs/runs.ts';
-import { insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
+} from '../../load/corporate-events.ts';
 import { dataSetNamed, tables } from '../../operations/registry.ts';
-import type { Row } from '../../operations/table.ts';
+import { transaction } from '../../postgres/transaction.ts';
+import { type ChangedDays, readDerivedProgress } from '../../state/derived.ts';
+import { type EventDecision, readDecisions } from '../../state/events/decisions.ts';
+import { takePositions } from '../../state/position-sql.ts';
+import { abandonRun, finishRun, insertRun, reserveRunId, runningRuns } from '../../state/runs/runs.ts';
+import { insertFileWindows, reserveWindowIds } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
 import { storeResponse } from '../responses/store-response.ts';
 import {

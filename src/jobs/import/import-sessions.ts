@@ -14,12 +14,12 @@ import {
   type UnknownFile,
   type UnpackLimit,
 } from '../../extract/files/unpack.ts';
-import type { Tickers } from '../../load/market/stored-values.ts';
-import { readStoredLoad } from '../../load/state/loads/loads.ts';
-import { takePositions } from '../../load/state/position-sql.ts';
-import { positionOfFile, ROOM_BEFORE_FILE } from '../../load/state/responses/files-of-session.ts';
-import { packBody } from '../../load/state/responses/responses.ts';
-import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
+import type { Tickers } from '../../load/stored-values.ts';
+import { readStoredLoad } from '../../state/loads/loads.ts';
+import { takePositions } from '../../state/position-sql.ts';
+import { positionOfFile, ROOM_BEFORE_FILE } from '../../state/responses/files-of-session.ts';
+import { packBody } from '../../state/responses/responses.ts';
+import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
 import { createResponseReader } from '../responses/read-response.ts';
 import { countRecordsByTable, sessionResponse, symbolsFor } from '../responses/session-response.ts';

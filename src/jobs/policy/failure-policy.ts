@@ -1,7 +1,7 @@
 import type { Config } from '../../core/config.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
-import { databaseError } from '../../load/database/database-errors.ts';
-import type { FailureInfo } from '../../load/state/windows/windows.ts';
+import { databaseError } from '../../postgres/database-errors.ts';
+import type { FailureInfo } from '../../state/windows/windows.ts';
 import type { WindowQueue } from '../queue/queue.ts';
 
 /**
@@ -11,7 +11,7 @@ import type { WindowQueue } from '../queue/queue.ts';
  * ARCHITECTURE.md is generated from it (`npm run docs:generate`).
  *
  * Other work has its limits elsewhere: the checks and alerts after a run in jobs/runs/finish.ts, the delivery of alerts
- * in load/state/alerts.ts, lost connections in load/database/retry.ts.
+ * in state/alerts.ts, lost connections in postgres/retry.ts.
  */
 
 /** What is done about a window whose call or load failed. */

@@ -3,7 +3,7 @@ import type { Config } from '../../core/config.ts';
 import { HOUR_MS, zoneOffsetSeconds } from '../../core/days.ts';
 import { sha256 } from '../../core/sha256.ts';
 import type { Source } from '../../extract/types.ts';
-import type { CallLimit, HourState } from '../../load/state/source/call-budget.ts';
+import type { CallLimit, HourState } from '../../state/source/call-budget.ts';
 import type { WindowQueue } from '../queue/queue.ts';
 import { HOUR_RECHECK_MS, isStartOfHour, OPENING_FAILURES, OUTAGE_PAUSE_MS } from './failure-policy.ts';
 

@@ -1,15 +1,15 @@
 import { addDays, type DayRange } from '../../core/days.ts';
-import { transaction } from '../../load/database/transaction.ts';
-import { severities } from '../../load/market/checks/index.ts';
-import { PRECEDING_DAYS } from '../../load/market/checks/quality-check.ts';
+import { transaction } from '../../postgres/transaction.ts';
+import { severities } from '../../quality/index.ts';
+import { PRECEDING_DAYS } from '../../quality/quality-check.ts';
 import {
   type FindingCounts,
   markChecked,
   prepareCheck,
   runCheck,
   type Severity,
-} from '../../load/state/findings.ts';
-import { readMoment } from '../../load/state/loads/state-numbers.ts';
+} from '../../state/findings.ts';
+import { readMoment } from '../../state/loads/state-numbers.ts';
 import type { Context } from '../context.ts';
 
 /** What one check found in the range. */

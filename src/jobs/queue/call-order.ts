@@ -1,6 +1,6 @@
 import { type Day, daysBetween } from '../../core/days.ts';
-import type { RunKind } from '../../load/state/request.ts';
 import { operations } from '../../operations/registry.ts';
+import type { RunKind } from '../../state/request.ts';
 
 // The order in which calls are made (pure). BullMQ gives workers the job with the lowest priority number first, and of
 // equal ones the job that was added first, so that the whole order is one number, at most 2^21 - 1.

@@ -1,4 +1,4 @@
-import { countOpenWindows, openWindows } from '../../load/state/windows/windows.ts';
+import { countOpenWindows, openWindows } from '../../state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { computePriority } from './call-order.ts';
 import { type WindowJob, windowJobId } from './job-ids.ts';

@@ -5,9 +5,9 @@ import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Logger } from '../../core/log.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
-import { type Database, setUpSession } from '../../load/database/database.ts';
-import { databaseId } from '../../load/state/database-identity.ts';
-import type { RunKind } from '../../load/state/request.ts';
+import { type Database, setUpSession } from '../../postgres/database.ts';
+import { databaseId } from '../../state/database-identity.ts';
+import type { RunKind } from '../../state/request.ts';
 import { type DatabaseJob, onlyOwnJobs, type Processor, type TickJob, type WindowJob } from './job-ids.ts';
 
 export type { TickJob, WindowJob } from './job-ids.ts';

@@ -4,18 +4,10 @@ import { addDays, type DayRange, daysBetween } from '../../core/days.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { transaction } from '../../load/database/transaction.ts';
-import { hasRequestedSymbol } from '../../load/market/fold/fold-sql.ts';
-import type { Part } from '../../load/market/fold/part.ts';
-import { isEmptied } from '../../load/market/stored-values.ts';
-import {
-  pairsWithResponses,
-  type ResponseFilter,
-  type ResponseToReplay,
-  responsesToReplay,
-} from '../../load/state/responses/to-replay.ts';
-import { insertRun, reserveRunId, setRunRange } from '../../load/state/runs/runs.ts';
-import { insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
+import type { TableDefinition } from '../../declaration/table.ts';
+import { hasRequestedSymbol } from '../../load/fold/fold-sql.ts';
+import type { Part } from '../../load/fold/part.ts';
+import { isEmptied } from '../../load/stored-values.ts';
 import {
   isDataSet,
   listedInFull,
@@ -24,7 +16,15 @@ import {
   tableGroupOf,
   tables,
 } from '../../operations/registry.ts';
-import type { TableDefinition } from '../../operations/table.ts';
+import { transaction } from '../../postgres/transaction.ts';
+import {
+  pairsWithResponses,
+  type ResponseFilter,
+  type ResponseToReplay,
+  responsesToReplay,
+} from '../../state/responses/to-replay.ts';
+import { insertRun, reserveRunId, setRunRange } from '../../state/runs/runs.ts';
+import { insertWindows, type PlannedWindow } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
 
 /** What each window of a replay folds anew, in its `params`. */

@@ -1,10 +1,6 @@
-import {
-  findRowsOfNoResponse,
-  type TableDifference,
-  verifyPart,
-} from '../../load/market/fold/verify-part.ts';
-import type { ResponseFilter } from '../../load/state/responses/to-replay.ts';
+import { findRowsOfNoResponse, type TableDifference, verifyPart } from '../../load/fold/verify-part.ts';
 import { dataSetsFilling, tables } from '../../operations/registry.ts';
+import type { ResponseFilter } from '../../state/responses/to-replay.ts';
 import type { Context } from '../context.ts';
 import { createResponseReader } from '../responses/read-response.ts';
 import { readToFold } from '../responses/store-response.ts';

@@ -1,9 +1,9 @@
 import { usageError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
-import { workWithSessionLock } from '../../load/database/session-lock.ts';
-import { refoldPart } from '../../load/market/fold/refold-part.ts';
-import { openReplayWindows, startWindow } from '../../load/state/windows/windows.ts';
+import { refoldPart } from '../../load/fold/refold-part.ts';
 import { tables } from '../../operations/registry.ts';
+import { workWithSessionLock } from '../../postgres/session-lock.ts';
+import { openReplayWindows, startWindow } from '../../state/windows/windows.ts';
 import type { Context } from '../context.ts';
 import { createResponseReader } from '../responses/read-response.ts';
 import { readToFold } from '../responses/store-response.ts';

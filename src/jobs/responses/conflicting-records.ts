@@ -1,10 +1,10 @@
 import { largest } from '../../core/iterables.ts';
+import type { Field } from '../../declaration/fields.ts';
+import type { DataSet, Shape } from '../../declaration/operation.ts';
+import { type Row, SOURCE_AUDIT, type TableDefinition } from '../../declaration/table.ts';
 import { sanitizeRecord } from '../../extract/sanitize.ts';
 import type { Batch, Extracted, Problem, Reject } from '../../extract/types.ts';
-import { hasDuplicates } from '../../load/market/merge/merge.ts';
-import type { Field } from '../../operations/fields.ts';
-import type { DataSet, Shape } from '../../operations/operation.ts';
-import { type Row, SOURCE_AUDIT, type TableDefinition } from '../../operations/table.ts';
+import { hasDuplicates } from '../../load/merge/merge.ts';
 
 /** A row, and its index in its batch. */
 interface IndexedRow {

@@ -3,9 +3,9 @@ import { countRule } from '../../extract/envelope.ts';
 import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts';
 import { readResponse } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
-import { readTickers } from '../../load/market/stored-values.ts';
-import type { KeptResponse } from '../../load/state/responses/responses.ts';
+import { readTickers } from '../../load/stored-values.ts';
 import { operationNamed } from '../../operations/registry.ts';
+import type { KeptResponse } from '../../state/responses/responses.ts';
 import type { Context } from '../context.ts';
 import { type ReadResponse, sessionResponse, symbolsFor } from './session-response.ts';
 

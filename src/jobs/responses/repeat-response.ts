@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { CODE } from '../../core/package-folders.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { sha256 } from '../../core/sha256.ts';
-import { repeatLoad } from '../../load/market/repeat-load.ts';
+import { repeatLoad } from '../../load/repeat-load.ts';
 import type { Context } from '../context.ts';
 import { buildReceivedResponse, type ReceivedWindow } from './store-response.ts';
 

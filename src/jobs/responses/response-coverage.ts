@@ -1,10 +1,10 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, type Day, type DayRange, dayAt, daysBetween, timeAt } from '../../core/days.ts';
+import { type DataSet, isPart, publicationTime, QUARTER_AWAITED_DAYS } from '../../declaration/operation.ts';
+import { countValues } from '../../declaration/rows.ts';
 import type { Extracted } from '../../extract/types.ts';
-import type { CoverageEntry, CoverageState } from '../../load/state/registers.ts';
-import { type DataSet, isPart, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
-import { countValues } from '../../operations/rows.ts';
+import type { CoverageEntry, CoverageState } from '../../state/registers.ts';
 
 /** The fields of a window that decide which entries it is about. */
 export interface CoveredWindow extends DayRange {

@@ -1,11 +1,11 @@
 import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
+import type { DataSet } from '../../declaration/operation.ts';
 import { printable } from '../../extract/sanitize.ts';
 import type { Extracted } from '../../extract/types.ts';
-import type { FullSet } from '../../load/market/merge/merge.ts';
-import type { CoverageEntry } from '../../load/state/registers.ts';
-import type { DataSet } from '../../operations/operation.ts';
+import type { FullSet } from '../../load/merge/merge.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
+import type { CoverageEntry } from '../../state/registers.ts';
 import type { Context } from '../context.ts';
 import { type CoveredWindow, computeCoverage } from './response-coverage.ts';
 import { unsettledDoubts } from './response-outcome.ts';

@@ -1,5 +1,5 @@
+import { countValues } from '../../declaration/rows.ts';
 import type { Extracted } from '../../extract/types.ts';
-import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 
 /** The state in which a covered window ends. */

@@ -1,12 +1,12 @@
 import type { Pool } from 'pg';
 import { daysBetween } from '../../core/days.ts';
+import type { Row } from '../../declaration/table.ts';
 import { joinedRowsDoubt } from '../../extract/doubts.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import type { Extracted } from '../../extract/types.ts';
-import type { PreservedColumns } from '../../load/market/merge/fill-from-stored.ts';
-import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/market/stored-values.ts';
+import type { PreservedColumns } from '../../load/merge/fill-from-stored.ts';
+import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/stored-values.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
-import type { Row } from '../../operations/table.ts';
 
 /** The table in which the rows of a session are stored. */
 const tableOf = ({ dataSet }: Pick<FileSession, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;

@@ -1,10 +1,10 @@
 import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
-import type { ResponseReading } from '../../load/market/fold/fold.ts';
-import { loadWindow } from '../../load/market/load-window.ts';
-import type { ReceivedResponse } from '../../load/market/window-load.ts';
-import type { KeptResponse, ResponseToKeep } from '../../load/state/responses/responses.ts';
+import type { ResponseReading } from '../../load/fold/fold.ts';
+import { loadWindow } from '../../load/load-window.ts';
+import type { ReceivedResponse } from '../../load/window-load.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
+import type { KeptResponse, ResponseToKeep } from '../../state/responses/responses.ts';
 import type { Context } from '../context.ts';
 import { settleConflicts } from './conflicting-records.ts';
 import { createResponseReader } from './read-response.ts';
@@ -74,7 +74,7 @@ export function buildReceivedResponse({
 }
 
 /**
- * Reads a kept response to apply it again together with others (`load/market/fold/fold-late.ts`).
+ * Reads a kept response to apply it again together with others (`load/fold/fold-late.ts`).
  *
  * @throws PipelineError `unreadable`
  */

@@ -2,8 +2,10 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange } from '../../core/days.ts';
 import { EXCHANGES, type Pair } from '../../core/exchanges.ts';
+import { BHAV_COPY } from '../../declaration/operation.ts';
+import { countValues } from '../../declaration/rows.ts';
 import type { Extracted } from '../../extract/types.ts';
-import { databaseError } from '../../load/database/database-errors.ts';
+import { databaseError } from '../../postgres/database-errors.ts';
 import {
   digestSessions,
   digestStoredSessions,
@@ -12,9 +14,7 @@ import {
   removeOtherSessions,
   type SessionRow,
   writeSessions,
-} from '../../load/state/sessions.ts';
-import { BHAV_COPY } from '../../operations/operation.ts';
-import { countValues } from '../../operations/rows.ts';
+} from '../../state/sessions.ts';
 import type { Context } from '../context.ts';
 
 /** First day of the reviewed calendar data. */

@@ -1,10 +1,10 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { pairName } from '../../core/exchanges.ts';
-import { transaction } from '../../load/database/transaction.ts';
-import type { Target } from '../../load/state/request.ts';
-import { deferTargets, isKeyAccepted, lockOpenRun, readDeferred } from '../../load/state/runs/runs.ts';
-import { insertWindows } from '../../load/state/windows/plan.ts';
-import { hasOpenWindows, openPairs } from '../../load/state/windows/windows.ts';
+import { transaction } from '../../postgres/transaction.ts';
+import type { Target } from '../../state/request.ts';
+import { deferTargets, isKeyAccepted, lockOpenRun, readDeferred } from '../../state/runs/runs.ts';
+import { insertWindows } from '../../state/windows/plan.ts';
+import { hasOpenWindows, openPairs } from '../../state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { enqueueOpenWindows } from '../queue/enqueue.ts';
 import { closeRun, followUpRuns } from './finish.ts';

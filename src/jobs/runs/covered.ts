@@ -1,7 +1,7 @@
 import type { Day } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import type { ResponseCount } from '../../load/state/coverage/coverage.ts';
-import { BHAV_COPY, expectedVariants, isQuarterly, type Operation } from '../../operations/operation.ts';
+import { BHAV_COPY, expectedVariants, isQuarterly, type Operation } from '../../declaration/operation.ts';
+import type { ResponseCount } from '../../state/coverage/coverage.ts';
 
 /**
  * The instruments for which a request about a day is covered: all of them, or some, with one bit for each position in

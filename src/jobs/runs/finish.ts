@@ -1,9 +1,9 @@
 import type { DayRange } from '../../core/days.ts';
 import { emptySessionsText } from '../../core/wording.ts';
-import { databaseError } from '../../load/database/database-errors.ts';
-import { takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
-import { settleRejects } from '../../load/state/rejects.ts';
-import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
+import { databaseError } from '../../postgres/database-errors.ts';
+import { takeSessionLock, trySessionLock } from '../../postgres/session-lock.ts';
+import { settleRejects } from '../../state/rejects.ts';
+import { emptySessionsOfRuns } from '../../state/runs/outcomes.ts';
 import {
   beginFollowUp,
   countTicks,
@@ -14,7 +14,7 @@ import {
   nightOfRun,
   type RunEnd,
   runsToFollowUp,
-} from '../../load/state/runs/runs.ts';
+} from '../../state/runs/runs.ts';
 import type { Alert } from '../alerts/alert.ts';
 import { alertsOfRun } from '../alerts/alerts-of-run.ts';
 import { alertsOfNight } from '../alerts/complete-night.ts';

@@ -1,11 +1,11 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange, HOUR_MS } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import type { RunKind, RunRequest, Target } from '../../load/state/request.ts';
-import { readHour } from '../../load/state/source/call-budget.ts';
-import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import { isQuarterly } from '../../operations/operation.ts';
+import { isQuarterly } from '../../declaration/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
+import type { RunKind, RunRequest, Target } from '../../state/request.ts';
+import { readHour } from '../../state/source/call-budget.ts';
+import type { PlannedWindow } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
 import { computeCallLimit, countCalls, furtherHours } from '../policy/quota.ts';
 import { chooseQueue } from '../queue/queue.ts';

@@ -3,15 +3,15 @@ import { type Clock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, type Day, epochOf } from '../../core/days.ts';
 import { largest } from '../../core/iterables.ts';
-import type { Requested } from '../../operations/fields.ts';
-import { dueMinutes } from '../../operations/night-times.ts';
+import type { Requested } from '../../declaration/fields.ts';
+import { dueMinutes } from '../../declaration/night-times.ts';
 import {
   AHEAD,
   exchangesOf,
   isByInstrument,
   type Operation,
   settingFor,
-} from '../../operations/operation.ts';
+} from '../../declaration/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import { requestedOperations } from '../../operations/requested.ts';
 import { nightlyTarget } from './nightly-request.ts';

@@ -10,8 +10,8 @@ import {
   type NightSettings,
   nightAt,
   requestMinutes,
-} from '../../operations/night-times.ts';
-import { exchangesOf } from '../../operations/operation.ts';
+} from '../../declaration/night-times.ts';
+import { exchangesOf } from '../../declaration/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import { type RequestSettings, requestedOperations } from '../../operations/requested.ts';
 

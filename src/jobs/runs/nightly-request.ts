@@ -2,11 +2,11 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { readProgress } from '../../load/state/coverage/completeness.ts';
-import type { RunRequest, Target } from '../../load/state/request.ts';
-import { lastNight } from '../../operations/night-times.ts';
-import { exchangesOf, type Operation } from '../../operations/operation.ts';
+import { lastNight } from '../../declaration/night-times.ts';
+import { exchangesOf, type Operation } from '../../declaration/operation.ts';
 import { requestedOperations } from '../../operations/requested.ts';
+import { readProgress } from '../../state/coverage/completeness.ts';
+import type { RunRequest, Target } from '../../state/request.ts';
 import type { Context } from '../context.ts';
 import { syncSessions } from '../responses/sync-sessions.ts';
 

@@ -1,15 +1,15 @@
 import { pairName } from '../../core/exchanges.ts';
 import { count, momentText, plural } from '../../core/wording.ts';
-import { type Freshness, MISSING_OF } from '../../load/state/coverage/freshness.ts';
+import { type Freshness, MISSING_OF } from '../../state/coverage/freshness.ts';
 import {
   failuresOfNewestNight,
   type NightFailure,
   newestRequestingRun,
   runStoppedByKey,
-} from '../../load/state/runs/last-failures.ts';
-import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
-import { readSourceOutage } from '../../load/state/source/source-state.ts';
-import type { WorkersSeen } from '../../load/state/workers.ts';
+} from '../../state/runs/last-failures.ts';
+import type { OpenRunProgress } from '../../state/runs/reports.ts';
+import { readSourceOutage } from '../../state/source/source-state.ts';
+import type { WorkersSeen } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
 import { OPENING_FAILURES } from '../policy/failure-policy.ts';
 import { keyHash } from '../policy/quota.ts';

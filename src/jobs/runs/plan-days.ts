@@ -1,5 +1,5 @@
 import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
-import type { PlannedWindow } from '../../load/state/windows/plan.ts';
+import type { PlannedWindow } from '../../state/windows/plan.ts';
 import { areCovered } from './covered.ts';
 import {
   buildWindow,

@@ -1,5 +1,5 @@
-import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import type { InstrumentRequest } from '../../operations/operation.ts';
+import type { InstrumentRequest } from '../../declaration/operation.ts';
+import type { PlannedWindow } from '../../state/windows/plan.ts';
 import { areCovered, type Covered } from './covered.ts';
 import {
   buildWindow,

@@ -1,4 +1,4 @@
-import type { PlannedWindow } from '../../load/state/windows/plan.ts';
+import type { PlannedWindow } from '../../state/windows/plan.ts';
 import {
   buildWindow,
   COVERED,

@@ -1,6 +1,6 @@
 import { addDays } from '../../core/days.ts';
-import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import { AHEAD, isDated, partsOf, partVariant } from '../../operations/operation.ts';
+import { AHEAD, isDated, partsOf, partVariant } from '../../declaration/operation.ts';
+import type { PlannedWindow } from '../../state/windows/plan.ts';
 import { planDays } from './plan-days.ts';
 import {
   buildWindow,

@@ -1,8 +1,8 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import type { Pair } from '../../core/exchanges.ts';
-import type { RunRequest, Target } from '../../load/state/request.ts';
-import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { operations } from '../../operations/registry.ts';
+import type { RunRequest, Target } from '../../state/request.ts';
+import type { PlannedWindow } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
 import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
 import { listedBy, planUnlessWaiting } from './covered.ts';

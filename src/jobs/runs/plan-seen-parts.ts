@@ -1,9 +1,9 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { today } from '../../core/clock.ts';
-import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import { variantsOfRun } from '../../load/state/windows/windows.ts';
-import { isPart, partsOf, partVariant } from '../../operations/operation.ts';
+import { isPart, partsOf, partVariant } from '../../declaration/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
+import type { PlannedWindow } from '../../state/windows/plan.ts';
+import { variantsOfRun } from '../../state/windows/windows.ts';
 import type { Context } from '../context.ts';
 import { storedParts } from './plan-input.ts';
 

@@ -1,5 +1,5 @@
-import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import type { Operation } from '../../operations/operation.ts';
+import type { Operation } from '../../declaration/operation.ts';
+import type { PlannedWindow } from '../../state/windows/plan.ts';
 import { planSessions } from './plan-days.ts';
 import { chosenRequests, planInstruments } from './plan-instruments.ts';
 import { planOnce } from './plan-once.ts';

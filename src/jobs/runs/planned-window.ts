@@ -1,12 +1,12 @@
 import type { Reach } from '../../core/clock.ts';
 import { commonDays, type Day, type DayRange } from '../../core/days.ts';
-import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
   furtherParam,
   furtherParams,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
-} from '../../operations/operation.ts';
+} from '../../declaration/operation.ts';
+import type { PlannedWindow } from '../../state/windows/plan.ts';
 import { type Covered, requestKey } from './covered.ts';
 
 // What every way of planning windows shares: what it depends on, and how a window is made of it.

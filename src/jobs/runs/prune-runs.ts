@@ -1,11 +1,11 @@
-import { pruneAlerts } from '../../load/state/alerts.ts';
-import { pruneFindings } from '../../load/state/findings.ts';
-import { pruneRejects } from '../../load/state/rejects.ts';
-import { pruneBodies } from '../../load/state/responses/responses.ts';
-import { deleteOldRuns } from '../../load/state/runs/runs.ts';
-import { pruneHours } from '../../load/state/source/call-budget.ts';
-import { countOldRuns, deleteOldWindows } from '../../load/state/windows/retention.ts';
-import { pruneWithdrawals } from '../../load/state/withdrawals.ts';
+import { pruneAlerts } from '../../state/alerts.ts';
+import { pruneFindings } from '../../state/findings.ts';
+import { pruneRejects } from '../../state/rejects.ts';
+import { pruneBodies } from '../../state/responses/responses.ts';
+import { deleteOldRuns } from '../../state/runs/runs.ts';
+import { pruneHours } from '../../state/source/call-budget.ts';
+import { countOldRuns, deleteOldWindows } from '../../state/windows/retention.ts';
+import { pruneWithdrawals } from '../../state/withdrawals.ts';
 import type { Context } from '../context.ts';
 
 /**

@@ -1,14 +1,10 @@
 import { today } from '../../core/clock.ts';
 import { type Day, type DayRange, eachDay } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import {
-  type GapReason,
-  listExpectedPairs,
-  readSessionRecords,
-} from '../../load/state/coverage/completeness.ts';
-import { knownDay, summarizeDays } from '../../load/state/coverage/covered-days.ts';
-import { listSuspiciousWindows } from '../../load/state/windows/suspicious.ts';
 import { dataSetNamed, hasSessions } from '../../operations/registry.ts';
+import { type GapReason, listExpectedPairs, readSessionRecords } from '../../state/coverage/completeness.ts';
+import { knownDay, summarizeDays } from '../../state/coverage/covered-days.ts';
+import { listSuspiciousWindows } from '../../state/windows/suspicious.ts';
 import type { Context } from '../context.ts';
 
 /** What is known about a day of a data set. */

@@ -1,11 +1,11 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { type Operation, partsOf } from '../../declaration/operation.ts';
 import {
   countResponses,
   instrumentsCoveredEachDay,
   listResponses,
   type ResponseCount,
-} from '../../load/state/coverage/coverage.ts';
-import { type Operation, partsOf } from '../../operations/operation.ts';
+} from '../../state/coverage/coverage.ts';
 import type { Context } from '../context.ts';
 import {
   areCovered,

@@ -1,6 +1,8 @@
 import type { Day, DayRange } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
+import type { DataSet } from '../../declaration/operation.ts';
+import { operationNamed } from '../../operations/registry.ts';
 import {
   type CompletenessScope,
   type GapReason,
@@ -8,12 +10,10 @@ import {
   readCompleteness,
   readRequestedNames,
   type SessionState,
-} from '../../load/state/coverage/completeness.ts';
-import type { RunRequest, Target } from '../../load/state/request.ts';
-import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
-import { filteredRequests } from '../../load/state/windows/windows.ts';
-import type { DataSet } from '../../operations/operation.ts';
-import { operationNamed } from '../../operations/registry.ts';
+} from '../../state/coverage/completeness.ts';
+import type { RunRequest, Target } from '../../state/request.ts';
+import { readObservedSessions, type SessionRow } from '../../state/sessions.ts';
+import { filteredRequests } from '../../state/windows/windows.ts';
 import type { Context } from '../context.ts';
 import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
 

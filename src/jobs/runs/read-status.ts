@@ -1,27 +1,27 @@
 import { today } from '../../core/clock.ts';
 import { addDays } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { countFound, type FoundState } from '../../load/state/coverage/completeness.ts';
-import { lastRequests } from '../../load/state/coverage/coverage.ts';
+import { isQuarterly } from '../../declaration/operation.ts';
+import { dataSetNamed, hasSessions } from '../../operations/registry.ts';
+import { countFound, type FoundState } from '../../state/coverage/completeness.ts';
+import { lastRequests } from '../../state/coverage/coverage.ts';
 import {
   type Freshness,
   type ImportedList,
   isUnused,
   readFreshness,
   readLists,
-} from '../../load/state/coverage/freshness.ts';
-import { countUnderived } from '../../load/state/derived.ts';
-import { countIssues } from '../../load/state/issues.ts';
-import { countOpenRejects } from '../../load/state/rejects.ts';
-import type { RunKind } from '../../load/state/request.ts';
-import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/reports.ts';
-import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
-import { readHour } from '../../load/state/source/call-budget.ts';
-import { readKeyRefusal } from '../../load/state/source/source-state.ts';
-import { countSuspiciousWindows } from '../../load/state/windows/suspicious.ts';
-import { readWorkers } from '../../load/state/workers.ts';
-import { isQuarterly } from '../../operations/operation.ts';
-import { dataSetNamed, hasSessions } from '../../operations/registry.ts';
+} from '../../state/coverage/freshness.ts';
+import { countUnderived } from '../../state/derived.ts';
+import { countIssues } from '../../state/issues.ts';
+import { countOpenRejects } from '../../state/rejects.ts';
+import type { RunKind } from '../../state/request.ts';
+import { type OpenRunProgress, openRunsProgress } from '../../state/runs/reports.ts';
+import { readObservedSessions, type SessionRow } from '../../state/sessions.ts';
+import { readHour } from '../../state/source/call-budget.ts';
+import { readKeyRefusal } from '../../state/source/source-state.ts';
+import { countSuspiciousWindows } from '../../state/windows/suspicious.ts';
+import { readWorkers } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
 import { computeCallLimit, keyHash } from '../policy/quota.ts';
 import { chooseQueue } from '../queue/queue.ts';

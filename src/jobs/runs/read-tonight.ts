@@ -1,4 +1,4 @@
-import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
+import type { OpenRunProgress } from '../../state/runs/reports.ts';
 import type { Context } from '../context.ts';
 import { forecastFinish } from './forecast.ts';
 import { type NextTick, nextTicks } from './night-schedules.ts';

@@ -1,9 +1,9 @@
 import { type ErrorKind, PipelineError } from '../../core/errors.ts';
 import { sourceCallEnded } from '../../core/events.ts';
-import { acceptKeyInRun } from '../../load/state/runs/runs.ts';
-import { openHour } from '../../load/state/source/call-budget.ts';
-import { noteSourceFailed, noteSourceResponded } from '../../load/state/source/source-state.ts';
-import { uncountCall } from '../../load/state/windows/claim.ts';
+import { acceptKeyInRun } from '../../state/runs/runs.ts';
+import { openHour } from '../../state/source/call-budget.ts';
+import { noteSourceFailed, noteSourceResponded } from '../../state/source/source-state.ts';
+import { uncountCall } from '../../state/windows/claim.ts';
 import { outageAlert } from '../alerts/alert.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import {

@@ -6,16 +6,17 @@ import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { windowFacts } from '../../core/log.ts';
 import type { StepTimes } from '../../core/steps.ts';
-import { databaseError } from '../../load/database/database-errors.ts';
-import { transaction } from '../../load/database/transaction.ts';
-import { writeCoverage } from '../../load/state/coverage/coverage.ts';
-import { takePosition } from '../../load/state/position-sql.ts';
-import { NOT_ALLOWED } from '../../load/state/registers.ts';
-import { stopRuns } from '../../load/state/runs/runs.ts';
-import { type CallLimit, closeHour } from '../../load/state/source/call-budget.ts';
-import { noteKeyRefused } from '../../load/state/source/source-state.ts';
-import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
-import type { NewWindow } from '../../load/state/windows/plan.ts';
+import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
+import { databaseError } from '../../postgres/database-errors.ts';
+import { transaction } from '../../postgres/transaction.ts';
+import { writeCoverage } from '../../state/coverage/coverage.ts';
+import { takePosition } from '../../state/position-sql.ts';
+import { NOT_ALLOWED } from '../../state/registers.ts';
+import { stopRuns } from '../../state/runs/runs.ts';
+import { type CallLimit, closeHour } from '../../state/source/call-budget.ts';
+import { noteKeyRefused } from '../../state/source/source-state.ts';
+import type { ClaimedWindow } from '../../state/windows/claim.ts';
+import type { NewWindow } from '../../state/windows/plan.ts';
 import {
   type EndedWindow,
   endWindows,
@@ -26,8 +27,7 @@ import {
   type Selection,
   skipWindow,
   splitWindow,
-} from '../../load/state/windows/windows.ts';
-import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
+} from '../../state/windows/windows.ts';
 import { keyAlert } from '../alerts/alert.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context, QueueContext } from '../context.ts';

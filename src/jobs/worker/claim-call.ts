@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { followDatabase } from '../../core/clock.ts';
 import { daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
-import { databaseError } from '../../load/database/database-errors.ts';
-import type { CallLimit } from '../../load/state/source/call-budget.ts';
-import { type ClaimedWindow, claimWindow, unclaimWindow } from '../../load/state/windows/claim.ts';
-import { skipWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
+import { databaseError } from '../../postgres/database-errors.ts';
+import type { CallLimit } from '../../state/source/call-budget.ts';
+import { type ClaimedWindow, claimWindow, unclaimWindow } from '../../state/windows/claim.ts';
+import { skipWindow } from '../../state/windows/windows.ts';
 import type { WorkContext } from '../context.ts';
 import {
   lostTooManyWorkers,

@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq';
-import { type CallLimit, readHour } from '../../load/state/source/call-budget.ts';
+import { type CallLimit, readHour } from '../../state/source/call-budget.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
 import { computeCallLimit, countCalls } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';

@@ -1,8 +1,8 @@
 import { today } from '../../core/clock.ts';
-import { databaseError } from '../../load/database/database-errors.ts';
-import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
-import { isOvertaken } from '../../load/state/windows/overtaken.ts';
 import { operationNamed } from '../../operations/registry.ts';
+import { databaseError } from '../../postgres/database-errors.ts';
+import type { ClaimedWindow } from '../../state/windows/claim.ts';
+import { isOvertaken } from '../../state/windows/overtaken.ts';
 import type { WorkContext } from '../context.ts';
 import { dependsOnDays, listEntries } from '../responses/response-coverage.ts';
 

@@ -1,8 +1,8 @@
 import { PipelineError } from '../../core/errors.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
-import { isSharedSession } from '../../load/database/database-errors.ts';
-import { keepFailedResponse, packBody } from '../../load/state/responses/responses.ts';
-import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
+import { isSharedSession } from '../../postgres/database-errors.ts';
+import { keepFailedResponse, packBody } from '../../state/responses/responses.ts';
+import type { ClaimedWindow } from '../../state/windows/claim.ts';
 import { decideFailure, toPipelineError } from '../policy/failure-policy.ts';
 import { computeCallLimit } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';

@@ -1,9 +1,9 @@
 import { followDatabase } from '../../core/clock.ts';
 import { DAY_MS } from '../../core/days.ts';
-import { readServerTime } from '../../load/database/inspect.ts';
-import { trySessionLock } from '../../load/database/session-lock.ts';
-import { runningRuns } from '../../load/state/runs/runs.ts';
-import { markWorkerSeen, workerName } from '../../load/state/workers.ts';
+import { readServerTime } from '../../postgres/inspect.ts';
+import { trySessionLock } from '../../postgres/session-lock.ts';
+import { runningRuns } from '../../state/runs/runs.ts';
+import { markWorkerSeen, workerName } from '../../state/workers.ts';
 import type { Context, QueueContext } from '../context.ts';
 import { updateDerived } from '../events/update-derived.ts';
 import { enqueueLostWindows, lacksJobs } from '../queue/enqueue.ts';

@@ -1,10 +1,10 @@
 import type { Job } from 'bullmq';
 import { systemClock, tradingDay } from '../../core/clock.ts';
 import { endsWithin, oneAtATime } from '../../core/waits.ts';
-import { readServerTime } from '../../load/database/inspect.ts';
-import { takeSessionLock } from '../../load/database/session-lock.ts';
-import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
+import { ensureNextPartitions } from '../../load/merge/merge.ts';
 import { operationNamed } from '../../operations/registry.ts';
+import { readServerTime } from '../../postgres/inspect.ts';
+import { takeSessionLock } from '../../postgres/session-lock.ts';
 import type { QueueContext } from '../context.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
 import { tickJobPrefix } from '../queue/job-ids.ts';

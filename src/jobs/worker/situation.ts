@@ -1,7 +1,7 @@
-import { readRunAge } from '../../load/state/runs/runs.ts';
-import { readSourceOutage } from '../../load/state/source/source-state.ts';
-import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
-import { AHEAD } from '../../operations/operation.ts';
+import { AHEAD } from '../../declaration/operation.ts';
+import { readRunAge } from '../../state/runs/runs.ts';
+import { readSourceOutage } from '../../state/source/source-state.ts';
+import type { ClaimedWindow } from '../../state/windows/claim.ts';
 import { OPENING_FAILURES, type Situation } from '../policy/failure-policy.ts';
 import { computeCallLimit } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';

@@ -1,7 +1,7 @@
 import type { PipelineError } from '../../core/errors.ts';
 import { responsesWaiting } from '../../core/events.ts';
-import { sharesSessions } from '../../load/database/pooler.ts';
-import { noteStorageProblem, workerName } from '../../load/state/workers.ts';
+import { sharesSessions } from '../../postgres/pooler.ts';
+import { noteStorageProblem, workerName } from '../../state/workers.ts';
 import type { Alert } from '../alerts/alert.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';

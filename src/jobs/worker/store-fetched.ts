@@ -1,14 +1,14 @@
 import { windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
+import type { Requested } from '../../declaration/fields.ts';
 import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { RawResponse } from '../../extract/types.ts';
-import { packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
-import { newestResponses } from '../../load/state/responses/to-replay.ts';
-import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
-import type { Requested } from '../../operations/fields.ts';
 import { operationNamed } from '../../operations/registry.ts';
+import { packBody, readKeptResponse } from '../../state/responses/responses.ts';
+import { newestResponses } from '../../state/responses/to-replay.ts';
+import type { ClaimedWindow } from '../../state/windows/claim.ts';
 import type { WorkContext } from '../context.ts';
 import { storeResponse } from '../responses/store-response.ts';
 import type { ClaimedCall, WorkerContext } from './claim-call.ts';

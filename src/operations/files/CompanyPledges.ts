@@ -1,6 +1,6 @@
-import { date, derived, int8, numeric, text } from '../fields.ts';
-import { defineFileSet } from '../operation.ts';
-import { defineTable } from '../table.ts';
+import { date, derived, int8, numeric, text } from '../../declaration/fields.ts';
+import { defineFileSet } from '../../declaration/operation.ts';
+import { defineTable } from '../../declaration/table.ts';
 
 const SHARES = { unit: 'shares' } as const;
 const PERCENT = { unit: 'percent' } as const;

@@ -1,6 +1,6 @@
-import { boolean, date, int4, numeric, text } from '../fields.ts';
-import { defineFileSet } from '../operation.ts';
-import { defineTable } from '../table.ts';
+import { boolean, date, int4, numeric, text } from '../../declaration/fields.ts';
+import { defineFileSet } from '../../declaration/operation.ts';
+import { defineTable } from '../../declaration/table.ts';
 
 const table = defineTable({
   name: 'corporate_action_notices',

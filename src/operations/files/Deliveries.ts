@@ -1,6 +1,6 @@
-import { date, int8, numeric, text } from '../fields.ts';
-import { defineFileSet } from '../operation.ts';
-import { defineTable } from '../table.ts';
+import { date, int8, numeric, text } from '../../declaration/fields.ts';
+import { defineFileSet } from '../../declaration/operation.ts';
+import { defineTable } from '../../declaration/table.ts';
 
 /** Filled from NSE's delivery position files, and from the delivery columns of its full bhav copies. */
 export const deliveries = defineTable({

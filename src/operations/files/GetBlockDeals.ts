@@ -1,4 +1,4 @@
-import { defineFileSet } from '../operation.ts';
+import { defineFileSet } from '../../declaration/operation.ts';
 import { dealShape } from '../tables/deals.ts';
 
 /** Assumed: what is assumed of GetBulkDeals. Exchanges publish no list on a day without block deals. */

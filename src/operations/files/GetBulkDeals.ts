@@ -1,4 +1,4 @@
-import { defineFileSet } from '../operation.ts';
+import { defineFileSet } from '../../declaration/operation.ts';
 import { dealShape } from '../tables/deals.ts';
 
 /** Assumed: that a list has each of its days in full, and that equal lines are different deals. */

@@ -1,6 +1,6 @@
-import { date, type Field, int8, text } from '../fields.ts';
-import { defineFileSet } from '../operation.ts';
-import { defineTable } from '../table.ts';
+import { date, type Field, int8, text } from '../../declaration/fields.ts';
+import { defineFileSet } from '../../declaration/operation.ts';
+import { defineTable } from '../../declaration/table.ts';
 
 const CONTRACTS = { unit: 'contracts' } as const;
 

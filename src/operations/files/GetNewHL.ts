@@ -1,6 +1,6 @@
-import { date, numeric, text } from '../fields.ts';
-import { defineFileSet } from '../operation.ts';
-import { defineTable } from '../table.ts';
+import { date, numeric, text } from '../../declaration/fields.ts';
+import { defineFileSet } from '../../declaration/operation.ts';
+import { defineTable } from '../../declaration/table.ts';
 
 const table = defineTable({
   name: 'new_highs_lows',

@@ -1,7 +1,7 @@
 import { sha256 } from '../../core/sha256.ts';
-import { type Compute, date, datetime, derived, int4, numeric, text } from '../fields.ts';
-import type { Shape } from '../operation.ts';
-import { defineTable } from '../table.ts';
+import { type Compute, date, datetime, derived, int4, numeric, text } from '../../declaration/fields.ts';
+import type { Shape } from '../../declaration/operation.ts';
+import { defineTable } from '../../declaration/table.ts';
 
 /** A longer id would be too long for a key together with its other parts. */
 const LONGEST_ID = 120;

@@ -1,6 +1,15 @@
-import { date, type Field, int4, int8, numeric, occurrence, symbolOf, text } from '../fields.ts';
-import type { Shape } from '../operation.ts';
-import { defineTable } from '../table.ts';
+import {
+  date,
+  type Field,
+  int4,
+  int8,
+  numeric,
+  occurrence,
+  symbolOf,
+  text,
+} from '../../declaration/fields.ts';
+import type { Shape } from '../../declaration/operation.ts';
+import { defineTable } from '../../declaration/table.ts';
 
 /** What a security is named by: its ticker symbol in lists of NSE, its name in those of BSE. */
 const SECURITY = ['ScripId', 'ScripName'] as const;

@@ -1,4 +1,4 @@
-import { derived, type Field, int4, text } from '../fields.ts';
+import { derived, type Field, int4, text } from '../../declaration/fields.ts';
 
 const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?$/i;
 

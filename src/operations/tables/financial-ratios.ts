@@ -1,6 +1,6 @@
-import { fromRequest, int4, numeric, type Requested, text } from '../fields.ts';
-import type { InstrumentRequest, Shape } from '../operation.ts';
-import { defineTable } from '../table.ts';
+import { fromRequest, int4, numeric, type Requested, text } from '../../declaration/fields.ts';
+import type { InstrumentRequest, Shape } from '../../declaration/operation.ts';
+import { defineTable } from '../../declaration/table.ts';
 import { factFields } from './facts.ts';
 
 /**

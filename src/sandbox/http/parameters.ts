@@ -5,8 +5,8 @@ import {
   knownOption,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
-} from '../../operations/operation.ts';
-import { instrumentsParam, parameterNames } from '../../operations/request-parameters.ts';
+} from '../../declaration/operation.ts';
+import { instrumentsParam, parameterNames } from '../../declaration/request-parameters.ts';
 import type { Behaviour } from '../behaviour.ts';
 import { type Market, ZONE } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../core/clock.ts';
 import { daysBetween } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
-import type { Operation } from '../../operations/operation.ts';
+import type { Operation } from '../../declaration/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
 import { type Fault, FaultPlan } from '../faults.ts';
 import type { Market } from '../market/market.ts';

@@ -1,4 +1,4 @@
-import type { ResponseField } from '../../operations/fields.ts';
+import type { ResponseField } from '../../declaration/fields.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../request-query.ts';
 import type { SourceRecord } from './record.ts';

@@ -1,5 +1,5 @@
 import { type Day, dayAt, dayStart, timeAt } from '../../core/days.ts';
-import type { ResponseField } from '../../operations/fields.ts';
+import type { ResponseField } from '../../declaration/fields.ts';
 import { ZONE } from '../market/market.ts';
 import type { SourceRecord, Value } from './record.ts';
 

@@ -1,6 +1,6 @@
 import { type Day, dayStart } from '../../core/days.ts';
-import type { ResponseField } from '../../operations/fields.ts';
-import type { TableDefinition } from '../../operations/table.ts';
+import type { ResponseField } from '../../declaration/fields.ts';
+import type { TableDefinition } from '../../declaration/table.ts';
 import { hashText } from '../market/hash.ts';
 import { ZONE } from '../market/market.ts';
 

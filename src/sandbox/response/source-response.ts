@@ -1,5 +1,5 @@
 import type { Day } from '../../core/days.ts';
-import type { Operation } from '../../operations/operation.ts';
+import type { Operation } from '../../declaration/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../request-query.ts';

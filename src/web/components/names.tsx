@@ -2,7 +2,7 @@ import { Fragment } from 'preact';
 import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import { sentenceCase } from '../../core/wording.ts';
-import { GROUPS } from '../../operations/operation.ts';
+import { GROUPS } from '../../declaration/operation.ts';
 import { coveredSets, pairTitle, titled } from '../../operations/registry.ts';
 import { coveragePath } from '../page.tsx';
 

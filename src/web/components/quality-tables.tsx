@@ -1,5 +1,5 @@
-import type { Finding } from '../../load/state/findings.ts';
-import type { OpenReject } from '../../load/state/rejects.ts';
+import type { Finding } from '../../state/findings.ts';
+import type { OpenReject } from '../../state/rejects.ts';
 import { rejectCommand } from '../commands.ts';
 import { Command, Moment } from './basics.tsx';
 import { DAYS, Table } from './data-table.tsx';

@@ -3,6 +3,7 @@ import { type Day, daysBetween, weekday } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { count, plural } from '../../core/wording.ts';
+import { BHAV_COPY } from '../../declaration/operation.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import {
   type CoverageDay,
@@ -12,11 +13,10 @@ import {
   listDataSets,
   readDays,
 } from '../../jobs/runs/read-coverage.ts';
-import { readRequestedNames } from '../../load/state/coverage/completeness.ts';
-import { readFreshness } from '../../load/state/coverage/freshness.ts';
-import { GAP_REASONS, gapText } from '../../load/state/coverage/gap-reasons.ts';
-import { BHAV_COPY } from '../../operations/operation.ts';
 import { pairTitle } from '../../operations/registry.ts';
+import { readRequestedNames } from '../../state/coverage/completeness.ts';
+import { readFreshness } from '../../state/coverage/freshness.ts';
+import { GAP_REASONS, gapText } from '../../state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { Command, Section, Years } from '../components/basics.tsx';
 import { type Mark, MarkIcon } from '../components/marks.tsx';

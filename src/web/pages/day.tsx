@@ -1,18 +1,18 @@
 import { count, plural } from '../../core/wording.ts';
+import { isByInstrument } from '../../declaration/operation.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import { type DataSetDays, readDays } from '../../jobs/runs/read-coverage.ts';
-import { readRequestedNames } from '../../load/state/coverage/completeness.ts';
+import { dataSetNamed, pairTitle } from '../../operations/registry.ts';
+import { readRequestedNames } from '../../state/coverage/completeness.ts';
 import {
   readDayCoverage,
   readDayLoads,
   readDayResponses,
   readWindows,
-} from '../../load/state/coverage/covered-days.ts';
-import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
-import { listFindings } from '../../load/state/findings.ts';
-import { openRejects } from '../../load/state/rejects.ts';
-import { isByInstrument } from '../../operations/operation.ts';
-import { dataSetNamed, pairTitle } from '../../operations/registry.ts';
+} from '../../state/coverage/covered-days.ts';
+import { GAP_REASONS } from '../../state/coverage/gap-reasons.ts';
+import { listFindings } from '../../state/findings.ts';
+import { openRejects } from '../../state/rejects.ts';
 import { COMMANDS, refetchCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
 import { DAYS, RUN, Table } from '../components/data-table.tsx';

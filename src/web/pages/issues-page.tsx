@@ -1,10 +1,10 @@
 import type { Config } from '../../core/config.ts';
 import { count, plural, priceEffectText, sentenceCase } from '../../core/wording.ts';
 import type { QueueContext } from '../../jobs/context.ts';
-import { type CheckedDays, listFindings, readCheckedDays } from '../../load/state/findings.ts';
-import { ISSUE_KINDS, ISSUE_NOUNS, issueCountsText, SMALL_EFFECT } from '../../load/state/issue-kinds.ts';
-import { countIssues, type Issue, issuesIn, listIssues } from '../../load/state/issues.ts';
-import { openRejects } from '../../load/state/rejects.ts';
+import { type CheckedDays, listFindings, readCheckedDays } from '../../state/findings.ts';
+import { ISSUE_KINDS, ISSUE_NOUNS, issueCountsText, SMALL_EFFECT } from '../../state/issue-kinds.ts';
+import { countIssues, type Issue, issuesIn, listIssues } from '../../state/issues.ts';
+import { openRejects } from '../../state/rejects.ts';
 import { COMMANDS, factorNotes, issueCommand, reconcileCommand } from '../commands.ts';
 import { Command, Moment, Section } from '../components/basics.tsx';
 import { DAYS, Table } from '../components/data-table.tsx';

@@ -10,7 +10,7 @@ import {
   runStateText,
 } from '../../core/wording.ts';
 import type { QueueContext } from '../../jobs/context.ts';
-import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
+import { emptySessionsOfRuns } from '../../state/runs/outcomes.ts';
 import {
   listRunSummaries,
   listUnloadedWindows,
@@ -19,7 +19,7 @@ import {
   readRunSummary,
   retriesOfRuns,
   suspiciousWindowsOfRuns,
-} from '../../load/state/runs/reports.ts';
+} from '../../state/runs/reports.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
 import { type Column, DAYS, RUN, Table } from '../components/data-table.tsx';

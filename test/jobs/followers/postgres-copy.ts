@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import type { TableDefinition } from '../../../src/declaration/table.ts';
 import { tables } from '../../../src/operations/registry.ts';
-import type { TableDefinition } from '../../../src/operations/table.ts';
 import { closeAfterFile } from '../../support/closing.ts';
 import { emptyDatabase } from '../../support/database.ts';
 

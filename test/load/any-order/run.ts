@@ -1,9 +1,9 @@
 import type { Position as ResponsePosition } from '../../../src/core/position.ts';
 import type { Context } from '../../../src/jobs/context.ts';
 import { readToFold } from '../../../src/jobs/responses/store-response.ts';
-import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
-import { countSuspiciousWindows } from '../../../src/load/state/windows/suspicious.ts';
+import { acceptWithdrawal } from '../../../src/load/accept-withdrawal.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
+import { countSuspiciousWindows } from '../../../src/state/windows/suspicious.ts';
 import { replay } from '../../jobs/replay-support.ts';
 import { openWindow, responseWindow } from '../as-worker.ts';
 import { differingCoverage } from '../differing-coverage.ts';

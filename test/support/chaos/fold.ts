@@ -1,9 +1,9 @@
 import { brotliDecompressSync } from 'node:zlib';
 import type pg from 'pg';
+import type { Row, TableDefinition } from '../../../src/declaration/table.ts';
 import { readCsvFile } from '../../../src/extract/files/read-file.ts';
 import { readResponse } from '../../../src/extract/index.ts';
 import { operationNamed, operations } from '../../../src/operations/registry.ts';
-import type { Row, TableDefinition } from '../../../src/operations/table.ts';
 import { withClient } from '../query.ts';
 
 const TIME_ZONE = 'Asia/Kolkata';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { chownSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { reachablePrograms, serverAccount } from '../../../src/load/database/embedded/account.ts';
-import { findBinaries, initialise, isServing } from '../../../src/load/database/embedded/cluster.ts';
+import { reachablePrograms, serverAccount } from '../../../src/postgres/embedded/account.ts';
+import { findBinaries, initialise, isServing } from '../../../src/postgres/embedded/cluster.ts';
 import { freePort } from '../free-port.ts';
 import { waitFor } from '../wait-for.ts';
 import { type Program, startProgram, tail } from './process.ts';

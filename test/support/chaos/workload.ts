@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import { openDatabase } from '../../../src/load/database/database.ts';
-import { migrateDatabase } from '../../../src/load/migrate.ts';
+import { migrateDatabase } from '../../../src/migrate.ts';
+import { openDatabase } from '../../../src/postgres/database.ts';
 import { execute, withDatabase } from '../template.ts';
 import { eod, type Position } from './eod.ts';
 

@@ -1,4 +1,4 @@
-import { defineFormat, type FileFormat } from '../../../operations/file-format.ts';
+import { defineFormat, type FileFormat } from '../file-format.ts';
 
 /**
  * A bhav copy of BSE from before July 2024. Its files have no tickers, or tickers cut to nine characters, so that two

@@ -1,5 +1,5 @@
 import { UNKNOWN_DAY } from '../../../core/days.ts';
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../file-format.ts';
 
 /** Lists of companies do not say since when a classification holds: only their names may have a day. */
 const classified = {

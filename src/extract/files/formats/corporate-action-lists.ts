@@ -1,5 +1,5 @@
-import { defineFormat } from '../../../operations/file-format.ts';
 import { listedEventProblem } from '../../corporate-actions/listed-events.ts';
+import { defineFormat } from '../file-format.ts';
 
 const list = { dataSet: 'CorporateActionLists', bySession: false } as const;
 

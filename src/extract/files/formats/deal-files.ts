@@ -1,4 +1,4 @@
-import { defineFormat, type FileFormat } from '../../../operations/file-format.ts';
+import { defineFormat, type FileFormat } from '../file-format.ts';
 
 const PRICE = 'Trade Price / Wght. Avg. Price';
 

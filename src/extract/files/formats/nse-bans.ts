@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../file-format.ts';
 
 /** Securities in which NSE allows no new positions in derivatives: a title with the day, then numbered symbols. */
 export default defineFormat({

@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../file-format.ts';
 
 /** The bhav copy of NSE until July 2024; the oldest files lack TOTALTRADES and ISIN. */
 export default defineFormat({

@@ -1,5 +1,5 @@
-import { defineFormat, type FileRow, type ParsedFile } from '../../../operations/file-format.ts';
 import { badFile } from '../../diagnostics.ts';
+import { defineFormat, type FileRow, type ParsedFile } from '../file-format.ts';
 
 /** The second line, after a title: kind of file, day, quantity, and count of the records that follow. */
 const FILE_HEADER = /^10,MTO,(\d{2})(\d{2})(\d{4})(?:,\d*)?(?:,(\d+))?/m;

@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../file-format.ts';
 
 /** The bhav copy of NSE's derivatives until July 2024: quantity in contracts, open interest in units of the underlying. */
 export default defineFormat({

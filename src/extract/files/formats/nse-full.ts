@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../file-format.ts';
 
 /** The column of the day; programs write the second name. */
 const DAY = { DATE1: 'tradDt', DATE: 'tradDt' } as const;

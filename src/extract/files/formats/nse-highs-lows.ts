@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../file-format.ts';
 
 /** Securities of NSE at a new high or low of 52 weeks, in its daily archive. */
 export default defineFormat({

@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../file-format.ts';
 
 /** What NSE calls its indices since November 2015, and what it called them before: the code of an index stays the same. */
 const FORMER_NAMES: Readonly<Record<string, readonly string[]>> = {

@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../file-format.ts';
 
 const kinds = ['Call Long', 'Put Long', 'Call Short', 'Put Short'];
 

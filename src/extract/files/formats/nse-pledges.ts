@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../file-format.ts';
 
 /** What columns of the CSV begin with. */
 const ENCUMBERED = 'PROMOTER SHARES ENCUMBERED AS OF LAST QUARTER';

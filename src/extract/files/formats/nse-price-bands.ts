@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../file-format.ts';
 
 /** Securities of NSE at a price band; the oldest files name the series SR. A security may be at both. */
 export default defineFormat({

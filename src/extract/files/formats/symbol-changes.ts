@@ -1,4 +1,4 @@
-import { defineFormat, type FileRow } from '../../../operations/file-format.ts';
+import { defineFormat, type FileRow } from '../file-format.ts';
 import { firstLine } from '../first-line.ts';
 
 /** The columns of NSE's list of changed symbols, which usually has no header. */

@@ -1,5 +1,5 @@
-import { defineFormat } from '../../../operations/file-format.ts';
-import { UDIFF_COLUMNS } from '../../../operations/udiff.ts';
+import { UDIFF_COLUMNS } from '../../../operations/tables/udiff.ts';
+import { defineFormat } from '../file-format.ts';
 
 export default defineFormat({
   name: 'udiff',

@@ -1,0 +1,110 @@
+import type { Pool } from 'pg';
+import type { DayRange } from '../core/days.ts';
+
+type Cell = string | number | null;
+type Row = Readonly<Record<string, Cell>>;
+
+interface Example {
+  readonly title: string;
+  readonly sql: string;
+}
+
+/** First queries for somebody who has just loaded a week. */
+export const EXAMPLES: readonly Example[] = [
+  {
+    title: 'The five most traded shares of the last session on NSE',
+    sql: `select symbol, series, close_price, traded_quantity, round(turnover / 1e7, 2) as turnover_crore
+  from market.bhavcopy_cm
+ where exchange = 'NSE' and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = 'NSE')
+ order by turnover desc limit 5;`,
+  },
+  {
+    title: 'Who moved most over these sessions, on either exchange; adjusted for splits',
+    sql: `with week as (
+  select exchange, symbol, series, (array_agg(close_price order by trade_date))[1] as first,
+         (array_agg(close_price order by trade_date desc))[1] as last
+    from market.prices_adjusted where trade_date > current_date - 10
+   group by exchange, symbol, series)
+select exchange, symbol, series, round(first, 2) as first, last, round(100 * (last / first - 1), 2) as move_percent
+  from week where first > 0
+ order by abs(last / first - 1) desc limit 5;`,
+  },
+  {
+    title: "The last session's top gainers on BSE, with their prices",
+    sql: `select g.rank, b.symbol, g.close_price, g.change_percent, b.traded_quantity, b.trade_count
+  from market.top_gainers_losers g
+  join market.bhavcopy_cm b on b.exchange = g.exchange and b.trade_date = g.trade_date
+                           and b.exchange_instrument_id = g.scrip_code
+ where not g.is_loser and g.trade_date = (select max(trade_date) from market.top_gainers_losers)
+ order by g.rank;`,
+  },
+];
+
+/** One-line statements for the help. */
+export const SHORT_EXAMPLES = {
+  few: 'select * from market.instruments limit 5',
+  many: 'select * from market.prices_adjusted',
+};
+
+/** An example with its result. */
+export interface ExampleResult extends Example {
+  readonly rows: readonly Row[];
+}
+
+/** Runs the examples. @returns each with its rows. */
+export async function runExamples(pool: Pool): Promise<ExampleResult[]> {
+  const responses: ExampleResult[] = [];
+  for (const example of EXAMPLES) {
+    const { rows } = await pool.query<Row>(example.sql);
+    responses.push({ ...example, rows: rows.map(withNumbers) });
+  }
+  return responses;
+}
+
+/** A session of a share with its close as printed and as adjusted for later events. */
+interface AdjustedClose {
+  readonly day: string;
+  readonly printed: number;
+  readonly adjusted: number;
+}
+
+/** The sessions of a share on an exchange, the oldest first, in the series in which it was traded most. */
+export async function adjustedCloses(
+  pool: Pool,
+  { exchange, symbol, from, to }: DayRange & { readonly exchange: string; readonly symbol: string },
+): Promise<AdjustedClose[]> {
+  const { rows } = await pool.query<AdjustedClose>(
+    `select distinct on (trade_date) to_char(trade_date, 'YYYY-MM-DD') as day,
+            unadjusted_close_price::float8 as printed, close_price::float8 as adjusted
+       from market.prices_adjusted
+      where exchange = $1 and symbol = $2 and trade_date between $3 and $4 and close_price is not null
+      order by trade_date, traded_quantity desc nulls last`,
+    [exchange, symbol, from, to],
+  );
+  return rows;
+}
+
+/** The shares that were traded most on the last session of an exchange until a day, by turnover. */
+export async function mostTraded(
+  pool: Pool,
+  exchange: string,
+  until: string,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await pool.query<{ symbol: string }>(
+    `select symbol from market.bhavcopy_cm
+      where exchange = $1 and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1 and trade_date <= $2)
+      order by turnover desc nulls last, symbol limit $3`,
+    [exchange, until, limit],
+  );
+  return rows.map(({ symbol }) => symbol);
+}
+
+/** node-postgres returns numeric and bigint as text; as numbers they are precise enough to be shown. */
+function withNumbers(row: Row): Row {
+  const entries = Object.entries(row).map(([name, value]): [string, Cell] => [
+    name,
+    typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value,
+  ]);
+  return Object.fromEntries(entries);
+}

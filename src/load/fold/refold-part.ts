@@ -1,0 +1,314 @@
+import { eachDay } from '../../core/days.ts';
+import { BEFORE_ALL } from '../../core/position.ts';
+import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
+import type { TableDefinition } from '../../declaration/table.ts';
+import { dataSetNamed, namesFilling } from '../../operations/registry.ts';
+import type { Database } from '../../postgres/database.ts';
+import { databaseError } from '../../postgres/database-errors.ts';
+import { type Transaction, transaction } from '../../postgres/transaction.ts';
+import { sumCoverage } from '../../state/coverage/sum-of-facts.ts';
+import { beginLoad, insertLoad, insertLoads, nextLoadId } from '../../state/loads/loads.ts';
+import { locksOfTable } from '../../state/loads/locks.ts';
+import { lockRejects, rewriteRejects } from '../../state/rejects.ts';
+import {
+  buildFact,
+  canResolveRejects,
+  type ResponseSaid,
+  replaceFact,
+} from '../../state/responses/response-facts.ts';
+import { checkNoneLost, type ResponseOfPart, readResponsesToFold } from '../../state/responses/to-fold.ts';
+import { insertCopied } from '../../state/windows/plan.ts';
+import { endingWindow, noteUnsettled, partsBeside, type ReplayedRange } from '../../state/windows/windows.ts';
+import { writeWithdrawals } from '../../state/withdrawals.ts';
+import { ensurePartitions, ensureStage, setHintBits } from '../merge/merge.ts';
+import {
+  fillPart,
+  foldPart,
+  isEmpty,
+  keptReader,
+  type ReadAgain,
+  type ReadKept,
+  type Settled,
+} from './fold.ts';
+import { buildFolding, type Judging, type Part, partOfTable, scopeOfPart } from './part.ts';
+
+// A replay reads kept responses again with the code of today, part by part: days or instruments of tables. First it
+// writes what the responses that end in the part say, each as a whole: facts, rejects, coverage. Then it folds the rows
+// of the part. What comes out differently is written.
+
+/** A window of a replay. */
+interface ReplayedPart extends Part {
+  readonly windowId: number;
+  readonly runId: number;
+}
+
+/**
+ * Replays a part in one transaction: readers see all of it as before or as after, loads of its days come before or
+ * after it, and where nothing differs nothing is written but the end of the window.
+ *
+ * @returns what became of the rows, or null if the window had ended already; then nothing was written.
+ * @throws PipelineError `unreadable` if a response cannot be read any more; of kind `database`, also if one is not kept,
+ *   or `database_unreachable`.
+ */
+export async function refoldPart(
+  database: Database,
+  part: ReplayedPart,
+  { readAgain, maxWithdrawShare }: Pick<Judging, 'maxWithdrawShare'> & { readonly readAgain: ReadAgain },
+): Promise<RecordCounts | null> {
+  const kept = keptReader(database.drizzle, readAgain);
+  try {
+    // All responses of a part that cannot be divided might be too many to be held at once.
+    const isSmall = part.days !== null || part.instruments !== null;
+    const read = isSmall ? readOnce(kept) : kept;
+    // Before the transaction, so that no load waits while responses are read.
+    const listed = isSmall ? await readResponsesToFold(database.drizzle, scopeOfPart(part)) : [];
+    for (const { responseId } of listed) {
+      for (const { table, rows } of (await read(responseId)).batches)
+        if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
+    }
+    const counts = await transaction(database, (tx) => refold(tx, part, { read, maxWithdrawShare }));
+    const written = (counts?.inserted ?? 0) + (counts?.updated ?? 0);
+    for (const table of part.tables)
+      if (part.days !== null)
+        await setHintBits(database, table, {
+          exchange: part.exchange,
+          days: eachDay(part.days.from, part.days.to),
+          written,
+        });
+    return counts;
+  } catch (error) {
+    throw databaseError(error);
+  }
+}
+
+/** Remembers what was read, since the responses of a part are read for their facts and for each of its tables. */
+function readOnce(read: ReadKept): ReadKept {
+  const readings = new Map<number, ReturnType<ReadKept>>();
+  return (responseId) => {
+    const reading = readings.get(responseId) ?? read(responseId);
+    readings.set(responseId, reading);
+    return reading;
+  };
+}
+
+async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Promise<RecordCounts | null> {
+  const { windowId, tables, exchange, days } = part;
+  const parts = days === null ? null : eachDay(days.from, days.to);
+  const rows = tables.flatMap(({ name }) => locksOfTable(name, exchange, parts));
+  const begun = await beginLoad(tx, windowId, rows);
+  if (begun === null) return null;
+  for (const table of tables) await ensureStage(tx.client, table);
+  const scope = scopeOfPart(part);
+  await checkNoneLost(tx, scope);
+  const locked = await readResponsesToFold(tx, scope, { isLocked: true });
+  const emptyTables = new Set<TableDefinition>();
+  for (const table of tables) if (await isEmpty(tx, partOfTable(part, table, locked))) emptyTables.add(table);
+  const responses: ReadResponse[] = [];
+  for (const response of locked) {
+    const { outcome, coverage, rejects, suspicions, suspicionsWithoutReject } = await judging.read(
+      response.responseId,
+    );
+    const ownLoadId = emptyTables.size > 0 || response.load === null ? await nextLoadId(tx) : null;
+    const reading = { outcome, coverage, rejects, suspicions, suspicionsWithoutReject };
+    responses.push({ ...response, ownLoadId, reading });
+  }
+  const replayed = await partsBeside(tx, windowId);
+  const ended = responses.filter((response) => endsIn(part, response) && isWithin(replayed, response));
+  await writeFacts(tx, part, ended);
+  const load = { loadId: begun.loadId, runId: part.runId };
+  const folding = { ...part, ...judging, load, responses };
+  const folded: FoldedTable[] = [];
+  for (const table of tables) folded.push(await refoldTable(tx, folding, table, emptyTables.has(table)));
+  for (const { table, decided, withdrawals } of folded) {
+    const by = { ...load, windowId, operation: namesFilling([table])[0] ?? '', exchange };
+    if (decided !== null) await writeWithdrawals(tx, by, decided, withdrawals);
+  }
+  await sumPartCoverage(tx, part, ended);
+  await endPart(tx, { ...folding, ended }, folded);
+  return countRecords(folded, ended);
+}
+
+/** Inserts the loads of a part and ends its window: these are the last statements, as `insertLoad` requires. */
+async function endPart(
+  tx: Transaction,
+  { windowId, days, load, responses, ended }: FoldedPart & { readonly ended: readonly ReadResponse[] },
+  folded: readonly FoldedTable[],
+): Promise<void> {
+  const counts = countRecords(folded, ended);
+  const writtenBy = (isMade: (table: FoldedTable) => boolean) =>
+    folded.filter(isMade).map(({ table }) => ({
+      table: table.name,
+      from: days?.from ?? '-infinity',
+      to: days?.to ?? 'infinity',
+    }));
+  const own = responses.flatMap(({ responseId, ownLoadId, load: first, reading }) => {
+    const written = writtenBy(({ loads }) => ownLoadId !== null && loads.includes(ownLoadId));
+    const isFirst = first === null && reading.outcome.state !== 'failed';
+    return ownLoadId !== null && (isFirst || written.length > 0)
+      ? [{ responseId, loadId: ownLoadId, written }]
+      : [];
+  });
+  await insertLoads(tx, windowId, own);
+  const ending = endingWindow(tx, windowId, {
+    state: counts.fetched === 0 ? 'empty' : 'loaded',
+    error: null,
+    counts,
+    bytes: 0,
+    warnings: [],
+    suspicious: null,
+    unsettled: null,
+  });
+  const written = writtenBy(({ changed, loads }) => changed > 0 && loads.length === 0);
+  if (written.length === 0) {
+    await ending;
+    return;
+  }
+  const { loadId } = load;
+  const newLoad = {
+    loadId,
+    windowId,
+    position: BEFORE_ALL,
+    fetchedAt: new Date(0),
+    written,
+  };
+  await insertLoad(tx, newLoad, ending);
+}
+
+function countRecords(folded: readonly FoldedTable[], ended: readonly ReadResponse[]): RecordCounts {
+  const total = (name: 'inserted' | 'updated' | 'unchanged' | 'withdrawn') =>
+    folded.reduce((sum, table) => sum + table[name], 0);
+  const [inserted, updated, unchanged] = [total('inserted'), total('updated'), total('unchanged')];
+  const rejected = ended.reduce((sum, { reading }) => sum + reading.rejects.length, 0);
+  return {
+    ...NO_COUNTS,
+    fetched: inserted + updated + unchanged + rejected,
+    inserted,
+    updated,
+    unchanged,
+    rejected,
+    withdrawn: total('withdrawn'),
+  };
+}
+
+/** A response that was read again. */
+interface ReadResponse extends ResponseOfPart {
+  readonly reading: ResponseSaid;
+  /** The number of its own load, if it needs one: it was never loaded, or it fills a table that is empty. */
+  readonly ownLoadId: number | null;
+}
+
+/** A part whose responses are read, and the load that stores what differs. */
+interface FoldedPart extends ReplayedPart, Judging {
+  readonly load: { readonly loadId: number; readonly runId: number };
+  readonly responses: readonly ReadResponse[];
+}
+
+/**
+ * True if the part is the last one that a response is about: there its facts are written. Where the data set has tables
+ * that are divided into days, that is one of their parts.
+ */
+function endsIn({ days, instruments }: Part, response: ReadResponse): boolean {
+  if (days !== null) return response.to <= days.to;
+  if (dataSetNamed(response.operation).shapes.some(({ fullSet }) => fullSet === 'days')) return false;
+  if (instruments === null) return true;
+  const names = response.instruments.map((name) => name.toUpperCase()).sort();
+  return instruments.includes(names.at(-1) ?? '');
+}
+
+/** True if all that a response is about is replayed by the run: of a part of it, nothing new is said. */
+function isWithin(
+  replayed: readonly ReplayedRange[],
+  { from: first, to: last, instruments }: ReadResponse,
+): boolean {
+  const names = instruments.map((name) => name.toUpperCase());
+  return names.length > 0 && replayed.some((range) => range.instruments.length > 0)
+    ? names.every((name) => replayed.some((range) => range.instruments.includes(name)))
+    : eachDay(first, last).every((day) => replayed.some(({ from, to }) => from <= day && day <= to));
+}
+
+/** Writes what responses that were read again say, and their rejects. */
+async function writeFacts(
+  tx: Transaction,
+  part: ReplayedPart,
+  responses: readonly ReadResponse[],
+): Promise<void> {
+  const { runId, windowId, exchange } = part;
+  const copied = responses.flatMap((response) => (response.windowId === 0 ? [response.responseId] : []));
+  const windowsOf = await insertCopied(tx, runId, copied);
+  for (const { responseId, to, instruments, reading } of responses) {
+    await replaceFact(tx, {
+      responseId,
+      windowId: windowsOf.get(responseId) ?? windowId,
+      fact: buildFact(
+        { coverage: reading.coverage, suspicious: reading.suspicions.length > 0 },
+        { to, instruments },
+      ),
+      resolvesRejects: canResolveRejects(reading),
+    });
+  }
+  // Of several responses of a window, the last one.
+  const unsettled = new Map(
+    responses.map((response) => [
+      response.windowId,
+      response.reading.suspicionsWithoutReject.join('; ') || null,
+    ]),
+  );
+  await noteUnsettled(
+    tx,
+    [...unsettled].map(([id, text]) => ({ windowId: id, unsettled: text })),
+  );
+  const group = { operations: namesFilling(part.tables), exchange };
+  // Parts that are replayed beside this one may have entries in common with it.
+  await lockRejects(tx, group, { shared: false });
+  const readAgain = responses.map((response) => {
+    const by = windowsOf.get(response.responseId);
+    return {
+      ...response,
+      ...(by !== undefined && { windowId: by, runId }),
+      requested: response,
+      rejects: response.reading.rejects,
+      resolves: canResolveRejects(response.reading),
+    };
+  });
+  await rewriteRejects(tx, group, readAgain);
+}
+
+/** Writes the coverage of the days of a part, and of those that these responses are about. */
+async function sumPartCoverage(
+  tx: Transaction,
+  part: Part,
+  responses: readonly ReadResponse[],
+): Promise<void> {
+  const about = [
+    ...responses.flatMap(({ from, to, reading }) => [from, to, ...reading.coverage.map(({ day }) => day)]),
+    ...(part.days === null ? [] : [part.days.from, part.days.to]),
+  ].sort();
+  const [from, to] = [about[0], about.at(-1)];
+  if (from === undefined || to === undefined) return;
+  await sumCoverage(tx, {
+    operations: namesFilling(part.tables),
+    exchange: part.exchange,
+    days: { from, to },
+  });
+}
+
+interface FoldedTable extends Settled {
+  readonly table: TableDefinition;
+}
+
+async function refoldTable(
+  tx: Transaction,
+  part: FoldedPart,
+  table: TableDefinition,
+  /** True if nothing of it is stored or ever was. */
+  fills: boolean,
+): Promise<FoldedTable> {
+  const { load, runId } = part;
+  // Rows of the copy have to show which response wrote them.
+  const responses = part.responses.map(({ ownLoadId, load: first, ...response }) => {
+    const own = ownLoadId === null ? load : { loadId: ownLoadId, runId };
+    return { ...response, load: fills ? own : (first ?? own) };
+  });
+  const folding = buildFolding(part, table, responses, part);
+  return { table, ...(fills ? await fillPart(tx, folding) : await foldPart(tx, folding, load)) };
+}

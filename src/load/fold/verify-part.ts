@@ -1,0 +1,104 @@
+import { sql } from 'drizzle-orm';
+import type { TableDefinition } from '../../declaration/table.ts';
+import { listedInFull, namesFilling } from '../../operations/registry.ts';
+import type { Database } from '../../postgres/database.ts';
+import { transaction } from '../../postgres/transaction.ts';
+import { readLoadedResponses } from '../../state/responses/to-fold.ts';
+import { RESPONSES } from '../../state/responses/to-replay.ts';
+import { ensureStage } from '../merge/merge.ts';
+import { quote } from '../merge/merge-sql.ts';
+import { findDifferences, keptReader, type ReadAgain, type RowDifference } from './fold.ts';
+import { buildFolding, type Part, scopeOfPart } from './part.ts';
+
+/** A row of a table that is not what the kept responses say. */
+export interface TableDifference extends RowDifference {
+  readonly table: string;
+}
+
+/**
+ * Folds a part and finds the stored rows that differ from what comes out. It sees rows and responses as of one moment,
+ * so it takes no lock, and loads may go on beside it.
+ *
+ * @throws PipelineError `unreadable` if a response cannot be read any more; `database` if one is not kept.
+ */
+export async function verifyPart(
+  database: Database,
+  part: Part,
+  { readAgain, maxWithdrawShare }: { readonly readAgain: ReadAgain; readonly maxWithdrawShare: number },
+): Promise<TableDifference[]> {
+  return transaction(database, async (tx) => {
+    await tx.client.query('set transaction isolation level repeatable read; set local statement_timeout = 0');
+    for (const table of part.tables) await ensureStage(tx.client, table);
+    const scope = scopeOfPart(part);
+    const loaded = await readLoadedResponses(tx, scope);
+    const read = keptReader(tx, readAgain);
+    const differences: TableDifference[] = [];
+    for (const table of part.tables) {
+      const folding = buildFolding(part, table, loaded, { read, maxWithdrawShare });
+      for (const difference of await findDifferences(tx, folding))
+        differences.push({ ...difference, table: table.name });
+    }
+    return differences;
+  });
+}
+
+/** Which rows are verified. */
+interface VerifiedRows {
+  readonly exchanges?: readonly string[] | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+/**
+ * Finds rows of days, or of exchanges, about which no response is kept. A table with rows that are computed from others,
+ * whose responses have no body, is left out.
+ *
+ * @param limit at most so many are returned.
+ * @returns them, and how many there are.
+ */
+export async function findRowsOfNoResponse(
+  { drizzle }: Database,
+  table: TableDefinition,
+  { exchanges, from, to }: VerifiedRows,
+  limit: number,
+): Promise<{
+  readonly rows: readonly (TableDifference & { readonly exchange: string })[];
+  readonly total: number;
+}> {
+  const target = sql.raw(`market.${quote(table.name)}`);
+  const isDated = listedInFull(table) === 'days' && table.dateColumn !== null;
+  const day = isDated ? sql.raw(`t.${quote(table.dateColumn ?? '')}`) : sql`null::date`;
+  const keys = sql.raw(table.key.map((column) => `'${column}', t.${quote(column)}::text`).join(', '));
+  const { rows } = await drizzle.execute<{
+    exchange: string;
+    key: RowDifference['key'];
+    loadId: number;
+    total: number;
+  }>(sql`
+    with about as materialized (
+      select a.exchange, a.from_date as first, a.to_date as last, a.hash
+        from ${sql.raw(RESPONSES)} a where a.operation = any(${sql.param(namesFilling([table]))}::text[])
+    ), days as materialized (
+      select t.exchange, ${day} as day from ${target} t
+       where (${sql.param(exchanges ?? null)}::text[] is null or t.exchange = any(${sql.param(exchanges ?? null)}::text[]))
+         and (${day} is null or ${day} between coalesce(${from ?? null}::date, '-infinity') and coalesce(${to ?? null}::date, 'infinity'))
+       group by 1, 2
+    ), unknown as materialized (
+      select d.exchange, d.day from days d
+       where not exists (select from about a where a.exchange = d.exchange and (d.day is null or d.day between a.first and a.last))
+         and not exists (select from about a where a.hash is null)
+    )
+    select t.exchange, jsonb_build_object(${keys}) as key, t.load_id::float8 as "loadId",
+           count(*) over ()::float8 as total
+      from unknown u join ${target} t on t.exchange = u.exchange and ${day} is not distinct from u.day limit ${limit}`);
+  return {
+    rows: rows.map(({ exchange, key, loadId }) => ({
+      exchange,
+      key,
+      loadId,
+      problem: 'unexpected',
+      table: table.name,
+    })),
+    total: rows[0]?.total ?? 0,
+  };
+}

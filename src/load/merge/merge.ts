@@ -1,0 +1,462 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ClientBase, PoolClient } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { type DayRange, eachDay } from '../../core/days.ts';
+import type { Position } from '../../core/position.ts';
+import type { RecordCounts } from '../../core/record-counts.ts';
+import type { Kind } from '../../declaration/fields.ts';
+import { countValues } from '../../declaration/rows.ts';
+import type { Row, Scalar, TableDefinition } from '../../declaration/table.ts';
+import { comparedDay, listedInFull, tables } from '../../operations/registry.ts';
+import type { Database } from '../../postgres/database.ts';
+import { afterCommit } from '../../postgres/transaction.ts';
+import { type DayWithdrawal, type DecidedDays, NO_DAY, type RowKey } from '../../state/withdrawals.ts';
+import { encodeRows } from './copy-text.ts';
+import { fillFromStored, type PreservedColumns } from './fill-from-stored.ts';
+import { type ApplySql, mergeSql } from './merge-sql.ts';
+
+/**
+ * The parts of a table that a load locks: the days of its rows and the days it lists in full. Where the key has columns
+ * that say what was requested, it locks the entries instead: responses to different requests have no row in common, and
+ * responses to the same requests wait for each other.
+ */
+export function lockedParts(
+  { key, fields }: TableDefinition,
+  rows: readonly Row[],
+  days: readonly string[],
+): Iterable<string> {
+  const requested = fields.filter(
+    ({ column, from, kind }) =>
+      from === 'request' && kind === 'text' && column !== 'exchange' && key.includes(column),
+  );
+  if (requested.length === 0) return days;
+  const nameEntry = (row: Row) => requested.map(({ column }) => row[column]).join('|');
+  return new Set(Array.from(rows, (row) => nameEntry(row).toUpperCase()));
+}
+
+/** Rows for a table. */
+export interface TableRows {
+  readonly table: TableDefinition;
+  readonly rows: readonly Row[];
+}
+
+/** The part of a table that a response lists in full: stored rows of that part that it does not list are withdrawn. */
+export interface FullSet {
+  readonly table: TableDefinition;
+  readonly exchange: string;
+  /** First and last day; null where the response lists all rows of the exchange, whatever their day. */
+  readonly days: DayRange | null;
+  /**
+   * True if it may list nothing for a session (for the exchange, where `days` is null). If not, then nothing is
+   * withdrawn.
+   */
+  readonly mayBeEmpty: boolean;
+}
+
+/** What became of one table's records. */
+export interface Merged extends Omit<RecordCounts, 'fetched' | 'rejected'> {
+  /** Rows written, whichever response their values are from. */
+  readonly written: number;
+  /** Days with rows that were no longer listed, and what was done about them. */
+  readonly withdrawals: readonly DayWithdrawal[];
+  /** Days whose stored rows were compared with the rows that the response lists (NO_DAY for a whole exchange). */
+  readonly checkedDays: readonly string[];
+}
+
+/** What became of them, as the load of a response notes it. */
+export interface StoredRows extends Merged {
+  /** Days of which it was decided what becomes of rows that are not listed; null if there are none. */
+  readonly decided: DecidedDays | null;
+}
+
+/** The part of a response that is about one table. */
+export interface TableResponse {
+  readonly rows: readonly Row[];
+  readonly fullSet: FullSet | undefined;
+  /** Stored values to keep; without it, none. */
+  readonly preserved?: PreservedColumns | undefined;
+}
+
+/** The load that a response is stored by, and what limits its withdrawals. */
+export interface LoadOfResponse {
+  readonly runId: number;
+  readonly loadId: number;
+  readonly position: Position;
+  /** When the response was fetched. */
+  readonly fetchedAt: Date;
+  /** Largest share of the rows present that may be withdrawn, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
+  readonly maxWithdrawShare: number;
+}
+
+/** What a fold knows of the days that it is about. */
+interface FoldedDays {
+  /** Whether a day is compared. */
+  readonly isFolded: (day: string) => boolean;
+  /** Days for which a person has accepted that the response lacks rows. */
+  readonly accepted: readonly string[];
+  /** By day, the most rows that it had so far. */
+  readonly mostRows: ReadonlyMap<string, number>;
+}
+
+/** Of a response that is not folded: all days are compared, and the most rows of each are stored. */
+const NOT_FOLDED: FoldedDays = { isFolded: () => true, accepted: [], mostRows: new Map() };
+
+/** This many missing rows may always be withdrawn, whatever their share. */
+const ALWAYS_WITHDRAWN = 5;
+
+const ENSURE_PARTITION = 'select etl.ensure_year_partition($1, $2)';
+
+const existingPartitions = new WeakMap<Database, Set<string>>();
+
+/** Creates the yearly partitions that these rows need, in transactions of their own. */
+export async function ensurePartitions(
+  database: Database,
+  table: TableDefinition,
+  rows: readonly Row[],
+): Promise<void> {
+  const column = table.dateColumn;
+  if (!table.partitioned || column === null) return;
+  const existing = existingPartitions.get(database) ?? new Set();
+  existingPartitions.set(database, existing);
+  const years = new Set([...countValues(rows, column).keys()].map((day) => String(day).slice(0, 4)));
+  for (const year of years) {
+    const name = `${table.name}_${year}`;
+    if (existing.has(name)) continue;
+    await database.pool.query(ENSURE_PARTITION, [table.name, Number(year)]);
+    existing.add(name);
+  }
+}
+
+/** Creates the partitions of this year and the next before any load needs them. */
+export async function ensureNextPartitions(client: Pick<ClientBase, 'query'>): Promise<void> {
+  const year = new Date().getUTCFullYear();
+  for (const { name } of tables.filter(({ partitioned }) => partitioned)) {
+    for (const each of [year, year + 1]) await client.query(ENSURE_PARTITION, [name, each]);
+  }
+}
+
+const stages = new WeakMap<ClientBase, Set<TableDefinition>>();
+
+/**
+ * Creates the connection's staging table for a table unless it exists; every commit empties it. Call it inside a
+ * transaction and before any savepoint, so that no rollback to a savepoint removes it. A connection whose transaction
+ * fails is discarded.
+ */
+export async function ensureStage(client: ClientBase, table: TableDefinition): Promise<void> {
+  const existing = stages.get(client) ?? new Set();
+  stages.set(client, existing);
+  if (!existing.has(table)) await client.query(mergeSql(table).createStage);
+  existing.add(table);
+}
+
+/** Copies rows into the staging table, which must be empty. */
+export async function stageRows(
+  client: PoolClient,
+  table: TableDefinition,
+  rows: readonly Row[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  await copyRows(client, mergeSql(table).copy, encodeRows(table, rows, { positions: true }));
+}
+
+function copyRows(client: PoolClient, statement: string, pieces: Iterable<Buffer>): Promise<void> {
+  return pipeline(Readable.from(pieces), client.query(copyFrom(statement)));
+}
+
+/** The part of a response that is about one table, and the load that stores it. */
+interface AppliedResponse extends TableResponse, LoadOfResponse {
+  readonly table: TableDefinition;
+  readonly exchange: string;
+  /** All days of the rows and those that the response lists in full. */
+  readonly days: readonly string[];
+}
+
+/**
+ * Stores the part of a response that is about a table, if no response about its rows was fetched later. Call it inside a
+ * transaction, after `ensureStage` and with the locks of the days held.
+ */
+export async function applyResponse(client: PoolClient, response: AppliedResponse): Promise<StoredRows> {
+  const { table, rows, fullSet, days } = response;
+  const decided =
+    fullSet === undefined
+      ? null
+      : { table: table.name, days: fullSet.days === null ? null : listFullDays(fullSet), isFolded: false };
+  const copied = listedInFull(table) === 'days' ? await copyNewDays(client, response) : null;
+  if (copied !== null) return { ...copied, decided };
+  await stageRows(client, table, rows);
+  const applied = await applyStaged(client, table, response, response, mergeSql(table, days));
+  return { ...applied, decided };
+}
+
+/**
+ * Copies rows straight into the table if none of their days has ever had a row and no two of them have the same key:
+ * then there is nothing to compare them with, and nothing to withdraw.
+ *
+ * @returns null if the rows have to be merged; then nothing was written.
+ */
+async function copyNewDays(
+  client: PoolClient,
+  { table, rows, fullSet, exchange, runId, loadId, days }: AppliedResponse,
+): Promise<Merged | null> {
+  const sql = mergeSql(table, days);
+  if (sql.areNew === null || rows.length === 0 || hasDuplicates(table, rows)) return null;
+  const result = await client.query<{ now: string }>(sql.areNew, [exchange, days]);
+  const now = result.rows[0]?.now;
+  if (now === undefined) return null;
+  await copyAsNew(client, sql.copyNew, { table, rows, now, runId, loadId });
+  return {
+    ...NOTHING,
+    inserted: rows.length,
+    written: rows.length,
+    checkedDays: listFullDays(fullSet),
+  };
+}
+
+/** Copies rows as their first revisions, with the load audit. */
+export async function copyAsNew(
+  client: PoolClient,
+  statement: string,
+  {
+    table,
+    rows,
+    now,
+    runId,
+    loadId,
+  }: TableRows & Pick<LoadOfResponse, 'runId' | 'loadId'> & { readonly now: string },
+): Promise<void> {
+  const audit = `\t${now}\t${now}\t1\t${runId}\t${loadId}`;
+  await copyRows(client, statement, encodeRows(table, rows, { audit }));
+}
+
+/** Kinds of key columns whose values are equal in Postgres only if they are equal here, numbers by `shortDecimal`. */
+const COMPARED_KINDS: ReadonlySet<Kind> = new Set(['text', 'int2', 'int4', 'boolean', 'date', 'numeric']);
+
+/** True if two rows have the same key, or may have it. */
+export function hasDuplicates({ key, fields }: TableDefinition, rows: readonly Row[]): boolean {
+  const columns = fields.filter(({ column }) => key.includes(column));
+  if (!columns.every(({ kind }) => COMPARED_KINDS.has(kind))) return true;
+  if (columns.some(({ column, kind }) => kind !== 'numeric' && haveDistinctValues(rows, column)))
+    return false;
+  const keys = new Set<string>();
+  for (const row of rows) {
+    let text = '';
+    for (const { column, kind } of columns) {
+      const value = row[column] ?? null;
+      const compared = kind === 'numeric' && value !== null ? shortDecimal(String(value)) : value;
+      if (kind === 'numeric' && value !== null && compared === null) return true;
+      // No value contains NUL.
+      text += `${compared}\0`;
+    }
+    keys.add(text);
+  }
+  return keys.size < rows.length;
+}
+
+/** True if no two rows have the same value in a column: nearly always the instrument's, in rows of one day. */
+function haveDistinctValues(rows: readonly Row[], column: string): boolean {
+  const values = new Set<Scalar>();
+  for (const row of rows) {
+    const value = row[column] ?? null;
+    if (values.has(value)) return false;
+    values.add(value);
+  }
+  return true;
+}
+
+/** The shortest text of a plain decimal: 7.50 is 7.5. Null for other texts, because 1e1 and 10 are the same number. */
+function shortDecimal(text: string): string | null {
+  if (!/^(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text)) return null;
+  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+}
+
+/** The days by which the rows are compared with stored ones; NO_DAY where these are all rows of the exchange. */
+export function daysOfRows(table: TableDefinition, rows: readonly Row[]): Set<string> {
+  const day = comparedDay(table);
+  if (day === null) return new Set(rows.length === 0 ? [] : [NO_DAY]);
+  return new Set(countValues(rows, day).keys() as Iterable<string>);
+}
+
+/** Of a response that changed nothing. */
+export const NOTHING: Merged = {
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  stale: 0,
+  duplicate: 0,
+  withdrawn: 0,
+  written: 0,
+  withdrawals: [],
+  checkedDays: [],
+};
+
+/**
+ * Merges the staged rows with one statement, which writes only rows that differ, and withdraws rows that are no longer
+ * listed with a second one. Call it inside a transaction, with the locks of the days held.
+ *
+ * @param sql the statements for the tables to change: those of `market`, or the temporary ones of a fold.
+ */
+export async function applyStaged(
+  client: PoolClient,
+  table: TableDefinition,
+  { rows, fullSet, preserved }: TableResponse,
+  options: LoadOfResponse,
+  sql: ApplySql & { readonly mergeUnique?: ApplySql['merge'] },
+  folded: FoldedDays = NOT_FOLDED,
+): Promise<Merged> {
+  let merged = NOTHING;
+  if (rows.length > 0) {
+    if (preserved !== undefined) await fillFromStored(client, table, rows, sql.target, preserved);
+    const areUnique = sql.mergeUnique !== undefined && !hasDuplicates(table, rows);
+    const result = await client.query<Record<string, string>>({
+      ...(areUnique ? sql.mergeUnique : sql.merge),
+      values: [options.runId, options.loadId, options.fetchedAt.toISOString()],
+    });
+    merged = { ...NOTHING, ...parseCounts(result.rows[0]) };
+  }
+  const checkedDays = listFullDays(fullSet).filter(folded.isFolded);
+  // After the merge every listed row is stored, so days with no more rows than that lack none.
+  const isChecked = [...daysOfRows(table, rows)].every((day) => checkedDays.includes(day));
+  const listed = rows.length > 0 && isChecked ? rows.length - merged.duplicate : null;
+  const withdrawals =
+    fullSet === undefined || checkedDays.length === 0
+      ? []
+      : await withdraw(client, table, { ...fullSet, checkedDays, listed }, { ...options, ...folded }, sql);
+  return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays };
+}
+
+/** Days of which a response lists all rows; NO_DAY where it lists all rows of the exchange. */
+export function listFullDays(fullSet: FullSet | undefined): readonly string[] {
+  if (fullSet === undefined) return [];
+  return fullSet.days === null ? [NO_DAY] : eachDay(fullSet.days.from, fullSet.days.to);
+}
+
+/** What statements that merge records count. */
+const COUNTED = ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'written'] as const;
+
+/** The counts that a statement returned. */
+const parseCounts = (row: Readonly<Record<string, string>> | undefined) =>
+  Object.fromEntries(COUNTED.map((name) => [name, Number(row?.[name] ?? 0)])) as Readonly<
+    Record<(typeof COUNTED)[number], number>
+  >;
+
+/** How many rows were withdrawn on these days. */
+function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
+  return withdrawals.reduce(
+    (sum, { unlistedRows, withheld }) => sum + (withheld === null ? unlistedRows : 0),
+    0,
+  );
+}
+
+interface DayCheck {
+  readonly day: string;
+  readonly gone: number;
+  readonly left: number;
+  /** Rows that were there before the response. */
+  readonly before: number;
+  readonly most: number;
+  /** A session that always has rows would have none left. */
+  readonly emptied: boolean;
+  readonly allowed: boolean;
+  readonly rows: readonly RowKey[];
+}
+
+async function withdraw(
+  client: PoolClient,
+  table: TableDefinition,
+  {
+    exchange,
+    days,
+    mayBeEmpty,
+    checkedDays,
+    listed,
+  }: FullSet & { readonly checkedDays: readonly string[]; readonly listed: number | null },
+  { loadId, position, maxWithdrawShare, accepted, mostRows }: LoadOfResponse & FoldedDays,
+  sql: ApplySql,
+): Promise<DayWithdrawal[]> {
+  const result = await client.query<DayCheck>({
+    ...sql.withdraw,
+    values: [
+      loadId,
+      exchange,
+      maxWithdrawShare,
+      ALWAYS_WITHDRAWN,
+      mayBeEmpty,
+      checkedDays,
+      accepted,
+      listed,
+      JSON.stringify(Object.fromEntries(mostRows)),
+    ],
+  });
+  return result.rows.map((row) => ({
+    table: table.name,
+    day: days === null ? null : row.day,
+    position,
+    unlistedRows: row.gone,
+    maxRows: row.most,
+    remainingRows: row.left,
+    withheld: row.allowed ? null : reasonToWithhold(table, row, days),
+    rows: row.rows,
+  }));
+}
+
+function reasonToWithhold(
+  { name }: TableDefinition,
+  { day, gone, before, most, emptied }: DayCheck,
+  days: DayRange | null,
+): string {
+  const once = before < most ? ` (there once were ${most})` : '';
+  const ofDay = days !== null && days.from !== days.to ? ` of ${day}` : '';
+  const missing = `${gone} of ${before} rows of market.${name}${ofDay} were not listed any more${once}`;
+  if (!emptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
+  return `${missing}, ${days === null ? 'and no other row was' : 'and no other row of their day was'}; the response is taken as incomplete, so none was withdrawn`;
+}
+
+/** First and last day on which a load may have written rows; `-infinity` and `infinity` where that may be any. */
+export function changedDays(
+  table: TableDefinition,
+  rows: readonly Row[],
+  fullSet: FullSet | undefined,
+): { readonly from: string; readonly to: string } {
+  const day = comparedDay(table);
+  const days = rows.length === 0 || day === null ? [] : daySpan(table, rows);
+  if (day !== null && fullSet?.days) days.push(fullSet.days.from, fullSet.days.to);
+  days.sort();
+  return { from: days[0] ?? '-infinity', to: days.at(-1) ?? 'infinity' };
+}
+
+/** First and last day of the rows, where the table has a date column; dates sort as text. */
+function daySpan({ dateColumn }: TableDefinition, rows: readonly Row[]): string[] {
+  if (dateColumn === null) return [];
+  let first = '9999-12-31';
+  let last = '0001-01-01';
+  for (const day of countValues(rows, dateColumn).keys() as Iterable<string>) {
+    if (day < first) first = day;
+    if (day > last) last = day;
+  }
+  return [first, last];
+}
+
+/** For fewer new rows than this, the query costs more than it saves. */
+const MANY_ROWS = 1_000;
+
+/**
+ * Reads the days just written, so that Postgres sets the hint bits of the new rows: the first reader of a row marks it
+ * as committed on its page. Right after the load that costs nothing. After a checkpoint, where pages carry checksums
+ * (the default since Postgres 18), every page marked like this goes into the WAL in full, and an identical reload would
+ * write two thirds of what the load wrote (bench/README.md). Call it after the commit; it does not throw.
+ */
+export async function setHintBits(
+  database: Database,
+  table: TableDefinition,
+  {
+    exchange,
+    days,
+    written,
+  }: { readonly exchange: string; readonly days: Iterable<string>; readonly written: number },
+): Promise<void> {
+  if (comparedDay(table) === null || written < MANY_ROWS) return;
+  await afterCommit(database, 'read the days that were written', () =>
+    database.pool.query(mergeSql(table).readDays, [exchange, [...days]]),
+  );
+}

@@ -1,0 +1,38 @@
+import type { DayRange } from '../core/days.ts';
+import type { Pair } from '../core/exchanges.ts';
+import type { Position } from '../core/position.ts';
+import type { Transaction } from '../postgres/transaction.ts';
+import type { BegunLoad } from '../state/loads/loads.ts';
+import type { ResponseToKeep } from '../state/responses/responses.ts';
+import type { ReadAgain, ResponseReading } from './fold/fold.ts';
+
+/** A response as it was received, with what its window requested. */
+export interface ReceivedResponse extends Pair, DayRange {
+  readonly windowId: number;
+  readonly runId: number;
+  /** Where the response stands in the order of responses. */
+  readonly position: Position;
+  /** Of a file: its position among those that were imported, which may be before theirs. Called with the locks held. */
+  readonly positionAmongFiles?: ((tx: Transaction) => Promise<Position>) | undefined;
+  /** The time of the call. */
+  readonly fetchedAt: Date;
+  /** Bytes the response took on the wire. */
+  readonly bytes: number;
+  /** SHA-256 of the response and of the code that read it, in hex; not given for imports and replays. */
+  readonly digest?: string | undefined;
+  /** What to keep for replay; not given if the rows are computed from stored ones. */
+  readonly response?: ResponseToKeep | undefined;
+}
+
+/** All of one response, ready to be stored. */
+export interface WindowLoad extends ReceivedResponse, ResponseReading {
+  /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
+  readonly maxWithdrawShare: number;
+  readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
+  readonly warnings: readonly string[];
+  /** Reads kept responses again, if this one is loaded after one that was fetched later. */
+  readonly readAgain: ReadAgain;
+}
+
+/** The load of a response that has begun: its position is final, and the locks of its rows are held. */
+export type Load = WindowLoad & BegunLoad;

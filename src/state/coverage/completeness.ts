@@ -1,0 +1,328 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import pg, { type ClientBase } from 'pg';
+import { type Clock, type ClockSettings, reachOfSource } from '../../core/clock.ts';
+import { type Config, loadConfig } from '../../core/config.ts';
+import type { Day, DayRange } from '../../core/days.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
+import { groupBy } from '../../core/iterables.ts';
+import { dueMinutes } from '../../declaration/night-times.ts';
+import {
+  type DataSet,
+  expectedVariants,
+  isByInstrument,
+  isQuarterly,
+  partsOf,
+  partVariant,
+  SCHEDULED_WEEKDAYS,
+} from '../../declaration/operation.ts';
+import { coveredSets, isDataSet, operations } from '../../operations/registry.ts';
+import { type RequestSettings, scheduledPairs } from '../../operations/requested.ts';
+import type { CoverageState } from '../registers.ts';
+import { expectations } from '../schema/knowledge.ts';
+import type { GapReason } from './gap-reasons.ts';
+
+export type { GapReason };
+
+// Whether a session is stored, and if not, why, is said by one function of the database, `etl.session_states`
+// (migrations/repeatable/completeness.sql). It compares coverage with `etl.expectations`, which is written here.
+
+/** Which operations and exchanges to include. */
+interface PairScope {
+  /**
+   * Sessions of these are expected from the first stored one on, or else as far back as the source reaches: of what
+   * `etl.expectations` says that the schedules request, or of these pairs. Named pairs are expected also where nothing was
+   * ever requested with a key.
+   */
+  readonly expected: 'scheduled' | readonly Pair[];
+  /** Include whatever else was ever requested or imported, from its first to its last stored session. */
+  readonly others: boolean;
+}
+
+/** Which of their sessions to include. */
+export interface CompletenessScope extends PairScope {
+  /** First and last day, instead of the range of each pair. */
+  readonly from?: Day | undefined;
+  readonly to?: Day | undefined;
+  /** Coverage of older days is not read: fast on years of history. By default that of days before `from`. */
+  readonly since?: Day | undefined;
+}
+
+/** What is expected of a data set. @param exchanges for which the settings request it. */
+function buildExpectation(dataSet: DataSet, exchanges: string[]): typeof expectations.$inferInsert {
+  const variants = expectedVariants(dataSet);
+  const parts = partsOf(dataSet);
+  return {
+    operation: dataSet.name,
+    days: variants === null ? 'none' : isQuarterly(dataSet) ? 'quarters' : 'sessions',
+    variants,
+    parts: parts === undefined ? null : parts.values.map((value) => partVariant(parts, value)),
+    is_by_instrument: isByInstrument(dataSet),
+    is_of_each_instrument: isByInstrument(dataSet),
+    is_empty_normal: dataSet.emptyIsNormal,
+    weekday: dataSet.schedule === null ? null : SCHEDULED_WEEKDAYS[dataSet.schedule.on],
+    exchanges,
+  };
+}
+
+/** What is expected with these settings, as rows of `etl.expectations`. */
+function expectedWith(settings: RequestSettings) {
+  const exchanges = groupBy(scheduledPairs(settings), ({ operation }) => operation);
+  const rows = coveredSets.map((dataSet) =>
+    buildExpectation(
+      dataSet,
+      (exchanges.get(dataSet.name) ?? []).map(({ exchange }) => exchange),
+    ),
+  );
+  return sql`(select * from jsonb_populate_recordset(null::${expectations}, ${JSON.stringify(rows)}::jsonb))`;
+}
+
+/** Makes `etl.expectations` what the data sets declare and these settings request; writes nothing where it is. */
+export async function writeExpectations(db: NodePgDatabase, settings: RequestSettings): Promise<void> {
+  const wanted = expectedWith(settings);
+  const isOther = sql`operation not in (select operation from ${wanted} w)`;
+  await db.execute(sql`delete from ${expectations} where ${isOther}`);
+  await db.execute(sql`
+    insert into ${expectations} (select * from ${wanted} w except table ${expectations}) on conflict (operation) do update set
+      (days, variants, parts, is_by_instrument, is_of_each_instrument, is_empty_normal, weekday, exchanges) =
+      (excluded.days, excluded.variants, excluded.parts, excluded.is_by_instrument, excluded.is_of_each_instrument,
+       excluded.is_empty_normal, excluded.weekday, excluded.exchanges)`);
+}
+
+/** How the settings of a process differ from those that `etl.expectations` was written with. */
+interface RequestDifference {
+  /** What only this process requests. */
+  readonly onlyHere: readonly Pair[];
+  /** What is expected, and this process does not request. */
+  readonly onlyExpected: readonly Pair[];
+}
+
+/** Compares what these settings request with what is expected; null if they are the same. */
+export async function compareRequested(
+  db: NodePgDatabase,
+  settings: RequestSettings,
+): Promise<RequestDifference | null> {
+  const expected = (await readScheduledPairs(db)).filter(({ operation }) => isDataSet(operation));
+  const own = scheduledPairs(settings);
+  const without = (some: readonly Pair[], others: readonly Pair[]) => {
+    const names = new Set(others.map(pairName));
+    return some.filter((pair) => !names.has(pairName(pair)));
+  };
+  const difference = { onlyHere: without(own, expected), onlyExpected: without(expected, own) };
+  return difference.onlyHere.length + difference.onlyExpected.length === 0 ? null : difference;
+}
+
+/** The operations and exchanges that the schedules request, as they were stored last. */
+async function readScheduledPairs(db: NodePgDatabase): Promise<Pair[]> {
+  const { rows } = await db.execute<Pair & Record<string, unknown>>(sql`
+    select operation, exchange from ${expectations}, unnest(exchanges) as exchange order by operation, exchange`);
+  return rows;
+}
+
+/** The names of the operations that the schedules request for some exchange. */
+export const readRequestedNames = async (db: NodePgDatabase): Promise<ReadonlySet<string>> =>
+  new Set((await readScheduledPairs(db)).map(({ operation }) => operation));
+
+const text = (value: string): string => pg.escapeLiteral(value);
+const orNull = (value: Day | undefined) => `${value === undefined ? 'null' : text(value)}::date`;
+
+/** The arguments that say which pairs to look at; constants, so that Postgres inlines the functions. */
+function pairArguments(config: ViewSettings, { expected, others }: PairScope) {
+  const facts = {
+    zone: config.EOD_TIMEZONE,
+    dueMinutes: Object.fromEntries(
+      operations.map((operation) => [operation.name, dueMinutes(operation, config)]),
+    ),
+    lookbackSessions: config.EOD_LOOKBACK_SESSIONS,
+    historyDays: reachOfSource(config, null).historyDays,
+    instrumentLimit: config.EOD_INSTRUMENT_LIMIT,
+    hasKey: config.EOD_ACCESS_KEY !== undefined,
+  };
+  const named =
+    expected === 'scheduled'
+      ? 'null::jsonb'
+      : text(JSON.stringify(expected.map(({ operation, exchange }) => ({ operation, exchange }))));
+  return { pairs: `${named}, ${others}`, facts: text(JSON.stringify(facts)) };
+}
+
+/** @param now the moment as of which to look, in milliseconds since the epoch; null: when the query runs. */
+function sessionStates(config: ViewSettings, scope: CompletenessScope, now: number | null): string {
+  const { EOD_INSTRUMENTS: instruments } = config;
+  const { asOf } = reachOfSource(config, now);
+  const moment =
+    asOf === null ? 'statement_timestamp()' : `${text(new Date(asOf).toISOString())}::timestamptz`;
+  const days = [scope.from, scope.to, scope.since].map(orNull).join(', ');
+  const named = instruments === undefined ? 'null' : `array[${instruments.map(text).join(', ')}]`;
+  const { pairs, facts } = pairArguments(config, scope);
+  return `etl.session_states(${pairs}, ${days}, ${moment}, ${named}::text[], ${facts})`;
+}
+
+/** Settings that the view is created with; a migration brings it up to date when they change. */
+type ViewSettings = ClockSettings &
+  Pick<Config, 'EOD_PUBLISHED_AT' | 'EOD_HISTORY_DAYS' | 'EOD_LOOKBACK_SESSIONS' | 'EOD_INSTRUMENT_LIMIT'> &
+  Partial<Pick<Config, 'EOD_ACCESS_KEY' | 'EOD_INSTRUMENTS' | 'EOD_NIGHT_TIMES'>>;
+
+/** The settings with which a database is migrated. */
+export type MigrateSettings = ViewSettings & RequestSettings;
+
+/** The defaults. */
+export const DEFAULT_SETTINGS: MigrateSettings = loadConfig({});
+
+const COMMENT =
+  'Every session that an operation should have for an exchange, and whether it is stored: from the first stored session on, or, if there is none, as far back as the source reaches.';
+
+const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
+  exchange: 'Exchange.',
+  operation: 'Operation of the source.',
+  day: 'Session day; operations without dates, and those that are requested part by part, have one row, of the last session.',
+  state: 'complete; missing: it should be stored; pending: it is too early for it.',
+  reason:
+    'Why it is not complete: not_requested, failed, count_mismatch (the response states more records than it has), blocked, beyond_history (further back than the source reaches), not_imported (it is not requested, and no file covers the day), not_published, empty (the source listed nothing), partial (only some instruments or parts are stored); null when complete.',
+  detail: 'How many companies are stored, and what the source or the failure said, if anything.',
+  records: 'Records of the session in the responses.',
+  checked_at: 'When the session was last requested; null when never.',
+  due: 'When its data is due.',
+  arrived: 'When its first records were stored; null if none were.',
+  responded:
+    'For how many instruments there is a response; null where it is not requested instrument by instrument.',
+  requested:
+    'How many instruments the settings request; null where it is not requested instrument by instrument.',
+  share: 'Which part of it is stored, from 0 to 1; null where that is not known.',
+};
+
+/** The columns of the view, in its order. */
+const COLUMNS = Object.keys(COLUMN_COMMENTS).join(', ');
+
+/** Creates the view etl.completeness or brings it up to date; writes nothing if it is up to date. */
+export async function writeCompletenessView(client: ClientBase, wanted: ViewSettings): Promise<void> {
+  const query = `select ${COLUMNS} from ${sessionStates(wanted, { expected: 'scheduled', others: true }, null)}`;
+  // Postgres stores views in a normalized form, so the comparison is done in SQL.
+  await client.query(`create or replace temp view eod_completeness_wanted as ${query}`);
+  const compared = await client.query<{ same: boolean }>(
+    `select coalesce(pg_get_viewdef(to_regclass('etl.completeness')), '')
+       = pg_get_viewdef('pg_temp.eod_completeness_wanted'::regclass) as same`,
+  );
+  await client.query('drop view pg_temp.eod_completeness_wanted');
+  if (compared.rows[0]?.same === true) return;
+  await client.query(`create or replace view etl.completeness as ${query}`);
+  await client.query(`comment on view etl.completeness is ${client.escapeLiteral(COMMENT)}`);
+  for (const [column, comment] of Object.entries(COLUMN_COMMENTS)) {
+    await client.query(
+      `comment on column etl.completeness.${client.escapeIdentifier(column)} is ${client.escapeLiteral(comment)}`,
+    );
+  }
+}
+
+/** One session of one operation and exchange, as the view shows it. */
+export interface SessionState extends Pair {
+  readonly day: Day;
+  /** `pending`: it is too early for it. */
+  readonly state: 'complete' | 'missing' | 'pending';
+  readonly reason: GapReason | null;
+  readonly detail: string | null;
+  /** When its data is due, in milliseconds since the epoch. */
+  readonly due: number;
+}
+
+/** The same with the number of its records. */
+interface SessionRecords extends SessionState {
+  readonly records: number;
+}
+
+/** The clock and settings of the query, and the database. */
+export interface CompletenessContext {
+  readonly config: ViewSettings;
+  readonly clock: Clock;
+  readonly db: { readonly drizzle: NodePgDatabase };
+}
+
+/** The sessions of a scope as a table of a query, as of the context's clock and settings. */
+export const sessionStatesIn = ({ config, clock }: CompletenessContext, scope: CompletenessScope) =>
+  sql.raw(sessionStates(config, scope, clock.now()));
+
+/** The pairs of a scope as a table of a query: operation, exchange, is_scheduled. */
+export function expectedPairsIn({ config }: Pick<CompletenessContext, 'config'>, scope: PairScope) {
+  const { pairs, facts } = pairArguments(config, scope);
+  return sql.raw(`etl.expected_pairs(${pairs}, ${facts})`);
+}
+
+/** The pairs of a scope, by their names; none whose operation this process does not know. */
+export async function listExpectedPairs(context: CompletenessContext, scope: PairScope): Promise<Pair[]> {
+  const result = await context.db.drizzle.execute<Pair & Record<string, unknown>>(
+    sql`select operation, exchange from ${expectedPairsIn(context, scope)} p order by (operation || ' ' || exchange) collate "C"`,
+  );
+  return result.rows.filter(({ operation }) => isDataSet(operation));
+}
+
+/** Every session of a scope, by operation, exchange and day. */
+export const readCompleteness = (
+  context: CompletenessContext,
+  scope: CompletenessScope,
+): Promise<SessionState[]> => readSessions(context, scope, sql``);
+
+/** The same with the number of records, for which all coverage of the sessions is read. */
+export const readSessionRecords = (
+  context: CompletenessContext,
+  scope: CompletenessScope,
+): Promise<SessionRecords[]> => readSessions(context, scope, sql`, records::float8 as records`);
+
+async function readSessions(context: CompletenessContext, scope: CompletenessScope, more: SQL) {
+  // Not a drizzle select: years of history are tens of thousands of rows, and mapping them one by one would triple the
+  // processor time that this takes here.
+  const result = await context.db.drizzle.execute<Record<string, unknown> & SessionRecords>(sql`
+    select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, state, reason, detail,
+           1000 * extract(epoch from due)::float8 as due${more}
+       from ${sessionStatesIn(context, scope)} c order by operation, exchange, c.day`);
+  return result.rows.filter(({ operation }) => isDataSet(operation));
+}
+
+/**
+ * How far the data of each pair of a scope reaches: the last session of which anything is loaded, and the first one
+ * whose data may still be published.
+ */
+export async function readProgress(context: CompletenessContext, scope: CompletenessScope) {
+  const result = await context.db.drizzle.execute<
+    Record<string, unknown> & Pair & { watermark: Day | null; awaited: Day | null }
+  >(sql`
+    select operation, exchange, to_char(max(day) filter (where found = 'loaded'), 'YYYY-MM-DD') as watermark,
+           to_char(min(day) filter (where found = 'not_published'), 'YYYY-MM-DD') as awaited
+      from ${sessionStatesIn(context, scope)} s group by operation, exchange`);
+  return result.rows;
+}
+
+/** How many hours after it was due the first data of each session arrived, 0 if before; of sessions that have data. */
+export async function readArrivals(
+  context: CompletenessContext,
+  expected: readonly Pair[],
+  { from, to }: DayRange,
+): Promise<(Pair & { readonly day: Day; readonly hours: number })[]> {
+  const scope = { expected, others: false, from, to };
+  const result = await context.db.drizzle.execute<
+    Pair & Record<string, unknown> & { day: Day; hours: number }
+  >(sql`
+    select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, greatest(0, extract(epoch from arrived - due) / 3600)::float8 as hours
+      from ${sessionStatesIn(context, scope)} s where arrived is not null order by s.day`);
+  return result.rows;
+}
+
+/** The best response to a session, whatever its share; `partial`: to single instruments only, `not_requested`: none. */
+export type FoundState = Exclude<CoverageState, 'holiday'> | 'partial' | 'not_requested';
+
+/** Counts the last sessions of each of these pairs, from a day on, by the best response to them, the most frequent first. */
+export async function countFound(
+  context: CompletenessContext,
+  {
+    pairs: expected,
+    from,
+    sessions,
+  }: { readonly pairs: readonly Pair[]; readonly from: Day; readonly sessions: number },
+): Promise<(Pair & { readonly found: FoundState; readonly sessions: number })[]> {
+  const states = sessionStatesIn(context, { expected, others: false, from });
+  const result = await context.db.drizzle.execute<
+    Pair & Record<string, unknown> & { found: FoundState; sessions: number }
+  >(sql`
+    select operation, exchange, found, count(*)::int as sessions
+      from (select operation, exchange, found, row_number() over (partition by operation, exchange order by day desc) as position from ${states}) s
+     where position <= ${sessions} group by operation, exchange, found order by count(*) desc, found`);
+  return result.rows;
+}

@@ -1,0 +1,220 @@
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { type Pair, pairName } from '../../core/exchanges.ts';
+import type { Position } from '../../core/position.ts';
+import { type Preparing, runPrepared } from '../../postgres/prepared.ts';
+import type { CoverageEntry, CoverageState } from '../registers.ts';
+import { coverage } from '../schema/load-results.ts';
+import { runs } from '../schema/work.ts';
+
+/** The table's name, for SQL that is built as text. */
+export const COVERAGE = 'etl.coverage';
+
+/** What is said of an entry, where it is another window of the same operation and exchange that requested it. */
+interface CoverageOfWindow extends CoverageEntry {
+  readonly runId?: number;
+  readonly windowId?: number;
+}
+
+/** What a response, a failed call or a holiday says of some entries. */
+interface CoverageFacts extends Pair {
+  readonly runId: number;
+  readonly windowId: number | null;
+  /** Where the response or call stands in the order of responses. */
+  readonly position: Position;
+  readonly coverage: readonly CoverageOfWindow[];
+  /** True if the response's days are not loaded, whatever was before. */
+  readonly suspicious?: boolean;
+}
+
+/**
+ * The column of each register, and how the registers of an entry move with those that come in: the one with the later
+ * position is kept, at the same position the one that comes in. What responses did with the rows of days is written with
+ * their withdrawals (sum-of-facts.ts).
+ */
+const MOVES = (() => {
+  const column = (name: string) => sql`${coverage}.${sql.identifier(name)}`;
+  const incoming = (name: string) => sql`excluded.${sql.identifier(name)}`;
+  const choose = (names: readonly string[], condition: SQL) =>
+    names.map(
+      (name) => [name, sql`case when ${condition} then ${incoming(name)} else ${column(name)} end`] as const,
+    );
+  const isLast = sql`${incoming('last_position')} >= ${column('last_position')}`;
+  const isLoaded = sql`${incoming('loaded_position')} >= coalesce(${column('loaded_position')}, '-infinity')`;
+  const newest = (name: string) => [name, sql`greatest(${incoming(name)}, ${column(name)})`] as const;
+  return [
+    ...choose(['last_position', 'last_said', 'last_records', 'last_diagnostic'], isLast),
+    ...choose(['loaded_position', 'loaded_records'], isLoaded),
+    newest('suspicious_position'),
+  ];
+})();
+
+/**
+ * Records what a response, a failed call or a holiday says of entries: one statement moves their registers forward
+ * (registers.ts), on the newest version of each row, so that it does not matter in which order loads come here.
+ * The state follows from the registers. Rows are written in key order, so that two writers cannot deadlock.
+ */
+export async function writeCoverage(db: NodePgDatabase & Preparing, facts: CoverageFacts): Promise<void> {
+  const { operation, exchange, runId, windowId, position, coverage: entries } = facts;
+  if (entries.length === 0) return;
+  const isNewer = sql`excluded.last_position > ${coverage}.last_position`;
+  const requester = ['run_id', 'window_id'].map(
+    (name) =>
+      [
+        name,
+        sql`case when ${isNewer} then excluded.${sql.identifier(name)} else ${coverage}.${sql.identifier(name)} end`,
+      ] as const,
+  );
+  const checkedAt = ['checked_at', sql`greatest(excluded.checked_at, ${coverage}.checked_at)`] as const;
+  await runPrepared(
+    db,
+    sql`
+    insert into ${coverage} (operation, exchange, day, instrument, variant, last_position, last_said, last_records, last_diagnostic,
+      loaded_position, loaded_records, suspicious_position, run_id, window_id, checked_at)
+    select ${operation}::text, ${exchange}, s.day, s.instrument, s.variant, ${position}::timestamptz, s.state, s.records, s.diagnostic,
+           case when s.state = 'loaded' then ${position}::timestamptz end, case when s.state = 'loaded' then s.records end,
+           case when ${facts.suspicious ?? false}::boolean then ${position}::timestamptz end,
+           coalesce(s."runId", ${runId}::bigint), coalesce(s."windowId", ${windowId}::bigint),
+           case when isfinite(${position}::timestamptz) then statement_timestamp() else ${position}::timestamptz end
+      from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
+        as s(day date, instrument text, variant text, state text, records bigint, diagnostic text, "runId" bigint, "windowId" bigint)
+     order by s.day, s.instrument, s.variant
+        on conflict on constraint coverage_pkey do update set ${sql.join(
+          [...MOVES, ...requester, checkedAt].map(([name, value]) => sql`${sql.identifier(name)} = ${value}`),
+          sql`, `,
+        )}
+     where ${isNewer} or (${sql.join(
+       MOVES.map(([, value]) => value),
+       sql`, `,
+     )}) is distinct from (${sql.join(
+       MOVES.map(([name]) => sql`${coverage}.${sql.identifier(name)}`),
+       sql`, `,
+     )})`,
+  );
+}
+
+/** Entries about days: about a whole exchange, or about each of these instruments. */
+interface RequestedDays extends Pair {
+  readonly days: readonly string[];
+  readonly instruments: readonly string[];
+  /** States in which an entry is covered. */
+  readonly states: readonly CoverageState[];
+}
+
+/** How many responses there are to a request about a day. */
+export interface ResponseCount {
+  readonly day: string;
+  readonly variant: string;
+  /** State of the response for the whole exchange, or null where there is none. */
+  readonly ofExchange: CoverageState | null;
+  /** Responses for the whole exchange and for these instruments; of them, those with `not_published`. */
+  readonly responses: number;
+  readonly awaited: number;
+}
+
+const { day: dayColumn, instrument: instrumentColumn, variant: variantColumn, state: stateColumn } = coverage;
+const isAwaited = sql<boolean>`${stateColumn} = 'not_published'`;
+
+const responsesTo = ({ operation, exchange, days, states }: Omit<RequestedDays, 'instruments'>) =>
+  and(
+    eq(coverage.operation, operation),
+    eq(coverage.exchange, exchange),
+    // As an array, so that any number of days is one parameter.
+    sql`${dayColumn} = any(${sql.param([...new Set(days)])}::date[])`,
+    inArray(stateColumn, [...states]),
+  );
+
+const isRequested = (names: readonly string[]) =>
+  sql`${instrumentColumn} = any(${sql.param([...names])}::text[])`;
+
+/** Counts the responses to each entry that has any. Postgres aggregates, so few rows are returned. */
+export async function countResponses(db: NodePgDatabase, requested: RequestedDays): Promise<ResponseCount[]> {
+  if (requested.days.length === 0) return [];
+  return db
+    .select({
+      day: dayColumn,
+      variant: variantColumn,
+      ofExchange: sql<CoverageState | null>`max(${stateColumn}) filter (where ${instrumentColumn} = '')`,
+      responses: sql<number>`count(*)::int`,
+      awaited: sql<number>`count(*) filter (where ${isAwaited})::int`,
+    })
+    .from(coverage)
+    .where(and(responsesTo(requested), isRequested(['', ...requested.instruments])))
+    .groupBy(dayColumn, variantColumn);
+}
+
+/** Instruments that have a response other than `not_published` to the same request about each of these days. */
+export async function instrumentsCoveredEachDay(
+  db: NodePgDatabase,
+  requested: RequestedDays,
+): Promise<{ readonly variant: string; readonly instruments: readonly string[] }[]> {
+  const counted = db
+    .select({ variant: variantColumn, instrument: instrumentColumn })
+    .from(coverage)
+    .where(and(responsesTo(requested), isRequested(requested.instruments), sql`not ${isAwaited}`))
+    .groupBy(variantColumn, instrumentColumn)
+    .having(sql`count(*) = ${new Set(requested.days).size}`)
+    .as('counted');
+  return db
+    .select({ variant: counted.variant, instruments: sql<string[]>`array_agg(${counted.instrument})` })
+    .from(counted)
+    .groupBy(counted.variant);
+}
+
+/** Instruments with a response to a request about a day. */
+interface ResponseList {
+  readonly day: string;
+  readonly variant: string;
+  /** True if their response is `not_published`. */
+  readonly awaited: boolean;
+  readonly instruments: readonly string[];
+}
+
+/** Which instruments have a response to each entry about these days. */
+export async function listResponses(db: NodePgDatabase, requested: RequestedDays): Promise<ResponseList[]> {
+  return db
+    .select({
+      day: dayColumn,
+      variant: variantColumn,
+      awaited: isAwaited,
+      instruments: sql<string[]>`array_agg(${instrumentColumn})`,
+    })
+    .from(coverage)
+    .where(and(responsesTo(requested), isRequested(requested.instruments)))
+    .groupBy(dayColumn, variantColumn, isAwaited);
+}
+
+/** The names of those of these operations and exchanges of which anything was ever loaded. */
+export async function loadedPairs(db: NodePgDatabase, pairs: readonly Pair[]): Promise<ReadonlySet<string>> {
+  const distinct = [...new Map(pairs.map((pair) => [pairName(pair), pair])).values()];
+  const result = await db.execute<Pair & Record<string, unknown>>(sql`
+    select p.operation, p.exchange
+      from unnest(${sql.param(distinct.map(({ operation }) => operation))}::text[],
+                  ${sql.param(distinct.map(({ exchange }) => exchange))}::text[]) as p(operation, exchange)
+     where exists (
+       select from ${coverage} c
+        where c.operation = p.operation and c.exchange = p.exchange and c.state = 'loaded')`);
+  return new Set(result.rows.map(pairName));
+}
+
+/** The run that last requested the newest day of each operation and exchange, and when. */
+export async function lastRequests(db: NodePgDatabase) {
+  const result = await db.execute<
+    Pair & Record<string, unknown> & { runId: number; requestedAt: string }
+  >(sql`
+    select p.operation, p.exchange, r.run_id::int as "runId", r.checked_at as "requestedAt"
+      from etl.requested_pairs() p cross join lateral (
+        select c.run_id, c.checked_at from ${coverage} c left join ${runs} i on i.id = c.run_id
+         where c.operation = p.operation and c.exchange = p.exchange and i.kind is distinct from 'import'
+         order by c.day desc, c.checked_at desc limit 1) r`);
+  return result.rows;
+}
+
+/**
+ * A select of the sessions that were loaded for the whole exchange: exchange, day, records, when it was stored, the window,
+ * and the position of the response. For the SQL of checks, which is built as text.
+ */
+export function loadedSessionsSql(operation: string): string {
+  return `select exchange, day, records, checked_at, window_id, loaded_position from ${COVERAGE}
+     where operation = '${operation}' and instrument = '' and variant = '' and state = 'loaded'`;
+}

@@ -1,0 +1,179 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { type Day, UNKNOWN_DAY } from '../../core/days.ts';
+import { EXCHANGES, type Pair, pairName } from '../../core/exchanges.ts';
+import { countsEachDay } from '../../declaration/operation.ts';
+import { dataSets, isDataSet } from '../../operations/registry.ts';
+import { coverage, loads } from '../schema/load-results.ts';
+import { runs, windows } from '../schema/work.ts';
+import {
+  type CompletenessContext,
+  type CompletenessScope,
+  expectedPairsIn,
+  type GapReason,
+  readCompleteness,
+  sessionStatesIn,
+} from './completeness.ts';
+
+/** How recent and how complete the data of an operation and exchange is. */
+export interface Freshness extends Pair {
+  /** True if it was ever requested or imported, with whatever result. */
+  readonly hasBeenRequested: boolean;
+  /** True if schedules request it. If not, nothing is due after what was loaded. */
+  readonly isScheduled: boolean;
+  /** True if schedules request the operation, for whatever exchange. If not, files alone fill it. */
+  readonly isRequested: boolean;
+  /** The last complete session; null if there is none. */
+  readonly lastComplete: Day | null;
+  /** The last complete session before which none is missing; null if the first one is. */
+  readonly completeTo: Day | null;
+  /** The last session of which anything is loaded. */
+  readonly lastLoaded: Day | null;
+  /** The last session whose data should be stored by now. */
+  readonly lastDue: Day | null;
+  /** True if that session is missing. */
+  readonly isLate: boolean;
+  /** Why it is missing, and what the source or the failure said; null if it is not. */
+  readonly reason: GapReason | null;
+  readonly detail: string | null;
+  /** How many of the last MISSING_OF sessions that should be stored are missing. */
+  readonly missingSessions: number;
+  /** How many in a row, up to the last session that should be stored, are missing. */
+  readonly missingInARow: number;
+  /** How many sessions are missing for each reason. */
+  readonly missing: Readonly<Partial<Record<GapReason, number>>>;
+  /** Records of the last complete session. */
+  readonly lastRecords: number | null;
+  /**
+   * Median over the thirty complete sessions before it; null if there are none. Where the records have no days, only sessions
+   * count whose responses were about as many days.
+   */
+  readonly medianRecords: number | null;
+}
+
+/** How many sessions are looked at for missing ones. */
+export const MISSING_OF = 30;
+
+/** The usual number of records is the median over this many complete sessions. */
+const USUAL_OVER = 30;
+
+/**
+ * The freshness of each operation and exchange that is scheduled, was ever requested or was imported, by their names.
+ * The status, the dashboard and the metrics show it.
+ */
+export async function readFreshness(context: CompletenessContext): Promise<Freshness[]> {
+  const known = await readSummaries(context, { expected: 'scheduled', others: true });
+  const late = known.filter(({ isLate }) => isLate);
+  const [first] = late.map(({ lastDue }) => lastDue ?? '').sort();
+  // What the source said is read for these sessions only: the summary of years of history reads two small indexes.
+  const sessions =
+    first === undefined
+      ? []
+      : await readCompleteness(context, { expected: late, others: false, from: first });
+  const details = new Map(sessions.map((session) => [`${pairName(session)} ${session.day}`, session.detail]));
+  return known.map((summary) => ({
+    ...summary,
+    detail: details.get(`${pairName(summary)} ${summary.lastDue}`) ?? null,
+  }));
+}
+
+/** The data sets whose coverage has, for each day, all records of the response that was about it. */
+const countedByRange = dataSets.filter((dataSet) => !countsEachDay(dataSet)).map(({ name }) => name);
+
+/** How many days the response was about that says what is known of a day; null if that is not known any more. */
+const daysOfResponse = (pair: SQL, day: SQL) => sql`(
+  select max(w.to_date - w.from_date) + 1 from ${coverage} c join ${windows} w on w.id = c.window_id
+   where (c.operation, c.exchange, c.day, c.instrument) = (${pair}.operation, ${pair}.exchange, ${day}, ''))`;
+
+async function readSummaries(context: CompletenessContext, scope: CompletenessScope) {
+  const isMissing = sql`state = 'missing'`;
+  const day = (of: SQL) => sql`to_char(${of}, 'YYYY-MM-DD')`;
+  const result = await context.db.drizzle.execute<Record<string, unknown> & Omit<Freshness, 'detail'>>(sql`
+    with pair as (
+      select operation, exchange, is_scheduled from ${expectedPairsIn(context, scope)}
+    ), session as materialized (
+      select operation, exchange, day, state, reason, found, known_on from ${sessionStatesIn(context, scope)}
+    ), ordered as (
+      select *, count(*) filter (where ${isMissing}) over forward as missing_before,
+             count(*) filter (where state = 'complete') over backward as complete_after,
+             count(*) filter (where state <> 'pending') over backward as due_after
+        from session
+      window forward as (partition by operation, exchange order by day), backward as (partition by operation, exchange order by day desc)
+    ), summary as (
+      select operation, exchange, max(day) filter (where state = 'complete') as last_complete,
+             max(day) filter (where state = 'complete' and missing_before = 0) as complete_to,
+             max(day) filter (where found = 'loaded') as last_loaded, max(day) filter (where state <> 'pending') as last_due,
+             max(reason) filter (where ${isMissing} and due_after = 1) as reason,
+             count(*) filter (where ${isMissing} and due_after <= ${MISSING_OF})::int as missing_sessions,
+             count(*) filter (where ${isMissing} and complete_after = 0)::int as missing_in_a_row,
+             array_agg(known_on order by day desc) filter (where state = 'complete' and complete_after <= ${USUAL_OVER + 1}) as usual
+        from ordered group by operation, exchange
+    ), reasons as (
+      select operation, exchange, jsonb_object_agg(reason, sessions) as missing
+        from (select operation, exchange, reason, count(*) as sessions from session where ${isMissing} group by operation, exchange, reason) r
+       group by operation, exchange
+    )
+    select p.operation, p.exchange, a.operation is not null as "hasBeenRequested", p.is_scheduled as "isScheduled", x.exchanges <> '{}' as "isRequested",
+           ${day(sql`s.last_complete`)} as "lastComplete",
+           ${day(sql`s.complete_to`)} as "completeTo", ${day(sql`s.last_loaded`)} as "lastLoaded", ${day(sql`s.last_due`)} as "lastDue",
+           s.reason is not null as "isLate", s.reason, coalesce(s.missing_sessions, 0) as "missingSessions",
+           coalesce(s.missing_in_a_row, 0) as "missingInARow", coalesce(r.missing, '{}') as missing,
+           u.last as "lastRecords", u.median as "medianRecords"
+      from pair p join etl.expectations x using (operation) left join etl.requested_pairs() a using (operation, exchange)
+      left join summary s using (operation, exchange) left join reasons r using (operation, exchange)
+      left join lateral (
+        select max(records) filter (where position = 1)::float8 as last,
+               percentile_cont(0.5) within group (order by records) filter (where position > 1 and range = last_range) as median
+          from (select d.position, records, range, first_value(range) over (order by d.position) as last_range
+                  from unnest(s.usual) with ordinality as d(day, position)
+                 cross join lateral etl.records_of(p.operation, p.exchange, d.day, x.is_by_instrument, x.variants) as records
+                 cross join lateral (select case when p.operation = any (${sql.param(countedByRange)}::text[])
+                   then ${daysOfResponse(sql`p`, sql`d.day`)} else 1 end) r(range)) c) u on true
+     order by (p.operation || ' ' || p.exchange) collate "C"`);
+  return result.rows.filter(({ operation }) => isDataSet(operation));
+}
+
+/** The newest list of a data set of whose single sessions nothing is known: files fill it, on their own or besides. */
+export interface ImportedList extends Pair {
+  /** The last day that it is about; null if it is about none. */
+  readonly day: Day | null;
+  readonly records: number;
+  /** True if files of other data sets bring it for each session, so that no session of its own is expected. */
+  readonly isDaily: boolean;
+}
+
+/** The newest imported lists of the data sets that are not among these. */
+export async function readLists(
+  { db }: CompletenessContext,
+  others: readonly Pick<Pair, 'operation'>[],
+): Promise<ImportedList[]> {
+  const known = new Set(others.map(({ operation }) => operation));
+  const left = dataSets.filter(({ name }) => !known.has(name));
+  const besides = dataSets.flatMap(({ alsoInFiles = [] }) => alsoInFiles);
+  const newest = left.flatMap(({ name, shapes: [{ table }] }) => {
+    if (!besides.includes(table) || table.dateColumn === null) return [];
+    const [rows, day] = [sql`market.${sql.identifier(table.name)} r`, sql.identifier(table.dateColumn)];
+    return sql`union all
+        select ${name}, e.exchange, n.day, (select count(*) from ${rows} where r.exchange = e.exchange and r.${day} = n.day)
+          from unnest(${sql.param(EXCHANGES)}::text[]) e(exchange)
+         cross join lateral (select max(r.${day}) as day from ${rows} where r.exchange = e.exchange) n`;
+  });
+  const result = await db.drizzle.execute<Omit<ImportedList, 'isDaily'> & Record<string, unknown>>(sql`
+    select distinct on (operation, exchange) operation, exchange,
+           nullif(to_char(day, 'YYYY-MM-DD'), ${UNKNOWN_DAY}) as day, records::float8 as records
+      from (
+        select l.operation, l.exchange, l.to_date as day, l.fetched as records
+          from ${loads} l join ${runs} r on r.id = l.run_id
+         where r.kind = 'import' and l.fetched > 0 and l.operation = any(${sql.param(left.map(({ name }) => name))})
+        ${sql.join(newest, sql` `)}) l
+     where day is not null order by operation, exchange, l.day desc, records desc`);
+  const daily = dataSets.filter(({ shapes: [{ table }] }) => besides.includes(table)).map(({ name }) => name);
+  return result.rows.map((list) => ({ ...list, isDaily: daily.includes(list.operation) }));
+}
+
+/** True if nothing was ever requested or imported. */
+export function isUnused(
+  sets: readonly Pick<Freshness, 'hasBeenRequested'>[],
+  lists: readonly ImportedList[],
+): boolean {
+  return lists.length === 0 && sets.every(({ hasBeenRequested }) => !hasBeenRequested);
+}

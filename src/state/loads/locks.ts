@@ -1,0 +1,66 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { isDay } from '../../core/days.ts';
+import { type Preparing, runPrepared } from '../../postgres/prepared.ts';
+
+// A server has room for a few thousand locks in all (max_locks_per_transaction times max_connections), and where there is
+// none left, any transaction may fail. So a load about many days locks their months instead, or all days at once.
+
+/** An advisory lock, held until the transaction ends. */
+export interface Lock {
+  readonly name: string;
+  readonly shared: boolean;
+}
+
+/** Data sets that fill the same tables, and an exchange. */
+export interface LoadGroup {
+  readonly operations: readonly string[];
+  readonly exchange: string;
+}
+
+/** At most so many locks for the parts of one thing: enough for 31 days in a row, their months, and what has the parts. */
+const MOST = 40;
+
+/**
+ * The locks on parts of something, such as days of a table. Of two transactions that name the same part, one waits for
+ * the other, however many parts each of them names: a transaction that locks parts also locks their months and what has
+ * them, shared, and one that names too many parts locks their months, or what has them, and not shared.
+ *
+ * @param around what has the parts.
+ * @param parts days, or names of another kind, which belong to no month; null: all of it, whatever parts it has.
+ */
+function locksOn(around: string, parts: Iterable<string> | null): Lock[] {
+  if (parts === null) return [{ name: around, shared: false }];
+  const partNames = new Set(parts);
+  if (partNames.size === 0) return [];
+  const months = new Set<string>();
+  let undated = 0;
+  for (const partName of partNames) {
+    if (isDay(partName)) months.add(partName.slice(0, 7));
+    else undated += 1;
+  }
+  const named = (names: ReadonlySet<string>, isShared: boolean): Lock[] =>
+    Array.from(names, (name) => ({ name: `${around}|${name}`, shared: isShared }));
+  const lockAround = { name: around, shared: true };
+  if (partNames.size + months.size < MOST)
+    return [lockAround, ...named(months, true), ...named(partNames, false)];
+  if (undated === 0 && months.size < MOST) return [lockAround, ...named(months, false)];
+  return [{ name: around, shared: false }];
+}
+
+/** Selects locks as they are taken: in the order that all transactions keep, so that no two of them wait for each other. */
+export const takeLocksSql = (locks: SQL): SQL => sql`
+  select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
+    select hashtextextended("lock"->>'name', 0) as key, ("lock"->>'shared')::boolean as shared
+      from jsonb_array_elements(${locks}::jsonb) as "lock" order by 1) as keys`;
+
+/** Takes locks until the transaction ends; waits while others hold them. */
+export async function takeLocks(tx: Preparing, locks: readonly Lock[]): Promise<void> {
+  await runPrepared(tx, takeLocksSql(sql`${JSON.stringify(locks)}`));
+}
+
+/**
+ * The locks on parts of a table of `market`, days (NO_DAY if it has none) or entries; null: on all rows of the
+ * exchange.
+ */
+export const locksOfTable = (table: string, exchange: string, parts: Iterable<string> | null): Lock[] =>
+  locksOn(`eod|${table}|${exchange}`, parts);

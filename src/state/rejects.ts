@@ -1,0 +1,361 @@
+import { and, asc, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql, sum } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { DayRange } from '../core/days.ts';
+import type { Position } from '../core/position.ts';
+import { sha256 } from '../core/sha256.ts';
+import { dataSetNamed } from '../operations/registry.ts';
+import type { Preparing } from '../postgres/prepared.ts';
+import { type LoadGroup, takeLocks } from './loads/locks.ts';
+import { daysAgo } from './schema/columns.ts';
+import {
+  openRejects as openRejectCounts,
+  rejectedRecords,
+  rejects,
+  resolving,
+} from './schema/load-results.ts';
+import { responses } from './schema/source-tables.ts';
+import { windows } from './schema/work.ts';
+
+/** A rejected record of a response. */
+export interface RejectEntry {
+  readonly position: number;
+  readonly record: unknown;
+  readonly problems: (typeof rejects.$inferSelect)['problems'];
+  /** The day that it names, if that can be read. */
+  readonly day?: string;
+  /** Whether it is of a day, quarter or exchange that was not requested. */
+  readonly stray?: boolean;
+}
+
+/** What was requested with a response. */
+interface Requested extends DayRange {
+  readonly instruments: readonly string[];
+  readonly variant: string;
+}
+
+/** The rejected records of a response. */
+interface RejectsOfResponse {
+  readonly operation: string;
+  readonly runId: number;
+  readonly windowId: number;
+  readonly position: Position;
+  readonly requested: Requested;
+  readonly rejects: readonly RejectEntry[];
+}
+
+/** Those of a response that is read again. */
+interface RejectsReadAgain extends RejectsOfResponse {
+  /** Whether it can show that a record is no longer rejected. */
+  readonly resolves: boolean;
+}
+
+type Writing = NodePgDatabase & Preparing;
+
+/** True if the days of a request, or of a file, say which day a reject is about. */
+const isDated = (name: string) => dataSetNamed(name).request.dates !== 'none';
+
+/** Identifies a record and its entry: a record that names no instrument is about the one that was requested. */
+function fingerprintReject(
+  { operation, requested }: RejectsOfResponse,
+  { record, day }: RejectEntry,
+): string {
+  const { per } = dataSetNamed(operation).windows;
+  const days = isDated(operation) ? [day ?? requested.from, day ?? requested.to] : [];
+  const scope = [requested.variant, per === 'instrument' ? requested.instruments : [], days];
+  return sha256(JSON.stringify([scope, record], sortedKeys));
+}
+
+/** For JSON.stringify. The order must not matter, because jsonb does not keep it. */
+function sortedKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/**
+ * The locks for rejects of operations, until the transaction ends. Loads, which write them in one order, share them. A
+ * refold resolves others as well, so it waits for the loads and they for it.
+ */
+export const lockRejects = (
+  tx: Preparing,
+  { operations, exchange }: LoadGroup,
+  { shared }: { readonly shared: boolean },
+): Promise<void> =>
+  takeLocks(
+    tx,
+    operations.map((operation) => ({ name: `eod|rejects|${operation}|${exchange}`, shared })),
+  );
+
+/** What the last response that had a record says of it. */
+const OF_LAST = [
+  'run_id',
+  'window_id',
+  'position',
+  'from_date',
+  'to_date',
+  'instruments',
+  'variant',
+  'problems',
+  'is_stray',
+  'last_seen_at',
+] as const;
+
+/** A rejected record as it is stored. */
+type RejectedRecord = ReturnType<typeof buildRejectedRecord>;
+
+function buildRejectedRecord(exchange: string, response: RejectsOfResponse, entry: RejectEntry) {
+  const { operation, requested, position } = response;
+  const { day, stray = false, record = null } = entry;
+  return {
+    fingerprint: fingerprintReject(response, entry),
+    operation,
+    exchange,
+    is_dated: isDated(operation),
+    record,
+    first_seen_at: position,
+    run_id: response.runId,
+    window_id: response.windowId,
+    position: entry.position,
+    from_date: day ?? requested.from,
+    to_date: day ?? requested.to,
+    instruments: requested.instruments,
+    variant: requested.variant,
+    problems: entry.problems,
+    is_stray: stray,
+    last_seen_at: position,
+  } satisfies Readonly<Record<(typeof OF_LAST)[number], unknown>> & Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Stores the rejected records of responses, inside the transaction of their load: each once per request, however often
+ * it is sent, with the positions of the first and of the last response that had it. Whether a later response resolves a
+ * reject is not stored here but computed from `etl.responses` (see the view `etl.rejects`), so neither has to wait for
+ * the other.
+ */
+export async function writeRejects(
+  tx: Writing,
+  exchange: string,
+  responses: readonly RejectsOfResponse[],
+): Promise<void> {
+  const records = new Map<string, RejectedRecord>();
+  for (const response of responses.toSorted((a, b) => (a.position < b.position ? -1 : 1))) {
+    for (const entry of response.rejects) {
+      const rejected = buildRejectedRecord(exchange, response, entry);
+      const name = `${rejected.fingerprint} ${response.operation}`;
+      const { first_seen_at, last_seen_at } = records.get(name) ?? rejected;
+      // A response may contain the same record twice.
+      if (records.has(name) && last_seen_at === response.position) continue;
+      records.set(name, { ...rejected, first_seen_at });
+    }
+  }
+  if (records.size === 0) return;
+  const operations = [...new Set(responses.map(({ operation }) => operation))];
+  await lockRejects(tx, { operations, exchange }, { shared: true });
+  await storeRecords(tx, [...records.values()]);
+}
+
+/** The condition that a later response resolves the record `r`. */
+const isResolved = sql.raw(`exists (select ${resolving('r')})`);
+
+/** Stores records, in one order, so that two loads cannot deadlock. Of one that is stored already, the last response with it prevails, whichever is loaded last. */
+async function storeRecords(tx: Writing, records: readonly RejectedRecord[]): Promise<void> {
+  const columns = sql.raw(
+    ['operation', 'exchange', 'fingerprint', 'is_dated', 'record', 'first_seen_at', ...OF_LAST].join(', '),
+  );
+  const isLater = sql`excluded.last_seen_at > r.last_seen_at`;
+  const isSame = sql`excluded.last_seen_at = r.last_seen_at`;
+  /** The last response with it is read again, after it had passed once, and no other one resolves it. */
+  const failsAgain = sql`(r.settled_at is not null and ${isSame} and not ${isResolved})`;
+  const taken = OF_LAST.map((name) => {
+    const [theirs, ours] = [sql.raw(`excluded.${name}`), sql.raw(`r.${name}`)];
+    return sql`${sql.raw(name)} = case when ${isLater} or ${isSame} then ${theirs} else ${ours} end`;
+  });
+  await tx.execute(sql`
+    insert into ${rejectedRecords} as r (${columns})
+    select ${columns} from jsonb_populate_recordset(null::${rejectedRecords}, ${JSON.stringify(records)}::jsonb)
+     order by fingerprint, operation
+        on conflict (operation, exchange, fingerprint) do update
+       set ${sql.join(taken, sql`, `)}, first_seen_at = least(r.first_seen_at, excluded.first_seen_at),
+           settled_at = case when ${isLater} or ${failsAgain} then null else r.settled_at end
+     where ${isLater} or excluded.first_seen_at < r.first_seen_at or ${failsAgain}
+        or ${isSame} and (excluded.problems, excluded.is_stray) is distinct from (r.problems, r.is_stray)`);
+}
+
+/**
+ * Stores the rejects of responses that were read again. Those of their records that are not rejected any more are
+ * resolved; what responses resolved that cannot do so, as they are read now, is open again. Call it with their lock
+ * held.
+ */
+export async function rewriteRejects(
+  tx: Writing,
+  group: LoadGroup,
+  responses: readonly RejectsReadAgain[],
+): Promise<void> {
+  const { operation, exchange, settled_at } = rejectedRecords;
+  const resolvingNone = responses.filter(({ resolves }) => !resolves).map(({ position }) => position);
+  await tx
+    .update(rejectedRecords)
+    .set({ settled_at: null })
+    .where(
+      and(
+        inArray(operation, [...group.operations]),
+        eq(exchange, group.exchange),
+        sql`${settled_at} = any(${sql.param(resolvingNone)}::timestamptz[])`,
+      ),
+    );
+  await writeRejects(tx, group.exchange, responses);
+  const passing = responses.flatMap((response) =>
+    response.resolves
+      ? [{ operation: response.operation, position: response.position, present: presentIn(response) }]
+      : [],
+  );
+  await tx.execute(sql`
+    update ${rejectedRecords} r set settled_at = clock_timestamp()
+      from jsonb_to_recordset(${JSON.stringify(passing)}::jsonb) as s(operation text, position timestamptz, present text[])
+     where r.last_seen_at = s.position and r.operation = s.operation and r.exchange = ${group.exchange} and r.settled_at is null
+       and r.fingerprint <> all(s.present) and not ${isResolved}`);
+}
+
+const presentIn = (response: RejectsOfResponse) =>
+  response.rejects.map((entry) => fingerprintReject(response, entry));
+
+/** Notes which rejects later responses have resolved, so that these are not looked for at every entry. */
+export async function settleRejects(db: NodePgDatabase): Promise<void> {
+  await db.execute(sql`
+    with unsettled as materialized (
+      -- One that a load is about to move forward is left to the next call.
+      select r.id, (select min(a.position) ${sql.raw(resolving('r'))}) as resolved_at
+        from ${rejectedRecords} r where r.settled_at is null order by r.id for update skip locked
+    )
+    update ${rejectedRecords} r set settled_at = u.resolved_at from unsettled u where r.id = u.id and u.resolved_at is not null`);
+}
+
+/**
+ * Deletes rejects that were resolved more than so many days ago. Open ones are kept, because nothing else has their records.
+ *
+ * @param dryRun deletes nothing.
+ * @returns how many.
+ */
+export async function pruneRejects(db: NodePgDatabase, days: number, dryRun: boolean): Promise<number> {
+  const isOld = lt(rejects.resolved_at, daysAgo(days));
+  if (dryRun) return db.$count(rejects, isOld);
+  // One that comes again meanwhile has another last response, and stays.
+  const deleted = await db.execute(sql`
+    delete from ${rejectedRecords} r using ${rejects} where ${isOld} and r.id = ${rejects.id} and r.last_seen_at = ${rejects.last_seen_at}`);
+  return deleted.rowCount ?? 0;
+}
+
+/** The condition that a reject is one of these. One array parameter, because there may be any number of ids. */
+const hasId = (ids: readonly number[]) => sql`${rejects.id} = any(${sql.param(ids)}::bigint[])`;
+
+/** Which open rejects; nothing given means all. */
+export interface RejectFilter {
+  readonly ids?: readonly number[];
+  readonly operations?: readonly string[] | undefined;
+  readonly exchanges?: readonly string[] | undefined;
+  /** Only rejects of days from this one on, or up to this one. */
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+function isOpen({ ids, operations, exchanges, from, to }: RejectFilter): SQL | undefined {
+  return and(
+    isNull(rejects.resolved_at),
+    isNull(rejects.accepted_at),
+    ids === undefined ? undefined : hasId(ids),
+    operations === undefined ? undefined : inArray(rejects.operation, [...operations]),
+    exchanges === undefined ? undefined : inArray(rejects.exchange, [...exchanges]),
+    from === undefined ? undefined : gte(rejects.to_date, from),
+    to === undefined ? undefined : lte(rejects.from_date, to),
+  );
+}
+
+/** A rejected record as a list shows it. */
+export type OpenReject = Awaited<ReturnType<typeof openRejects>>[number];
+
+const asOpenReject = {
+  id: rejects.id,
+  operation: rejects.operation,
+  exchange: rejects.exchange,
+  from: rejects.from_date,
+  to: rejects.to_date,
+  /** Position in the response or file, from 0. */
+  position: rejects.position,
+  problems: rejects.problems,
+  runId: rejects.run_id,
+  windowId: rejects.window_id,
+  firstSeenAt: sql<string>`to_json(${rejects.first_seen_at})#>>'{}'`,
+  lastSeenAt: sql<string>`to_json(${rejects.last_seen_at})#>>'{}'`,
+};
+
+/** Rejects that are not resolved, the newest first. */
+export async function openRejects(db: NodePgDatabase, filter: RejectFilter, limit: number) {
+  return db
+    .select(asOpenReject)
+    .from(rejects)
+    .where(isOpen(filter))
+    .orderBy(desc(rejects.window_id), desc(rejects.position), desc(rejects.id))
+    .limit(limit);
+}
+
+/** Ids of open rejects. */
+export async function openRejectIds(db: NodePgDatabase, filter: RejectFilter): Promise<number[]> {
+  const rows = await db
+    .select({ id: rejects.id })
+    .from(rejects)
+    .where(isOpen(filter))
+    .orderBy(asc(rejects.id));
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Notes that a person accepts that these open rejects are not stored. The same record in a later response is the same
+ * reject; one that differs is open. Of a response of which nothing was stored none is accepted, because all of it is
+ * missing.
+ *
+ * @returns how many.
+ */
+export async function acceptRejects(db: NodePgDatabase, filter: RejectFilter, by: string): Promise<number> {
+  const ids = await openRejectIds(db, filter);
+  const accepted = await db.execute(sql`
+    update ${rejectedRecords} set accepted_at = clock_timestamp(), accepted_by = ${by}
+     where id = any(${sql.param(ids)}::bigint[]) and accepted_at is null
+       and not exists (select from ${windows} w where w.id = window_id and w.state = 'failed')`);
+  return accepted.rowCount ?? 0;
+}
+
+/** How many rejects of each operation and exchange are open. */
+export function countOpenRejects(db: NodePgDatabase) {
+  const { operation, exchange, rejects: open } = openRejectCounts;
+  return db
+    .select({ operation, exchange, rejects: sum(open).mapWith(Number) })
+    .from(openRejectCounts)
+    .groupBy(operation, exchange);
+}
+
+// As text, because drizzle parses a jsonb string value such as "12" a second time, to 12.
+const recordText = sql<string | null>`${rejects.record}::text`;
+const parseRecord = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
+
+/** A reject; null if there is none with this id. */
+export async function readReject(db: NodePgDatabase, id: number) {
+  const [reject] = await db
+    .select({
+      ...asOpenReject,
+      record: recordText,
+      instruments: windows.instruments,
+      params: windows.params,
+      resolvedAt: sql<string | null>`to_json(${rejects.resolved_at})#>>'{}'`,
+      acceptedAt: sql<string | null>`to_json(${rejects.accepted_at})#>>'{}'`,
+      acceptedBy: rejects.accepted_by,
+      /** The imported file that contains it; null if it is of a response. */
+      file: windows.source_file,
+      /** Id of the kept response that contains it; null if that is not kept. */
+      responseId: sql<
+        number | null
+      >`(select id::int from ${responses} a where a.position = ${rejects.last_seen_at} and a.hash is not null)`,
+    })
+    .from(rejects)
+    .innerJoin(windows, eq(windows.id, rejects.window_id))
+    .where(eq(rejects.id, id));
+  return reject === undefined ? null : { ...reject, record: parseRecord(reject.record) };
+}

@@ -1,0 +1,146 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { type Preparing, prepareOnce } from '../../postgres/prepared.ts';
+import type { CoverageEntry, CoverageState } from '../registers.ts';
+import type { RejectEntry } from '../rejects.ts';
+import { responses } from '../schema/source-tables.ts';
+import { windows } from '../schema/work.ts';
+
+// The facts of a response: what it said of its entries, as it is kept with it in `etl.responses`. What it did with the
+// rows of days is in `etl.withdrawals`; what follows from all of it is in coverage/sum-of-facts.ts.
+
+/** What a response says, but for its rows. */
+export interface ResponseSaid {
+  readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
+  readonly coverage: readonly CoverageEntry[];
+  readonly rejects: readonly RejectEntry[];
+  /** Why it is suspicious. */
+  readonly suspicions: readonly string[];
+  /** Those of them for which no reject stands, so that only a later good response settles them. */
+  readonly suspicionsWithoutReject: readonly string[];
+}
+
+/** True if it can show that a record is no longer sent (`is_believed`). One without records may have come too early. */
+export const canResolveRejects = ({
+  outcome,
+  coverage,
+}: Pick<ResponseSaid, 'outcome' | 'coverage'>): boolean =>
+  outcome.state === 'loaded' ||
+  (outcome.state === 'empty' && coverage.every(({ state }) => state === 'empty'));
+
+/** What a response said of its entries, as it is kept: in a few bytes where it said the same of all of them. */
+export interface ResponseFact {
+  /** What it said of all its entries; each is null where that differs, or where it has no entry. */
+  readonly said: CoverageState | null;
+  readonly records: number | null;
+  readonly diagnostic: string | null;
+  /** Its entries, with what differs; null if they are its last day, for each of its instruments. */
+  readonly entries: readonly (Partial<CoverageEntry> & Pick<CoverageEntry, 'day'>)[] | null;
+  readonly suspicious: true | null;
+}
+
+/** The value of all these, or null if they differ. */
+const common = <Value>(values: readonly (Value | null)[]): Value | null =>
+  values.every((value) => value === values[0]) ? (values[0] ?? null) : null;
+
+/** What a response said, as it is kept with it. All its entries have its variant. */
+export function buildFact(
+  {
+    coverage: entries,
+    suspicious = false,
+  }: { readonly coverage: readonly CoverageEntry[]; readonly suspicious?: boolean },
+  { to, instruments }: { readonly to: string; readonly instruments: readonly string[] },
+): ResponseFact {
+  const commonState = common(entries.map(({ state }) => state));
+  const records = common(entries.map((entry) => entry.records));
+  const diagnostic = common(entries.map((entry) => entry.diagnostic ?? null));
+  const requested = instruments.length === 0 ? [''] : instruments;
+  const isSameOfAll =
+    entries.length === requested.length &&
+    entries.every(
+      (entry, at) =>
+        entry.day === to &&
+        entry.instrument === requested[at] &&
+        entry.state === commonState &&
+        entry.records === records &&
+        (entry.diagnostic ?? null) === diagnostic,
+    );
+  return {
+    said: commonState,
+    records,
+    diagnostic,
+    entries: isSameOfAll
+      ? null
+      : entries.map((entry) => ({
+          day: entry.day,
+          ...(entry.instrument !== '' && { instrument: entry.instrument }),
+          ...(commonState === null && { state: entry.state }),
+          ...(records === null && { records: entry.records }),
+          ...(diagnostic === null && entry.diagnostic !== undefined && { diagnostic: entry.diagnostic }),
+        })),
+    suspicious: suspicious ? true : null,
+  };
+}
+
+/** What a response `a` said of each of its entries, as `q`. */
+export const SAID = sql`lateral (
+    select a.to_date as day, i.instrument, a.said, a.records::bigint, a.diagnostic
+      from unnest(case when a.instruments = '{}' then '{""}' else a.instruments end) as i(instrument)
+     where a.said is not null and a.entries is null
+    union all
+    select o.day, coalesce(o.instrument, ''), coalesce(o.state, a.said), coalesce(o.records, a.records), coalesce(o.diagnostic, a.diagnostic)
+      from jsonb_to_recordset(a.entries) as o(day date, instrument text, state text, records bigint, diagnostic text)) as q`;
+
+const TYPES = {
+  said: 'text',
+  records: 'integer',
+  diagnostic: 'text',
+  entries: 'jsonb',
+  is_suspicious: 'boolean',
+};
+const listed = (name: (column: string) => SQL) => sql.join(Object.keys(TYPES).map(name), sql`, `);
+
+/** The columns of what a response said, and their values. */
+export const factColumns = {
+  names: listed((column) => sql`${sql.identifier(column)}`),
+  of: (row: SQL) => listed((column) => sql`${row}.${sql.identifier(column)}`),
+  values: sql.join(
+    Object.entries(TYPES).map(([column, type]) => sql`${sql.placeholder(column)}::${sql.raw(type)}`),
+    sql`, `,
+  ),
+};
+
+/** What the statements that keep a fact are given. */
+export const factValues = ({ entries, suspicious, ...fact }: ResponseFact) => ({
+  ...fact,
+  is_suspicious: suspicious,
+  entries: entries === null ? null : JSON.stringify(entries),
+});
+
+/**
+ * Replaces what a response said, after it was read again, and whether it can resolve rejects; what it did with rows changes
+ * only with a fold. A copied response, which belongs to no window yet, becomes one of the window that has read it.
+ */
+export async function replaceFact(
+  tx: Preparing,
+  read: {
+    readonly responseId: number;
+    readonly windowId: number;
+    readonly fact: ResponseFact;
+    readonly resolvesRejects: boolean;
+  },
+): Promise<void> {
+  const { fact, ...rest } = read;
+  await updateFact(tx, { ...rest, ...factValues(fact) });
+}
+
+const updateFact = prepareOnce<Record<string, unknown>, Record<string, unknown>>(() => {
+  const { names, of, values } = factColumns;
+  const resolvesRejects = sql`${sql.placeholder('resolvesRejects')}::boolean`;
+  return sql`
+    update ${responses} a
+       set (${names}) = row(${of(sql`v`)}), is_believed = ${resolvesRejects},
+           window_id = case a.window_id when 0 then w.id else a.window_id end, run_id = case a.window_id when 0 then w.run_id else a.run_id end
+      from (select ${values}) v (${names}), ${windows} w
+     where a.id = ${sql.placeholder('responseId')} and w.id = ${sql.placeholder('windowId')}
+       and (a.window_id = 0 or (${of(sql`a`)}, a.is_believed) is distinct from (${of(sql`v`)}, ${resolvesRejects}))`;
+});

@@ -1,0 +1,248 @@
+import { promisify } from 'node:util';
+import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
+import { and, eq, notExists, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Position } from '../../core/position.ts';
+import { sha256 } from '../../core/sha256.ts';
+import type { Database } from '../../postgres/database.ts';
+import { type Preparing, prepareOnce } from '../../postgres/prepared.ts';
+import { transaction } from '../../postgres/transaction.ts';
+import { positionText } from '../schema/columns.ts';
+import { responseBodies, responses } from '../schema/source-tables.ts';
+import { windows } from '../schema/work.ts';
+import { noteFailedResponse } from '../windows/windows.ts';
+import type { ResponseFact } from './response-facts.ts';
+import { factColumns, factValues } from './response-facts.ts';
+
+const compress = promisify(brotliCompress);
+
+/** How a body of each encoding is decompressed. Older databases, from which responses may be copied, have gzip. */
+const DECOMPRESS: Readonly<Record<string, (body: Buffer) => Promise<Buffer>>> = {
+  br: promisify(brotliDecompress),
+  gzip: promisify(gunzip),
+};
+
+/** The name of a body: SHA-256, in hex. */
+export const hashBody = (body: Buffer) => sha256(body);
+
+/** A body ready to be kept, named by the SHA-256 of its uncompressed bytes. */
+interface PackedBody {
+  readonly hash: string;
+  /** Length before compression. */
+  readonly bytes: number;
+  /** True if it is kept already, as far as is known. It may have been pruned since, or its transaction rolled back. */
+  mayBeKept: boolean;
+  /** The body, compressed with brotli when this is first called. */
+  readonly compressed: () => Promise<Buffer>;
+}
+
+/** A response or file that was received, with what its window does not say about it. */
+export interface ResponseToKeep {
+  /** Its body; null if it was computed from what is stored, and is computed anew when that changes. */
+  readonly packed: PackedBody | null;
+  readonly contentType: string | null;
+  /** Day of the call in the source's zone. */
+  readonly calledOn: string;
+  /** The symbols that the rows of a file without tickers were given, by scrip code. */
+  readonly symbols?: Readonly<Record<string, string>> | null;
+}
+
+/** Compressing a shorter body takes less time than a query for whether it is kept already. */
+const WORTH_A_QUERY = 64 * 1024;
+
+/**
+ * Makes a body ready to be kept. Call it before the transaction that keeps it: compression of a body that is not kept
+ * yet starts at once in zlib's threads. Of a body that is kept already, only the name is needed.
+ */
+export async function packBody(db: NodePgDatabase, body: Buffer, hash = hashBody(body)): Promise<PackedBody> {
+  const mayBeKept =
+    body.length >= WORTH_A_QUERY && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
+  let compressed: Promise<Buffer> | undefined;
+  const packed = {
+    hash,
+    bytes: body.length,
+    mayBeKept,
+    compressed() {
+      compressed ??= compress(body, {
+        chunkSize: 256 * 1024,
+        // Faster than gzip at any of its levels, and smaller.
+        params: { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: body.length },
+      });
+      return compressed;
+    },
+  };
+  // The caller that keeps it gets the error.
+  if (!mayBeKept) packed.compressed().catch(() => undefined);
+  return packed;
+}
+
+/** Writers of responses share this lock, so that no body is found and then pruned before a response refers to it. */
+const LOCK = sql`hashtextextended('eod response bodies', 0)`;
+
+/**
+ * Notes a response inside its window's transaction, and keeps its body. A body that is kept already costs only one
+ * small row. The request is described by the window's columns, which never hold the access key.
+ */
+export async function keepResponse(
+  tx: NodePgDatabase & Preparing,
+  windowId: number,
+  {
+    position,
+    fact,
+    resolvesRejects,
+    packed,
+    contentType,
+    calledOn,
+    fetchedAt,
+    symbols = null,
+  }: ResponseToKeep & {
+    readonly position: Position;
+    /** The time of the call. */
+    readonly fetchedAt: Date;
+    readonly fact: ResponseFact;
+    readonly resolvesRejects: boolean;
+  },
+): Promise<void> {
+  const symbolsText = symbols === null ? null : JSON.stringify(symbols);
+  const noted = {
+    position,
+    resolvesRejects,
+    windowId,
+    contentType,
+    calledOn,
+    fetchedAt: fetchedAt.toISOString(),
+    symbols: symbolsText,
+    ...factValues(fact),
+  };
+  if (packed === null) {
+    await insertResponse(tx, { ...noted, hash: null, bytes: 0, body: null, isKnown: true });
+    return;
+  }
+  const { hash, bytes, mayBeKept, compressed } = packed;
+  let isKnown = false;
+  if (mayBeKept) {
+    // A statement of its own, because the next one has to see what was committed before the lock was free.
+    await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
+    isKnown = (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
+  }
+  // If it was pruned since `packBody` looked, it is compressed only here.
+  const body = isKnown ? null : await compressed();
+  // All sessions of a file have the same body, which is sent once.
+  packed.mayBeKept = true;
+  await insertResponse(tx, { ...noted, hash, bytes, body, isKnown });
+}
+
+const insertResponse = prepareOnce(() => {
+  const value = (name: string) => sql.placeholder(name);
+  return sql`
+    with locked as materialized (select pg_advisory_xact_lock_shared(${LOCK})), body as (
+      insert into ${responseBodies} (hash, encoding, body, bytes)
+      select ${value('hash')}::text, 'br', ${value('body')}::bytea, ${value('bytes')}::integer from locked
+       where not ${value('isKnown')}::boolean
+      on conflict do nothing
+    )
+    insert into ${responses} (position, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
+      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names})
+    select ${value('position')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
+      w.is_filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
+      ${value('resolvesRejects')}::boolean, ${factColumns.values}
+      from ${windows} w where w.id = ${value('windowId')}
+    on conflict (position) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
+      is_believed = ${responses}.is_believed or excluded.is_believed`;
+});
+
+/**
+ * Keeps the body of a response that cannot be read, for people to look at. It belongs to no kept response, so that no
+ * replay meets it: only its window names it.
+ */
+export async function keepFailedResponse(
+  database: Database,
+  windowId: number,
+  packed: PackedBody,
+): Promise<void> {
+  const body = await packed.compressed();
+  await transaction(database, async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
+    const { hash, bytes } = packed;
+    await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
+    await noteFailedResponse(tx, windowId, hash);
+  });
+}
+
+/** A kept response with its request and its uncompressed body. */
+export type KeptResponse = NonNullable<Awaited<ReturnType<typeof readKeptResponse>>>;
+
+/** Reads a kept response; null if it has no body. */
+export async function readKeptResponse(db: NodePgDatabase, responseId: number) {
+  const [kept] = await db
+    .select({
+      id: responses.id,
+      position: positionText(responses.position),
+      operation: responses.operation,
+      exchange: responses.exchange,
+      /** First day requested; of a file, the session. */
+      from: responses.from_date,
+      to: responses.to_date,
+      instruments: responses.instruments,
+      params: responses.params,
+      variant: responses.variant,
+      filtered: responses.is_filtered,
+      hash: responseBodies.hash,
+      calledOn: responses.called_on,
+      contentType: responses.content_type,
+      symbols: responses.symbols,
+      fetchedAt: responses.fetched_at,
+      encoding: responseBodies.encoding,
+      body: responseBodies.body,
+    })
+    .from(responses)
+    .innerJoin(responseBodies, eq(responseBodies.hash, responses.hash))
+    .where(eq(responses.id, responseId));
+  if (kept === undefined) return null;
+  const { fetchedAt, encoding, body, ...response } = kept;
+  const decompress = DECOMPRESS[encoding];
+  if (decompress === undefined) throw new Error(`a kept body has the unknown encoding ${encoding}`);
+  return {
+    ...response,
+    /** Name of the imported file that the body is; null if it is a response. */
+    file: kept.params.file ?? null,
+    fetchedAt: new Date(fetchedAt),
+    body: await decompress(body),
+  };
+}
+
+/** The condition that neither a response nor a window, whose response could not be read, has the body. */
+function isUnused(db: NodePgDatabase): SQL | undefined {
+  const { hash } = responseBodies;
+  return and(
+    notExists(db.select({ id: responses.id }).from(responses).where(eq(responses.hash, hash))),
+    notExists(db.select({ id: windows.id }).from(windows).where(eq(windows.refused_hash, hash))),
+  );
+}
+
+/**
+ * Deletes the bodies of responses that could not be read, once their windows are deleted. Those of all others are kept:
+ * rows follow from them.
+ *
+ * @param dryRun deletes nothing.
+ * @returns how many, and their compressed size.
+ */
+export async function pruneBodies(
+  database: Database,
+  dryRun: boolean,
+): Promise<{ readonly bodies: number; readonly bytes: number }> {
+  const { hash, body } = responseBodies;
+  const size = sql`length(${body})`.mapWith(Number);
+  const db = database.drizzle;
+  const unused = await db.select({ hash, size }).from(responseBodies).where(isUnused(db));
+  const hashes = sql.param(unused.map((body) => body.hash));
+  const pruned = dryRun
+    ? unused
+    : await transaction(database, async (tx) => {
+        // Checked again with the exclusive lock held, because a load may have used a body since.
+        await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
+        const isPruned = and(sql`${hash} = any(${hashes}::text[])`, isUnused(tx));
+        return tx.delete(responseBodies).where(isPruned).returning({ size });
+      });
+  return { bodies: pruned.length, bytes: pruned.reduce((sum, body) => sum + body.size, 0) };
+}

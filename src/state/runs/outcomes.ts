@@ -1,0 +1,170 @@
+import { and, count, eq, inArray, isNotNull, max, min, ne, not, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Day, DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/exchanges.ts';
+import { groupBy } from '../../core/iterables.ts';
+import { type CompletenessContext, sessionStatesIn } from '../coverage/completeness.ts';
+import type { RunState } from '../request.ts';
+import { isoText } from '../schema/columns.ts';
+import { expectations } from '../schema/knowledge.ts';
+import { sourceState } from '../schema/source-tables.ts';
+import { runs, windows } from '../schema/work.ts';
+import { isOpen } from '../windows/transitions.ts';
+
+// What the status, alerts, forecasts, comparisons and imports query about runs and windows.
+
+/** What the source said, or else the failure of a window. */
+const reasonText = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
+
+/** The condition that a window was blocked because the source refuses this key: its diagnostic is that of the key. */
+const blockedByKey = (keyHash: string) => sql`(${windows.state} = 'blocked' and exists (
+  select from ${sourceState} k where k.key_hash = ${keyHash} and k.diagnostic = ${reasonText}))`;
+
+/** The diagnostic with which the source refused a key and stopped a run; null if it did not. */
+export async function refusalInRun(
+  db: NodePgDatabase,
+  runId: number,
+  keyHash: string,
+): Promise<string | null> {
+  const [window] = await db
+    .select({ line: reasonText })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), blockedByKey(keyHash)))
+    .limit(1);
+  return window?.line ?? null;
+}
+
+/**
+ * How many windows of a run failed, by operation and exchange, with the newest reason, and when the first and the last of
+ * them did.
+ *
+ * @param keyHash failures because this key was refused are left out; null: none are.
+ */
+export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: string | null) {
+  const { operation, exchange } = windows;
+  return db
+    .select({
+      what: sql<string>`${operation} || ' ' || ${exchange}`,
+      windows: count(),
+      reason: sql<string | null>`(array_agg(${reasonText} order by ${windows.id} desc))[1]`,
+      first: isoText(sql`min(${windows.finished_at})`),
+      last: isoText(sql`max(${windows.finished_at})`),
+    })
+    .from(windows)
+    .where(
+      and(
+        eq(windows.run_id, runId),
+        inArray(windows.state, ['failed', 'blocked']),
+        keyHash === null ? undefined : not(blockedByKey(keyHash)),
+      ),
+    )
+    .groupBy(operation, exchange)
+    .orderBy(operation, exchange);
+}
+
+/** The files that an import has loaded in full: their paths by the SHA-256 hash of their content. */
+export async function importedFiles(db: NodePgDatabase): Promise<Map<string, string[]>> {
+  const rows = await db
+    .selectDistinct({ hash: sql<string>`${windows.source_hash}`, path: sql<string>`${windows.source_file}` })
+    .from(windows)
+    .innerJoin(runs, and(eq(runs.id, windows.run_id), eq(runs.kind, 'import')))
+    .where(isNotNull(windows.source_hash))
+    .groupBy(windows.source_hash, windows.source_file, windows.run_id)
+    .having(sql`bool_and(${windows.state} in ('loaded', 'empty'))`);
+  const groups = groupBy(rows, ({ hash }) => hash);
+  return new Map([...groups].map(([hash, files]) => [hash, files.map(({ path }) => path)]));
+}
+
+interface EmptySessions extends Pair, DayRange {
+  readonly runId: number;
+  readonly sessions: number;
+  /** How many of them the source has not published, although they are due. */
+  readonly notPublished: number;
+}
+
+/** Runs that request days, of which some may turn out to be empty. */
+const REQUESTING = ['backfill', 'nightly', 'gap_fill'] as const;
+
+/**
+ * The sessions to which these runs got a response without records though each should have some, by operation and
+ * exchange; none that has records by now. Those that are due and not published are among them, but for nights, which
+ * request them again.
+ */
+export async function emptySessionsOfRuns(
+  context: CompletenessContext,
+  runIds: readonly number[],
+): Promise<readonly EmptySessions[]> {
+  const { run_id, operation, exchange, state, from_date, to_date } = windows;
+  const hasResponse = and(inArray(run_id, [...runIds]), inArray(state, ['loaded', 'empty']));
+  const { drizzle } = context.db;
+  const pairs = await drizzle
+    .select({ operation, exchange, from: min(from_date), to: max(to_date) })
+    .from(windows)
+    .innerJoin(runs, and(eq(runs.id, run_id), inArray(runs.kind, [...REQUESTING])))
+    .innerJoin(expectations, eq(expectations.operation, operation))
+    .where(and(hasResponse, not(expectations.is_empty_normal), ne(expectations.days, 'none')))
+    .groupBy(operation, exchange);
+  const from = pairs.map((pair) => pair.from ?? '').sort()[0];
+  const to = pairs
+    .map((pair) => pair.to ?? '')
+    .sort()
+    .at(-1);
+  if (from === undefined || to === undefined) return [];
+  const sessions = sessionStatesIn(context, { expected: pairs, others: false, from, to });
+  const result = await drizzle.execute<EmptySessions & Record<string, unknown>>(sql`
+    select r.id::int as "runId", s.operation, s.exchange, min(s.day)::text as from, max(s.day)::text as to, count(*)::int as sessions,
+           count(*) filter (where s.reason = 'not_published')::int as "notPublished"
+      from ${sessions} s cross join ${runs} r
+     where (s.reason = 'empty' or (s.reason = 'not_published' and s.state = 'missing' and r.kind <> 'nightly'))
+       and ${inArray(sql`r.id`, [...runIds])}
+       and ${inArray(sql`r.kind`, [...REQUESTING])}
+       and exists (select from ${windows}
+                    where ${hasResponse} and ${run_id} = r.id and ${operation} = s.operation and ${exchange} = s.exchange
+                      and s.day between ${from_date} and ${to_date})
+     group by 1, 2, 3 order by 1, 2, 3`);
+  return result.rows as readonly EmptySessions[];
+}
+
+/** When the last completed run of each kind ended, in seconds since the epoch. */
+export function lastCompletedRuns(db: NodePgDatabase) {
+  return db
+    .select({
+      kind: runs.kind,
+      endedAt: sql`extract(epoch from max(${runs.finished_at}))`.mapWith(Number),
+    })
+    .from(runs)
+    .where(eq(runs.state, 'completed'))
+    .groupBy(runs.kind);
+}
+
+/** How many windows have not ended, by state. */
+export function openWindowsByState(db: NodePgDatabase) {
+  return db
+    .select({ state: windows.state, windows: count() })
+    .from(windows)
+    .where(isOpen())
+    .groupBy(windows.state);
+}
+
+/**
+ * A day of nightly runs, with how many of its runs are open or completed; null if there were none.
+ *
+ * @param day by default the newest.
+ */
+export async function readNight(db: NodePgDatabase, day?: Day) {
+  const newest = db
+    .select({ day: max(runs.to_date) })
+    .from(runs)
+    .where(eq(runs.kind, 'nightly'));
+  const isState = (...states: readonly RunState[]) => inArray(runs.state, [...states]);
+  const [night] = await db
+    .select({
+      day: runs.to_date,
+      open: sql`count(*) filter (where ${isState('running', 'paused')})`.mapWith(Number),
+      completed: sql`count(*) filter (where ${isState('completed')})`.mapWith(Number),
+    })
+    .from(runs)
+    .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, day ?? newest)))
+    .groupBy(runs.to_date);
+  return night ?? null;
+}

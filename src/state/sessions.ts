@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+import { and, between, eq, ne, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Day, DayRange } from '../core/days.ts';
+import { expectations, sessions } from './schema/knowledge.ts';
+import { coverage } from './schema/load-results.ts';
+
+/** A day on which an exchange was open. */
+export type SessionRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' | 'day' | 'kind'>>;
+
+/** A digest of stored sessions, which is much faster than reading the rows of ten years. */
+export async function digestStoredSessions(db: NodePgDatabase, { from, to }: DayRange): Promise<string> {
+  const line = sql`${sessions.exchange} || ' ' || ${sessions.day} || ' ' || ${sessions.kind}`;
+  const rows = await db
+    .select({ digest: sql<string>`md5(coalesce(string_agg(${line}, ',' order by ${line} collate "C"), ''))` })
+    .from(sessions)
+    .where(and(between(sessions.day, from, to), ne(sessions.kind, 'observed')));
+  return rows[0]?.digest ?? '';
+}
+
+/** The first and the last session that is stored of any operation and exchange; null if none is. */
+export async function readStoredRange(db: NodePgDatabase): Promise<DayRange | null> {
+  // Of each pair one entry of the index from either end.
+  const entry = (order: SQL) => sql`(
+    select c.day from ${coverage} c
+     where c.operation = p.operation and c.exchange = p.exchange and c.state in ('loaded', 'empty') order by c.day ${order} limit 1)`;
+  const { rows } = await db.execute<{ from: Day | null; to: Day | null }>(sql`
+    select min(${entry(sql`asc`)})::text as from, max(${entry(sql`desc`)})::text as to
+      from etl.requested_pairs() p join ${expectations} e on e.operation = p.operation and e.days = 'sessions'`);
+  const { from = null, to = null } = rows[0] ?? {};
+  return from === null || to === null ? null : { from, to };
+}
+
+/** The digest that `digestStoredSessions` returns for these rows. */
+export function digestSessions(rows: readonly SessionRow[]): string {
+  const lines = rows.map(({ exchange, day, kind }) => `${exchange} ${day} ${kind}`).sort();
+  return createHash('md5').update(lines.join(',')).digest('hex');
+}
+
+/**
+ * Writes sessions that are new or have another kind than before; an observed one never replaces another. Rows are
+ * written in key order, so that two writers cannot deadlock.
+ *
+ * @returns the sessions that were written.
+ */
+export async function writeSessions(db: NodePgDatabase, rows: readonly SessionRow[]): Promise<SessionRow[]> {
+  if (rows.length === 0) return [];
+  // One value for each column, in the order of the declaration.
+  const ordered = sql`
+    select s.exchange, s.day, s.kind
+      from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as s(exchange text, day date, kind text)
+     order by s.exchange, s.day`;
+  return db
+    .insert(sessions)
+    .select(ordered)
+    .onConflictDoUpdate({
+      target: [sessions.exchange, sessions.day],
+      set: { kind: sql`excluded.kind` },
+      setWhere: sql`${sessions.kind} <> excluded.kind and excluded.kind <> 'observed'`,
+    })
+    .returning();
+}
+
+/** Removes the stored sessions of a range that are not among these rows. Observed ones stay. */
+export async function removeOtherSessions(
+  db: NodePgDatabase,
+  rows: readonly SessionRow[],
+  { from, to }: DayRange,
+): Promise<void> {
+  await db.execute(sql`
+    delete from ${sessions} where kind <> 'observed' and day between ${from} and ${to}
+       and (exchange, day) not in (select exchange, day from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as l(exchange text, day date))`);
+}
+
+/** Days that are sessions because data came for them, though no calendar file lists them. */
+export function readObservedSessions(db: NodePgDatabase): Promise<SessionRow[]> {
+  return db
+    .select()
+    .from(sessions)
+    .where(eq(sessions.kind, 'observed'))
+    .orderBy(sessions.day, sessions.exchange);
+}
