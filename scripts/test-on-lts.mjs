@@ -12,8 +12,8 @@ import { fileURLToPath } from 'node:url';
 /** COPY and merge, workers on both queues, files, a run from the command line, HTTP. */
 const WITH_SERVERS = [
   'test/load/window.int.test.ts',
-  'test/load/copy.int.test.ts',
-  'test/jobs/runs.int.test.ts',
+  'test/load/merge/copy.int.test.ts',
+  'test/jobs/runs/runs.int.test.ts',
   'test/cli/import.int.test.ts',
   'test/cli/work.int.test.ts',
   'test/web/health.int.test.ts',

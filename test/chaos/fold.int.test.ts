@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { openStore } from '../jobs/import-support.ts';
-import { fetched, records } from '../jobs/replay-support.ts';
 import { checkFold } from '../support/chaos/fold.ts';
+import { openStore } from '../support/import-support.ts';
+import { fetched, records } from '../support/replay-support.ts';
 
 test('the fold of the kept responses agrees with what was stored, and notices a row that differs, lacks or is too many', async () => {
   const context = await openStore();

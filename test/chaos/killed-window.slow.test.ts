@@ -1,10 +1,10 @@
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { rowsOf } from '../jobs/replay-support.ts';
 import { testDatabase } from '../support/database.ts';
 import { type RunningEod, spawnEod } from '../support/eod.ts';
 import { startServer } from '../support/http-server.ts';
 import { backfill, ended, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
+import { rowsOf } from '../support/replay-support.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 

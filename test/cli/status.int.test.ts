@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
-import { NSE_UDIFF } from '../jobs/import-support.ts';
 import { bhavRow, loadBhav, openPool } from '../load/support.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
+import { NSE_UDIFF } from '../support/import-support.ts';
 import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { test } from './support.ts';

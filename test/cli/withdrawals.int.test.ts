@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import type { RunReport } from '../../src/state/runs/reports.ts';
-import { openStore } from '../jobs/import-support.ts';
-import { fetched, records } from '../jobs/replay-support.ts';
 import { runCli, runJson } from '../support/cli.ts';
+import { openStore } from '../support/import-support.ts';
+import { fetched, records } from '../support/replay-support.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { test } from './support.ts';
 

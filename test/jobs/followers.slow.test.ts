@@ -5,12 +5,12 @@ import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { runJson } from '../support/cli.ts';
+import { openPostgresCopy, type PostgresCopy } from '../support/followers/postgres-copy.ts';
+import { importInto, linesOf, NSE_UDIFF, newFile } from '../support/import-support.ts';
 import { ended, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
+import { fixReading, type SourceRecord, startMeddler } from '../support/replay-support.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { openPostgresCopy, type PostgresCopy } from './followers/postgres-copy.ts';
-import { importInto, linesOf, NSE_UDIFF, newFile } from './import-support.ts';
-import { fixReading, type SourceRecord, startMeddler } from './replay-support.ts';
 
 const NIGHTS = 8;
 /**

@@ -10,10 +10,10 @@ import { withheldWithdrawals } from '../../src/state/withdrawals.ts';
 import { startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
+import { fixture, importInto, linesOf, openStore, query } from '../support/import-support.ts';
+import { fetched, records, replay, replayAnew } from '../support/replay-support.ts';
 import { prepareTemplate } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { fixture, importInto, linesOf, openStore, query } from './import-support.ts';
-import { fetched, records, replay, replayAnew } from './replay-support.ts';
 
 /** Breaks off in its last row. */
 const CUT = 'sec_bhavdata_full_18112024.csv';

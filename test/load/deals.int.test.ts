@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { dataSetNamed } from '../../src/operations/registry.ts';
-import { importInto, newFile, openStore } from '../jobs/import-support.ts';
 import { randomFrom } from '../support/chaos/random.ts';
-import { emptyCopy, follow } from './follower.ts';
+import { emptyCopy, follow } from '../support/follower.ts';
+import { importInto, newFile, openStore } from '../support/import-support.ts';
 
 // Deals have no number: equal lines of a list are deals of their own. A list may be of some securities only, so that what
 // a later one lacks stays.

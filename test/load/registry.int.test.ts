@@ -2,7 +2,15 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Operation, Shape } from '../../src/declaration/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import type { Database } from '../../src/postgres/database.ts';
-import { expectedRow, madeUp, offlineSource, recordsOf, requested, shapeOf, stored } from './expected.ts';
+import {
+  expectedRow,
+  madeUp,
+  offlineSource,
+  recordsOf,
+  requested,
+  shapeOf,
+  stored,
+} from '../support/expected.ts';
 import { load, openStore } from './support.ts';
 
 const shapes = operations.flatMap((operation) =>

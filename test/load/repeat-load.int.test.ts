@@ -8,8 +8,8 @@ import { digestBody, repeatResponse } from '../../src/jobs/responses/repeat-resp
 import { storeResponse } from '../../src/jobs/responses/store-response.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { hashBody, packBody } from '../../src/state/responses/responses.ts';
-import { openStore } from '../jobs/import-support.ts';
 import { forAllAsync, setsOf } from '../support/for-all.ts';
+import { openStore } from '../support/import-support.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { positionOf } from '../support/position.ts';
 import { newRun, newWindow } from './support.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { expectedRow, offlineSource, recordsOf, shapeOf, stored } from './expected.ts';
+import { expectedRow, offlineSource, recordsOf, shapeOf, stored } from '../support/expected.ts';
 import { load, openStore } from './support.ts';
 
 /** Named corrections of what is printed wrong in the documentation. */

@@ -7,8 +7,8 @@ import { decideOutcome } from '../../src/jobs/responses/response-outcome.ts';
 import { loadWindow } from '../../src/load/load-window.ts';
 import type { Database } from '../../src/postgres/database.ts';
 import { takePosition } from '../../src/state/position-sql.ts';
-import { offlineSource, recordsOf, shapeOf } from '../load/expected.ts';
 import { newRun, newWindow, unkept } from '../load/support.ts';
+import { offlineSource, recordsOf, shapeOf } from '../support/expected.ts';
 
 export type SourceRecord = Readonly<Record<string, unknown>>;
 

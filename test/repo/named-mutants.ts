@@ -1,10 +1,10 @@
 const MERGE = 'src/load/merge/merge-sql.ts';
 const STORE_TABLE = 'src/load/store-table.ts';
 const WRITE_COVERAGE = 'src/state/coverage/coverage.ts';
-const COVERAGE = 'test/load/coverage-registers.int.test.ts';
-const PAST = 'test/load/past-states.int.test.ts';
-const MERGING = 'test/load/merge.int.test.ts';
-const ANY_ORDER = 'test/load/any-order.int.test.ts';
+const COVERAGE = 'test/state/coverage/coverage-registers.int.test.ts';
+const PAST = 'test/load/schema/past-states.int.test.ts';
+const MERGING = 'test/load/merge/merge.int.test.ts';
+const ANY_ORDER = 'test/load/fold/any-order.int.test.ts';
 
 export interface Mutant {
   readonly name: string;
@@ -108,14 +108,14 @@ export const NAMED: readonly Mutant[] = [
     file: 'src/state/withdrawals.ts',
     from: "max(a.position) filter (where m.state in ('withdrawn', 'accepted'))",
     to: "min(a.position) filter (where m.state in ('withdrawn', 'accepted'))",
-    test: 'test/load/response-facts.int.test.ts',
+    test: 'test/state/responses/response-facts.int.test.ts',
   },
   {
     name: 'unclear-bonus-beside-clear-split',
     file: 'src/extract/corporate-actions/purpose.ts',
     from: "new Set(['other', 'split', 'bonus', 'consolidation'])",
     to: "new Set(['other', 'split', 'consolidation'])",
-    test: 'test/extract/purpose.test.ts',
+    test: 'test/extract/corporate-actions/purpose.test.ts',
   },
   {
     name: 'body-cap-one-chunk-late',
@@ -129,13 +129,13 @@ export const NAMED: readonly Mutant[] = [
     file: 'src/jobs/policy/failure-policy.ts',
     from: 'fits: (status) => status >= 500,\n    attempts: Number.POSITIVE_INFINITY,',
     to: 'fits: (status) => status >= 500,\n    attempts: 2,',
-    test: 'test/jobs/failure-policy.test.ts',
+    test: 'test/jobs/policy/failure-policy.test.ts',
   },
   {
     name: 'requeue-only-if-the-queue-is-empty',
     file: 'src/jobs/worker/requeue.ts',
     from: 'const mayBeLost = isThorough || (await lacksJobs(context));',
     to: 'const counts = await context.queues.windows.backfill.getJobCounts(); const mayBeLost = !Object.values(counts).some((jobs) => jobs > 0);',
-    test: 'test/jobs/lost-queue.slow.test.ts',
+    test: 'test/jobs/worker/lost-queue.slow.test.ts',
   },
 ];

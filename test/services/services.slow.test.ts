@@ -6,15 +6,15 @@ import { describe, expect, test } from 'vitest';
 import { schemaState } from '../../src/migrate.ts';
 import { acceptFindings } from '../../src/state/findings.ts';
 import { acceptRejects } from '../../src/state/rejects.ts';
-import { BSE_UDIFF, importInto, NSE_UDIFF, newFile, openStore } from '../jobs/import-support.ts';
-import { replay, rowsOf } from '../jobs/replay-support.ts';
 import { bhavRow, loadBhav, openPool } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { SMALL_BACKUP } from '../support/copy-responses.ts';
 import { testDatabase } from '../support/database.ts';
+import { BSE_UDIFF, importInto, NSE_UDIFF, newFile, openStore } from '../support/import-support.ts';
 import { hasSystemPostgres15, POSTGRES_15, startSystemPostgres15 } from '../support/postgres-15.ts';
 import { query } from '../support/query.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
+import { replay, rowsOf } from '../support/replay-support.ts';
 import { execute, withDatabase } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

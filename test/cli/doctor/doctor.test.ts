@@ -1,0 +1,104 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { loadCalendar } from '../../../src/calendar/calendar.ts';
+import { nodeCheck } from '../../../src/cli/doctor/index.ts';
+import { nightCheck, settingsChecks } from '../../../src/cli/doctor/settings-checks.ts';
+import { certainLead } from '../../../src/core/clock.ts';
+import { loadConfig } from '../../../src/core/config.ts';
+import { callsOfNight } from '../../../src/jobs/runs/night-calls.ts';
+import { forAll } from '../../support/for-all.ts';
+
+const clock = { now: () => Date.parse('2025-09-10T12:00:00+05:30') };
+const calendar = loadCalendar();
+const check = (env: Readonly<Record<string, string>>) => settingsChecks(loadConfig(env));
+
+describe('settings', () => {
+  test('as shipped do not contradict each other', () => {
+    expect(check({})).toEqual([expect.objectContaining({ state: 'ok', remedy: null })]);
+  });
+
+  test.each<[Record<string, string>, RegExp]>([
+    [{ EOD_BASE_URL: 'http://data.example.com' }, /clear text/],
+    [{ EOD_BASE_URL: 'https://data.example.com', EOD_TLS_VERIFY: 'false' }, /impersonate it/],
+    [{ EOD_BASE_URL: 'http://127.0.0.1:8090', EOD_TLS_VERIFY: 'false' }, /no effect/],
+    [{ EOD_HTTP_HOST: '0.0.0.0' }, /anyone who can reach the dashboard/],
+    [{ EOD_ALERT_SECRET: 'sixteen-letters-or-more' }, /which is not set/],
+    [{ EOD_ALERT_WEBHOOK: 'http://hooks.example.com/x' }, /clear text/],
+    [{ EOD_HEARTBEAT_URL: 'http://hc.example.com/x' }, /clear text/],
+    [{ REDIS_URL: 'redis://10.0.0.1' }, /private Postgres/],
+    [{ EOD_NIGHTLY_RESERVE: '100%' }, /a backfill can never make one/],
+    [{ EOD_STATEMENT_TIMEOUT_MS: '60000' }, /before EOD_LOCK_TIMEOUT_MS/],
+    [{ EOD_NOT_READY_WAIT_MS: '5000', EOD_NOT_READY_BUDGET_MS: '5000' }, /at most once more/],
+    [{ EOD_OUTAGE_PATIENCE_MS: '60000' }, /ends the night/],
+    [{ EOD_LOOKBACK_SESSIONS: '40' }, /further back than a night may/],
+    [{ EOD_PUBLISHED_AT: '09:00' }, /before the exchanges close/],
+    [{ EOD_TIMEZONE: 'Europe/Berlin' }, /not the zone of the exchanges/],
+    [{ EOD_WINDOW_DAYS: 'GetBhavCopyCM=5' }, /GetBhavCopyCM, which is not requested in ranges/],
+    [{ EOD_OPERATION_EXCHANGES: 'GetBhavCopy=NSE' }, /GetBhavCopy, which is no operation/],
+    [{ EOD_FINDING_SEVERITY: 'previous_clos=off' }, /previous_clos/],
+  ])('%j', (env, found) => {
+    const [first, ...others] = check(env);
+    expect(first).toEqual({
+      state: expect.stringMatching(/warning|failed/),
+      found: expect.stringMatching(found),
+      remedy: expect.stringMatching(/\w/),
+    });
+    expect(first?.found).not.toMatch(/[{}]|undefined/);
+    expect(others).toEqual([]);
+  });
+
+  test('each of several problems has a check of its own', () => {
+    expect(check({ EOD_PUBLISHED_AT: '09:00', EOD_NIGHTLY_RESERVE: '100%' })).toHaveLength(2);
+  });
+});
+
+describe('the calls of a night', () => {
+  test('follow the instruments', () => {
+    const calls = (limit: number) =>
+      callsOfNight({ config: loadConfig({ EOD_INSTRUMENT_LIMIT: String(limit) }), calendar, clock }).daily;
+    // GetFinRatioEOD, and of GetFinancialRatios quarter and real time: each for both kinds of report.
+    expect(calls(200) - calls(100)).toBe(100 * 6);
+    expect(calls(1)).toBeGreaterThan(6);
+    expect(calls(1)).toBeLessThan(100);
+  });
+
+  test.each([
+    [{}, 'ok'],
+    [{ EOD_CALLS_PER_HOUR: '100' }, 'warning'],
+    [{ EOD_CALLS_PER_HOUR: '40' }, 'failed'],
+    [{ EOD_CALLS_PER_HOUR: '40', EOD_INSTRUMENTS: 'TCS,INFY' }, 'ok'],
+  ])('%j: %s', (env, state) => {
+    expect(nightCheck(loadConfig(env as Record<string, string>), calendar, clock)).toMatchObject({ state });
+  });
+});
+
+test.each([
+  ['v20.19.0', 'ok'],
+  ['v24.1.0', 'ok'],
+  ['v20.18.9', 'failed'],
+  ['v20.9.0', 'failed'],
+  ['v18.20.0', 'failed'],
+])('Node %s: %s', (version, state) => {
+  expect(nodeCheck(version, '>=20.19').state).toBe(state);
+});
+
+describe('the clocks of two machines', () => {
+  test('differ by no more than what the time of the call leaves of the difference', () => {
+    const call = fc.record({
+      sentAt: fc.integer({ min: 1_000_000, max: 2_000_000 }),
+      took: fc.integer({ min: 0, max: 60_000 }),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+      ahead: fc.integer({ min: -100_000, max: 100_000 }),
+    });
+    forAll([call], ({ sentAt, took, share, ahead }) => {
+      const read = sentAt + took * share;
+      const found = certainLead({ sentAt, receivedAt: sentAt + took }, read - ahead);
+      // Never more than the true difference, nor less by more than the call took.
+      expect(Math.abs(found)).toBeLessThanOrEqual(Math.abs(ahead) + 1e-6);
+      expect(Math.abs(found)).toBeGreaterThanOrEqual(Math.abs(ahead) - took - 1e-6);
+      expect(found * ahead).toBeGreaterThanOrEqual(0);
+    });
+    expect(certainLead({ sentAt: 0, receivedAt: 12_000 }, 100)).toBe(0);
+    expect(certainLead({ sentAt: 0, receivedAt: 100 }, -20_000)).toBe(20_000);
+  });
+});
