@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Row } from '../../src/declaration/table.ts';
-import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
+import { checkQuality } from '../../src/quality/check-quality.ts';
 import { listFindings } from '../../src/state/findings.ts';
 import { bhavRow, loadBhav } from '../load/support.ts';
 import { importInto, newFile, openStore } from '../support/import-support.ts';

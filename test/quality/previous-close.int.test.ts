@@ -4,8 +4,8 @@ import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { Row } from '../../src/declaration/table.ts';
-import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import type { Database } from '../../src/postgres/database.ts';
+import { checkQuality } from '../../src/quality/check-quality.ts';
 import { listFindings } from '../../src/state/findings.ts';
 import { bhavRow, loadBhav, openStore } from '../load/support.ts';
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
+import { checkQuality } from '../../src/quality/check-quality.ts';
 import { eventChecks } from '../../src/quality/event-checks.ts';
 import { checks } from '../../src/quality/index.ts';
 import { symbolChecks } from '../../src/quality/symbol-checks.ts';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
+import { checkQuality } from '../../src/quality/check-quality.ts';
 import { listFindings } from '../../src/state/findings.ts';
 import { bhavSource } from '../support/bhav-source.ts';
 import { importInto, linesOf, newFile, openStore } from '../support/import-support.ts';

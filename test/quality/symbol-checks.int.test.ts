@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
-import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { dataSetNamed } from '../../src/operations/registry.ts';
+import { checkQuality } from '../../src/quality/check-quality.ts';
 import { listFindings } from '../../src/state/findings.ts';
 import { bhavRow, load, loadBhav } from '../load/support.ts';
 import { deriveButEvents } from '../support/derive.ts';

@@ -1,7 +1,7 @@
 import type { BrowserContext, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
+import { checkQuality } from '../../src/quality/check-quality.ts';
 import { accessibilityProblems, launchBrowser } from '../support/browser.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, start } from '../support/pipeline.ts';

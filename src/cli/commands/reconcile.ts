@@ -1,6 +1,6 @@
 import { clockOf, today } from '../../core/clock.ts';
 import { addDays, type DayRange } from '../../core/days.ts';
-import { type CheckResult, checkQuality } from '../../jobs/quality/check-quality.ts';
+import { type CheckResult, checkQuality } from '../../quality/check-quality.ts';
 import { severities } from '../../quality/index.ts';
 import { readCheckedDays, type Severity } from '../../state/findings.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';

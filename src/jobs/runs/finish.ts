@@ -2,6 +2,7 @@ import type { DayRange } from '../../core/days.ts';
 import { emptySessionsText } from '../../core/wording.ts';
 import { databaseError } from '../../postgres/database-errors.ts';
 import { takeSessionLock, trySessionLock } from '../../postgres/session-lock.ts';
+import { checkQuality } from '../../quality/check-quality.ts';
 import { settleRejects } from '../../state/rejects.ts';
 import { emptySessionsOfRuns } from '../../state/runs/outcomes.ts';
 import {
@@ -22,7 +23,6 @@ import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
 import { updateDerived } from '../events/update-derived.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
-import { checkQuality } from '../quality/check-quality.ts';
 import { syncSessions } from '../responses/sync-sessions.ts';
 import { ticksToCome } from './night-schedules.ts';
 

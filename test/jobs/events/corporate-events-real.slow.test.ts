@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkQuality } from '../../../src/jobs/quality/check-quality.ts';
+import { checkQuality } from '../../../src/quality/check-quality.ts';
 import { listFindings } from '../../../src/state/findings.ts';
 import { importInto, openStore } from '../../support/import-support.ts';
 

@@ -1,21 +1,24 @@
-import { addDays, type DayRange } from '../../core/days.ts';
-import { transaction } from '../../postgres/transaction.ts';
-import { severities } from '../../quality/index.ts';
-import { PRECEDING_DAYS } from '../../quality/quality-check.ts';
-import {
-  type FindingCounts,
-  markChecked,
-  prepareCheck,
-  runCheck,
-  type Severity,
-} from '../../state/findings.ts';
-import { readMoment } from '../../state/loads/state-numbers.ts';
-import type { Context } from '../context.ts';
+import type { Calendar } from '../calendar/calendar.ts';
+import type { Config } from '../core/config.ts';
+import { addDays, type DayRange } from '../core/days.ts';
+import type { Database } from '../postgres/database.ts';
+import { transaction } from '../postgres/transaction.ts';
+import { type FindingCounts, markChecked, prepareCheck, runCheck, type Severity } from '../state/findings.ts';
+import { readMoment } from '../state/loads/state-numbers.ts';
+import { severities } from './index.ts';
+import { PRECEDING_DAYS } from './quality-check.ts';
 
 /** What one check found in the range. */
 export interface CheckResult extends FindingCounts {
   readonly check: string;
   readonly severity: Severity;
+}
+
+/** What the checks need of the context of a run. */
+interface CheckContext {
+  readonly config: Pick<Config, 'EOD_EXCHANGES' | 'EOD_FINDING_SEVERITY'>;
+  readonly db: Database;
+  readonly calendar: Pick<Calendar, 'sessions'>;
 }
 
 interface QualityRange extends DayRange {
@@ -30,7 +33,7 @@ interface QualityRange extends DayRange {
  * @returns the result of each check that is not switched off, in the order of `checks`.
  * @throws PipelineError `database_unreachable`; `usage` for an unknown check in EOD_FINDING_SEVERITY.
  */
-export async function checkQuality(context: Context, range: QualityRange): Promise<CheckResult[]> {
+export async function checkQuality(context: CheckContext, range: QualityRange): Promise<CheckResult[]> {
   const { from, to, runId = null } = range;
   const sessions = sessionsAround(context, range);
   const results: CheckResult[] = [];
@@ -46,7 +49,7 @@ export async function checkQuality(context: Context, range: QualityRange): Promi
   return results;
 }
 
-function sessionsAround({ calendar, config }: Context, { from, to }: QualityRange) {
+function sessionsAround({ calendar, config }: CheckContext, { from, to }: QualityRange) {
   const first = addDays(from, -PRECEDING_DAYS);
   return config.EOD_EXCHANGES.flatMap((exchange) =>
     calendar.sessions(exchange, first, to).map((day) => ({ exchange, day })),
