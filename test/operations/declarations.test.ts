@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { isDay } from '../../src/core/days.ts';
+import { columnComment } from '../../src/declaration/column-comment.ts';
 import { expectedDay, GROUPS, partsOf } from '../../src/declaration/operation.ts';
 import { buildUrl } from '../../src/extract/build-request.ts';
 import { fitsAnyShape } from '../../src/extract/layout.ts';
-import { columnComment } from '../../src/load/schema/comments-and-functions.ts';
 import { dataSets, operations } from '../../src/operations/index.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { SETTINGS } from '../extract/support.ts';

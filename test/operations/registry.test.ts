@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { columnComment } from '../../src/declaration/column-comment.ts';
 import { exchangesOf, settingFor } from '../../src/declaration/operation.ts';
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../src/declaration/table.ts';
-import { columnComment } from '../../src/load/schema/comments-and-functions.ts';
 import { defaultOperations, fileSets } from '../../src/operations/index.ts';
 import {
   dataSets,

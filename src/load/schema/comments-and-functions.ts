@@ -8,7 +8,7 @@ import '../../state/schema/knowledge.ts';
 import '../../state/schema/source-tables.ts';
 import '../../state/schema/load-results.ts';
 import '../../state/schema/work.ts';
-import type { Field } from '../../declaration/fields.ts';
+import { columnComment } from '../../declaration/column-comment.ts';
 import { quote } from '../merge/merge-sql.ts';
 import { writePastFunctions } from './past-functions.ts';
 
@@ -86,15 +86,4 @@ async function writeComments(client: ClientBase): Promise<void> {
     if (current.get(object) === comment) continue;
     await client.query(`comment on ${object} is ${client.escapeLiteral(comment)}`);
   }
-}
-
-/** The comment of a data column: meaning, unit and the source field it comes from. */
-export function columnComment(field: Field): string {
-  const unit = field.unit === undefined ? '' : ` Unit: ${field.unit}.`;
-  return `${field.meaning}${unit} ${describeOrigin(field)}`;
-}
-
-function describeOrigin(field: Field): string {
-  if (field.from === 'response') return `Source field: ${field.source}.`;
-  return field.from === 'request' ? 'From the request.' : 'Computed from the record.';
 }

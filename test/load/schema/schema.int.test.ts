@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { columnComment } from '../../../src/load/schema/comments-and-functions.ts';
+import { columnComment } from '../../../src/declaration/column-comment.ts';
 import { migrateDatabase, schemaState } from '../../../src/migrate.ts';
 import { tables } from '../../../src/operations/registry.ts';
 import type { Database } from '../../../src/postgres/database.ts';
