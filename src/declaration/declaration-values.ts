@@ -10,7 +10,7 @@ export const SQL_TYPES = {
   datetime: 'timestamptz',
 } as const;
 
-/** How a value is read, stored and written; see `extract/values.ts` for the reading rules. */
+/** How a value is read, stored and written; see `declaration/value-readers.ts` for the reading rules. */
 export type Kind = keyof typeof SQL_TYPES;
 
 /** A value to store. Days and date-times are text; so are numbers that a double cannot hold exactly. */

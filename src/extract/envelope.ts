@@ -1,6 +1,6 @@
+import { unsafeNumberText } from '../declaration/decimals.ts';
 import { decodeText, isUtf16 } from './body.ts';
 import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
-import { unsafeNumberText } from './decimals.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { checkHeapRoom } from './heap-room.ts';
 import { parseJson, parseListInSlices } from './json.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { messageOf } from '../core/errors.ts';
 import { decodeText } from './body.ts';
-import { markUnsafeNumbers, mayHaveTooMany } from './decimals.ts';
 import { unreadable } from './diagnostics.ts';
+import { markUnsafeNumbers, mayHaveTooMany } from './unsafe-numbers.ts';
 
 /** Parses JSON, with numbers that would be rounded as marked strings. @throws PipelineError `unreadable` */
 export function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {

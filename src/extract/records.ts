@@ -1,14 +1,14 @@
 import { $ZodTransform, type ParsePayload, safeParse } from 'zod/v4/core';
 import { compileMaker, compileReader } from '../core/compiled-objects.ts';
+import { unsafeNumberText } from '../declaration/decimals.ts';
 import { type Field, type Kind, plainName, type Requested } from '../declaration/fields.ts';
 import { type DataSet, isByInstrument, type Shape } from '../declaration/operation.ts';
+import { chooseReader, madeOnce, readersOf } from '../declaration/readers.ts';
 import type { Row, Scalar, TableDefinition } from '../declaration/table.ts';
-import { unsafeNumberText } from './decimals.ts';
+import { InvalidValue, isBlank, readText, type ValueReader } from '../declaration/value-readers.ts';
 import { createLayouts, type Layout } from './layout.ts';
-import { chooseReader, madeOnce, readersOf } from './record-schema.ts';
 import { printable } from './sanitize.ts';
 import type { Problem, Reject } from './types.ts';
-import { InvalidValue, isBlank, readText, type ValueReader } from './values.ts';
 
 /** The result of reading a record: a row of a table, or its problems. */
 export type RecordResult =

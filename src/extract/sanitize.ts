@@ -1,4 +1,4 @@
-import { unsafeNumberText } from './decimals.ts';
+import { unsafeNumberText } from '../declaration/decimals.ts';
 
 const MAX_STRING = 2_000;
 const MAX_DEPTH = 20;

@@ -1,6 +1,6 @@
 import sax from 'sax';
-import { MAX_CONTAINERS } from './decimals.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
+import { MAX_CONTAINERS } from './unsafe-numbers.ts';
 
 /** The most elements and attributes of one response together: twice as many as 64 MB of records have. */
 const MAX_ELEMENTS = 3_000_000;

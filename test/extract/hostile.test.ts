@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
+import { chooseReader } from '../../src/declaration/readers.ts';
 import { type Extracted, readResponse } from '../../src/extract/index.ts';
-import { chooseReader } from '../../src/extract/record-schema.ts';
 import { sanitizeRecord } from '../../src/extract/sanitize.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';

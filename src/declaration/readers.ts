@@ -1,6 +1,6 @@
-import type { Field, Kind } from '../declaration/fields.ts';
-import type { TableDefinition } from '../declaration/table.ts';
-import { createDateReader, createDatetimeReader } from './times.ts';
+import type { Field, Kind } from './fields.ts';
+import type { TableDefinition } from './table.ts';
+import { createDateReader, createDatetimeReader } from './time-readers.ts';
 import {
   InvalidValue,
   readBoolean,
@@ -10,7 +10,7 @@ import {
   readNumeric,
   readText,
   type ValueReader,
-} from './values.ts';
+} from './value-readers.ts';
 
 /** Remembers what is made for a table and a time zone. */
 export function madeOnce<Made>(make: (table: TableDefinition, timeZone: string) => Made) {

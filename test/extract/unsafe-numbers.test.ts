@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { markUnsafeNumbers, parseDecimal, unsafeNumberText } from '../../src/extract/decimals.ts';
+import { parseDecimal, unsafeNumberText } from '../../src/declaration/decimals.ts';
+import { markUnsafeNumbers } from '../../src/extract/unsafe-numbers.ts';
 import { forAll } from '../support/for-all.ts';
 
 test.each([

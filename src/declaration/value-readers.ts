@@ -1,5 +1,5 @@
-import type { Scalar } from '../declaration/table.ts';
 import { parseDecimal, unsafeNumberText } from './decimals.ts';
+import type { Scalar } from './table.ts';
 
 /** A value that cannot be stored, and why. The sentence follows the name of the field. */
 export class InvalidValue {

@@ -2,9 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import type { Kind } from '../../src/declaration/fields.ts';
-import { markUnsafeNumbers } from '../../src/extract/decimals.ts';
-import { chooseReader } from '../../src/extract/record-schema.ts';
-import { createDateReader, createDatetimeReader } from '../../src/extract/times.ts';
+import { chooseReader } from '../../src/declaration/readers.ts';
+import { createDateReader, createDatetimeReader } from '../../src/declaration/time-readers.ts';
 import {
   InvalidValue,
   invalid,
@@ -15,7 +14,8 @@ import {
   readInt8,
   readNumeric,
   readText,
-} from '../../src/extract/values.ts';
+} from '../../src/declaration/value-readers.ts';
+import { markUnsafeNumbers } from '../../src/extract/unsafe-numbers.ts';
 import { forAll } from '../support/for-all.ts';
 
 const readDate = createDateReader('Asia/Kolkata');

@@ -1,6 +1,6 @@
 import { dayAt, epochOf, formatOffset, isRealDate, MONTHS, timeAt, zoneOffsetSeconds } from '../core/days.ts';
-import type { Scalar } from '../declaration/table.ts';
-import { InvalidValue, invalid, type ValueReader } from './values.ts';
+import type { Scalar } from './table.ts';
+import { InvalidValue, invalid, type ValueReader } from './value-readers.ts';
 
 /** A date-time as a text states it: local time, and the offset from UTC if there is one. */
 interface Moment {
