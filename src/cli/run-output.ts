@@ -18,6 +18,7 @@ import { type Cli, EXIT, logNote } from './cli.ts';
 import {
   type Column,
   count,
+  duration,
   firstLines,
   fittedTable,
   memberColumns,
@@ -66,7 +67,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
   const ended = runStateText(report) === report.state ? report.state : 'completed without records';
   return [
-    `run ${runId} (${runDaysText(report)}): ${ended} after ${seconds} s`,
+    `run ${runId} (${runDaysText(report)}): ${ended} after ${seconds < 60 ? `${seconds} s` : duration(seconds)}`,
     `${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
     `started ${momentText(startedAt, timeZone)} (${timeZone})`,
     ...(report.operations.length === 0
@@ -101,10 +102,10 @@ export function pipelineLines(
   if (cause === null) return ['everything that is due is loaded', ''];
   const facts = [
     ...(since === null ? [] : [`since ${momentText(since, timeZone)}`]),
-    ...(runId === null ? [] : [`run ${runId}`]),
+    ...(runId === null ? [] : [`run ${runId} shows more`]),
   ];
   return [
-    `${cause}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`,
+    `${cause}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`,
     ...(advice === null ? [] : [`"${advice.command}" ${advice.does}`]),
     '',
   ];

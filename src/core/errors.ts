@@ -13,11 +13,11 @@ export type ErrorKind =
   | 'not_ready'
   /** The source says that it has no data; where the status of its response is 200, that is an empty response. */
   | 'no_data'
-  /** The key has no right to this operation. */
+  /** The key may not use this operation. */
   | 'operation_blocked'
-  /** The key has no right to this exchange. */
+  /** The key may not use this exchange. */
   | 'exchange_blocked'
-  /** The key has no right to this instrument (trial keys). */
+  /** The key may not use this instrument (trial keys). */
   | 'instrument_blocked'
   /** The requested range is longer, or further back, than the source allows; see `limitDays`. */
   | 'range_refused'

@@ -79,7 +79,7 @@ export function runStateText(run: {
 export interface Retry extends Pair {
   readonly windows: number;
   readonly error: string;
-  /** The number of their next try, the largest of them: the first is 1. */
+  /** The number of their next call, the largest of them: the first is 1. Not all count towards EOD_ATTEMPTS. */
   readonly attempt: number;
   /** When the first of them is tried again at the earliest, ISO 8601; null if that time has come. */
   readonly retryAt: string | null;
@@ -87,14 +87,14 @@ export interface Retry extends Pair {
   readonly isPaused: boolean;
 }
 
-/** `GetCircuitBreakers NSE: HTTP 500, 5th try at 02:59:12`. */
+/** `GetCircuitBreakers NSE: HTTP 500, 5th call at 02:59:12`. */
 export function retryText(retry: Retry, timeZone: string): string {
   const { windows, error, attempt, retryAt, isPaused } = retry;
   const several = windows === 1 ? '' : ` (${plural(windows, 'window')})`;
   const why = error.replace(/^the source responded with HTTP status /, 'HTTP ');
-  const unnamed = isPaused ? 'when the run is resumed' : 'waits for a call';
+  const unnamed = isPaused ? 'when the run is resumed' : 'waits for its turn';
   const when = retryAt === null ? unnamed : `at ${timeAt(Date.parse(retryAt) / 1000, timeZone)}`;
-  return `${pairName(retry)}${several}: ${why}, ${ordinal(attempt)} try ${when}`;
+  return `${pairName(retry)}${several}: ${why}, ${ordinal(attempt)} call ${when}`;
 }
 
 /** Says of a trading day that only prices show. */
@@ -158,3 +158,16 @@ export function escapeControls(text: string): string {
 export function escapeName(name: string): string {
   return escapeControls(name).replace(/[\t\n]/g, escapeCharacter);
 }
+
+/** At most this many items are listed in a message. */
+const MAX_LISTED = 5;
+
+/** The first items as a text, with the number of the others. */
+export function listText(items: readonly string[], separator = '; '): string {
+  const more = items.length - MAX_LISTED;
+  return items.slice(0, MAX_LISTED).join(separator) + (more > 0 ? `${separator}and ${more} more` : '');
+}
+
+/** A word as a shell reads it: ids of events have symbols in them, such as M&M. */
+export const quoteForShell = (word: string): string =>
+  /^[\w./:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -72,35 +72,35 @@ const LINES: readonly DiagnosticLine[] = [
   },
   {
     kind: 'operation_blocked',
-    meaning: 'the key has no right to this operation',
+    meaning: 'the key may not use this operation',
     phrases: ['function not enabled'],
     furtherWords: 4,
   },
   {
     kind: 'exchange_blocked',
-    meaning: 'the key has no right to this exchange',
+    meaning: 'the key may not use this exchange',
     phrases: ['data for requested exchange disabled'],
     furtherWords: 4,
   },
   {
     kind: 'instrument_blocked',
-    meaning: 'the key has no right to this instrument',
+    meaning: 'the key may not use this instrument',
     phrases: ['instrument not allowed for demo key'],
     furtherWords: 4,
   },
   {
     kind: 'instrument_blocked',
-    meaning: 'the key has no right to more instruments',
+    meaning: 'the key may not request more instruments',
     phrases: ['reached instrument limitation'],
   },
   {
     kind: 'instrument_blocked',
-    meaning: 'the key has no right to this period',
+    meaning: 'the key may not use this period',
     phrases: ['selected periodicity or period disabled'],
   },
   {
     kind: 'instrument_blocked',
-    meaning: 'the key has no right to real-time data',
+    meaning: 'the key may not use real-time data',
     phrases: ['realtimesubscription disabled for delayed data'],
   },
   {

@@ -1,6 +1,7 @@
 import { exampleDays } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { EXCHANGES } from '../core/exchanges.ts';
+import { quoteForShell } from '../core/wording.ts';
 import { suggestedFactor } from '../jobs/events/suggested-factor.ts';
 import type { AdvisedState } from '../jobs/runs/pipeline-state.ts';
 import { settingWithout } from '../operations/requested.ts';
@@ -8,9 +9,6 @@ import { SMALL_EFFECT } from '../state/issue-kinds.ts';
 import type { Issue } from '../state/issues.ts';
 
 const week = exampleDays();
-
-/** A word as a shell reads it: ids of events have symbols in them, such as M&M. */
-const quoted = (word: string) => (/^[\w./:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 /** The commands that pages mention. No other file of the dashboard contains one, and a test checks that each exists. */
 export const COMMANDS = {
@@ -69,7 +67,8 @@ export const refetchCommand = (operation: string, exchange: string, day: string)
 export const rejectCommand = (id: number) => `eod rejects ${id}`;
 
 /** The command that decides what a corporate event does to prices. */
-export const eventCommand = (id: string, factor = 'A:B') => `eod events set ${quoted(id)} --factor ${factor}`;
+export const eventCommand = (id: string, factor = 'A:B') =>
+  `eod events set ${quoteForShell(id)} --factor ${factor}`;
 
 /** The factor that an issue suggests for a corporate action of `ABC split`; null if it has to be looked up. */
 const suggestFactor = ({ subject, text }: Issue) =>
@@ -119,7 +118,7 @@ export function issueCommand(
     case 'reject':
       // Nothing of their response is stored, so that all of it is missing.
       if (subject !== null)
-        return subject === '' ? `${requestAgain} --force` : `eod import ${quoted(subject)} --force`;
+        return subject === '' ? `${requestAgain} --force` : `eod import ${quoteForShell(subject)} --force`;
       return `eod rejects accept ${id ?? `--operation ${operation} --exchange ${exchange} ${days}`}`;
     case 'withdrawal':
       return `eod withdrawals accept ${id}`;
@@ -127,7 +126,7 @@ export function issueCommand(
       if (id === null) return `eod events ignore --below ${SMALL_EFFECT}`;
       return priority === 1
         ? eventCommand(id, suggestFactor(issue) ?? undefined)
-        : `eod events set ${quoted(id)} --ignore`;
+        : `eod events set ${quoteForShell(id)} --ignore`;
     case 'finding':
       return `eod findings accept ${id ?? `--check ${subject} --exchange ${exchange} ${days}`}`;
     case 'missing_right':
@@ -135,7 +134,7 @@ export function issueCommand(
         ? `EOD_EXCHANGES=${exchangesWithout(config, exchange)}`
         : `EOD_OPERATIONS=${settingWithout(config, operation)}`;
     case 'suspicious': {
-      if (id !== null) return `eod import ${quoted(id)} --force`;
+      if (id !== null) return `eod import ${quoteForShell(id)} --force`;
       const instruments = subject === null ? '' : ` --instruments '${subject}'`;
       return `${requestAgain}${instruments} --force`;
     }

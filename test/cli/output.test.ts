@@ -15,7 +15,8 @@ import {
   wrap,
 } from '../../src/cli/output.ts';
 import { progressView } from '../../src/cli/progress.ts';
-import { retryText } from '../../src/core/wording.ts';
+import { pipelineLines } from '../../src/cli/run-output.ts';
+import { quoteForShell, retryText } from '../../src/core/wording.ts';
 import { captureCli } from '../support/cli.ts';
 import { forAll } from '../support/for-all.ts';
 
@@ -42,7 +43,7 @@ test('of a retry whose time has come nothing is said but that it waits for a cal
     retryAt: null,
     isPaused: false,
   };
-  expect(retryText(retry, 'Asia/Kolkata')).toBe('GetSeriesChange NSE: HTTP 500, 2nd try waits for a call');
+  expect(retryText(retry, 'Asia/Kolkata')).toBe('GetSeriesChange NSE: HTTP 500, 2nd call waits for its turn');
 });
 
 describe('a table', () => {
@@ -291,7 +292,7 @@ describe('progress without a terminal', () => {
     const drawn = [
       fc.array(step, { minLength: 1, maxLength: 12 }),
       fc.boolean(),
-      fc.constantFrom(null, 'A NSE: HTTP 500, 2nd try at 02:59'),
+      fc.constantFrom(null, 'A NSE: HTTP 500, 2nd call at 02:59'),
     ] as const;
     forAll([...drawn], {}, (steps, isDeferred, retries) => {
       const { cli, stderr } = captureCli();
@@ -369,4 +370,26 @@ describe('on a terminal that is narrower than the page', () => {
     Object.assign(process.stdout, { isTTY: undefined, columns: 40 });
     expect(widest(wrap('words '.repeat(40)))).toBeGreaterThan(70);
   });
+});
+
+test('since when the pipeline is in a state is not said of a run, which may have begun later', () => {
+  const pipeline = {
+    state: 'blocked',
+    cause: 'the source does not respond: HTTP 503',
+    since: '2025-09-12T16:40:00Z',
+    runId: 9,
+    remedy: 'await_source',
+    nextTry: null,
+  } as const;
+  expect(pipelineLines({ pipeline, isUnused: false }, 'Asia/Kolkata')[0]).toBe(
+    'the source does not respond: HTTP 503 (since 2025-09-12 22:10:00; run 9 shows more)',
+  );
+});
+
+test('a word is quoted for a shell where one of its characters has a meaning there', () => {
+  expect(['demo-key-1234', 'M&M', "it's"].map(quoteForShell)).toEqual([
+    'demo-key-1234',
+    "'M&M'",
+    "'it'\\''s'",
+  ]);
 });

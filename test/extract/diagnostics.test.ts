@@ -28,13 +28,9 @@ describe('every line that the source is known to send', () => {
     ['Access Denied. Key unknown or empty.', 'credential', key],
     ['Access Denied. Key Invalid.', 'credential', key],
     ['Key Expired.', 'credential', key],
-    ['Function not enabled.', 'operation_blocked', 'the key has no right to this operation'],
-    ['Data for requested exchange is disabled.', 'exchange_blocked', 'the key has no right to this exchange'],
-    [
-      'Instrument is not allowed for Demo key.',
-      'instrument_blocked',
-      'the key has no right to this instrument',
-    ],
+    ['Function not enabled.', 'operation_blocked', 'the key may not use this operation'],
+    ['Data for requested exchange is disabled.', 'exchange_blocked', 'the key may not use this exchange'],
+    ['Instrument is not allowed for Demo key.', 'instrument_blocked', 'the key may not use this instrument'],
     ['Date is out of allowed range.', 'range_refused', range],
     ['Date is out of allowed range of 1 day.', 'range_refused', range, 1],
     ['Date is out of allowed range of 5 days.', 'range_refused', range, 5],
@@ -51,13 +47,13 @@ describe('every line that the source is known to send', () => {
     ],
     ['IP address not allowed.', 'credential', 'the access key may not be used from this address'],
     ['Duplicated Request Not Allowed.', 'not_ready', 'the source is still responding to the same request'],
-    ['Reached instrument limitation.', 'instrument_blocked', 'the key has no right to more instruments'],
+    ['Reached instrument limitation.', 'instrument_blocked', 'the key may not request more instruments'],
     [
       'Access Denied. Key already in use by other session.',
       'not_ready',
       'another session is using the access key',
     ],
-    ['Selected periodicity or period disabled.', 'instrument_blocked', 'the key has no right to this period'],
+    ['Selected periodicity or period disabled.', 'instrument_blocked', 'the key may not use this period'],
     [
       'More than 1 match found. Use exact long format identifier instead.',
       'bad_request',
@@ -66,7 +62,7 @@ describe('every line that the source is known to send', () => {
     [
       'RealtimeSubscription disabled for delayed data.',
       'instrument_blocked',
-      'the key has no right to real-time data',
+      'the key may not use real-time data',
     ],
     ['Welcome!', 'not_ready', 'the source is not ready yet'],
   ];

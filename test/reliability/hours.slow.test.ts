@@ -51,7 +51,7 @@ test('while only paused runs are open, the status does not say that anything wai
   const env = { DATABASE_URL: setup.db.url, EOD_ACCESS_KEY: setup.config.EOD_ACCESS_KEY ?? '' };
   const { stdout } = await runCli(['status'], { cwd: temporaryFolder(), env });
   expect(stdout).toMatch(/^ +1 +backfill +paused/m);
-  expect(stdout).toMatch(/^run 1: GetBhavCopyCM .*2nd try when the run is resumed/ms);
+  expect(stdout).toMatch(/^run 1: GetBhavCopyCM .*2nd call when the run is resumed/ms);
   expect(stdout).not.toMatch(/waiting|until|refuse| is due/i);
 });
 

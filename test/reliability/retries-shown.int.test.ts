@@ -85,7 +85,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
     });
   }
 
-  const LINE = /GetCircuitBreakers NSE: HTTP 500, 2nd try at \d\d:\d\d:\d\d/;
+  const LINE = /GetCircuitBreakers NSE: HTTP 500, 2nd call at \d\d:\d\d:\d\d/;
   const [inProgress] = (await readTonight(pipeline)).openRuns;
   expect(inProgress?.retries).toHaveLength(FAILING.length);
   // When they will be covered is not known.
@@ -112,8 +112,8 @@ test('requests that fail are named with the reason and the next try, and hold ba
   ]);
   // No time is named at which nothing is tried.
   await pauseRun(pipeline.db.drizzle, runId, 'a test');
-  expect(await page('/')).toContain('It was paused by a test.');
+  expect(await page('/')).toContain('It was paused: a test.');
   expect((await runCli(['status'], terminal)).stdout).toMatch(
-    new RegExp(`^run ${runId}: GetCircuitBreakers NSE: HTTP 500, 2nd try when the run is resumed$`, 'm'),
+    new RegExp(`^run ${runId}: GetCircuitBreakers NSE: HTTP 500, 2nd call when the run is resumed$`, 'm'),
   );
 });

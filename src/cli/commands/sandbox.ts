@@ -1,3 +1,4 @@
+import { quoteForShell } from '../../core/wording.ts';
 import { EXAMPLE_KEY, sandboxOptionsFromFlags, startSandbox } from '../../sandbox/index.ts';
 import { type Cli, loadSettings, print } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
@@ -11,6 +12,6 @@ export async function serveSandbox(cli: Cli, flags: Flags): Promise<void> {
   const server = await cli.life.open(() => startSandbox({ calendar, splits: true, ...options }));
   print(cli, `sandbox listening on ${server.url}`);
   print(cli, `export EOD_BASE_URL=${server.url}`);
-  print(cli, `export EOD_ACCESS_KEY=${options.accessKey ?? EXAMPLE_KEY}`);
+  print(cli, `export EOD_ACCESS_KEY=${quoteForShell(options.accessKey ?? EXAMPLE_KEY)}`);
   await cli.life.stopped;
 }

@@ -2,7 +2,7 @@ import type { Config } from '../../core/config.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { sha256 } from '../../core/sha256.ts';
-import { causeOf, momentText, plural } from '../../core/wording.ts';
+import { causeOf, listText, momentText, plural } from '../../core/wording.ts';
 import { BHAV_COPY } from '../../declaration/operation.ts';
 import { pairTitle } from '../../operations/registry.ts';
 import type { SessionState } from '../../state/coverage/completeness.ts';
@@ -47,15 +47,6 @@ export function outageAlert({ cause, since }: SourceOutage, timeZone: string): A
   };
 }
 
-/** At most this many items are listed in a message; the facts of the alert contain all. */
-const MAX_LISTED = 5;
-
-/** The first items as a text, with the number of the others. */
-export function listText(items: readonly string[], separator = '; '): string {
-  const more = items.length - MAX_LISTED;
-  return items.slice(0, MAX_LISTED).join(separator) + (more > 0 ? `${separator}and ${more} more` : '');
-}
-
 /** Most characters of a subject. */
 const MAX_SUBJECT = 120;
 
@@ -76,6 +67,9 @@ type AlertedSession = Pick<SessionState, 'operation' | 'exchange' | 'day' | 'rea
 
 const nameSession = (session: AlertedSession) => `${pairName(session)} ${session.day}`;
 
+/** Why a session is missing that no run has requested yet, although an open one has windows of its data set. */
+export const PLANNED = 'a run is about to request it';
+
 /** Why a session is missing, in words. */
 const whyMissing = (session: AlertedSession) =>
   session.reason === null ? 'missing' : gapText({ ...session, reason: session.reason });
@@ -85,13 +79,24 @@ function sessionsText(sessions: readonly AlertedSession[]): string {
   const groups = groupBy(sessions, (session) => causeOf(whyMissing(session)));
   return listText(
     [...groups.values()].map((group) => {
-      const named = listText(
-        group.map((session) => `${pairTitle(session)} ${session.day}`),
-        ', ',
-      );
-      return `${named} (${whyMissing(group[0] as AlertedSession)})`;
+      const dataSets = [...groupBy(group, pairName).values()].map(dataSetText);
+      return `${listText(dataSets, ', ')} (${exampleText(group.map(whyMissing))})`;
     }),
   );
+}
+
+/** Sessions of one data set: `Prices, bhavcopy_cm NSE 2025-09-10 to 2025-09-12 (3 trading days)`. */
+function dataSetText(sessions: readonly AlertedSession[]): string {
+  const days = sessions.map(({ day }) => day).sort();
+  const [from = '', to = from] = [days[0], days.at(-1)];
+  const range = from === to ? from : `${from} to ${to} (${plural(days.length, 'trading day')})`;
+  return `${sessions.slice(0, 1).map(pairTitle)} ${range}`;
+}
+
+/** The first of some reasons of one cause, as an example where they differ. */
+export function exampleText(reasons: readonly string[]): string {
+  const [first = ''] = reasons;
+  return new Set(reasons).size === 1 ? first : `for example, ${first}`;
 }
 
 /** @param facts what else is known: `run` after which it is missing, or `workers` that were seen within the last minute. */
@@ -117,9 +122,11 @@ function writeMessage(kind: SessionKind, missing: readonly AlertedSession[], wor
   const named = `${plural(sessions.length, 'session')}${dataSets > 1 ? ` of ${dataSets} data sets` : ''}`;
   const verb = sessions.length === 1 ? 'is' : 'are';
   if (kind === 'gaps') return `${named} ${verb} missing after the night: ${sessionsText(sessions)}`;
-  const notRequested = sessions.every(({ reason }) => reason === 'not_requested');
+  const notRequested = sessions.every(
+    ({ reason, detail }) => reason === 'not_requested' && detail !== PLANNED,
+  );
   const hints = [
-    ...(notRequested ? ['not requested yet: check that a scheduler and a worker are running'] : []),
+    ...(notRequested ? ['check that a scheduler and a worker are running'] : []),
     ...(workers === 0 ? ['no worker was seen within the last minute'] : []),
   ];
   return `${named} ${verb} missing although due: ${[sessionsText(sessions), ...hints].join('; ')}`;

@@ -1,7 +1,7 @@
 import { timeAt } from '../../core/days.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { causeOf, plural, rangeText } from '../../core/wording.ts';
+import { causeOf, listText, plural, rangeText } from '../../core/wording.ts';
 import { BHAV_COPY } from '../../declaration/operation.ts';
 import { isDataSet, pairTitle } from '../../operations/registry.ts';
 import { readCompleteness } from '../../state/coverage/completeness.ts';
@@ -10,7 +10,7 @@ import { reportRun, suspiciousWindowsOfRuns } from '../../state/runs/reports.ts'
 import type { FollowedRun } from '../../state/runs/runs.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../policy/quota.ts';
-import { type Alert, keyAlert, listText, sessionAlert } from './alert.ts';
+import { type Alert, exampleText, keyAlert, sessionAlert } from './alert.ts';
 import { readAlertedSessions } from './late-data.ts';
 
 /** Determines the alerts of a run that has ended. */
@@ -69,7 +69,8 @@ function failedText(failed: Failed, timeZone: string): string {
       );
       const named = listText(listSubjects(group), ', ');
       const span = begin === end ? begin : `${begin} to ${end}`;
-      return `${group.at(-1)?.reason ?? 'no reason is known'} (${span}, ${plural(countWindows(group), 'window')} of ${named})`;
+      const reason = exampleText(group.map((failure) => failure.reason ?? 'no reason is known'));
+      return `${reason} (${span}, ${plural(countWindows(group), 'window')} of ${named})`;
     });
   return listText(parts);
 }
@@ -97,8 +98,10 @@ async function completion(context: Context, run: FollowedRun): Promise<Alert | n
   };
 }
 
+/** Those of windows that failed are part of the alert that the run did. */
 async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<Alert | null> {
-  const suspicious = await suspiciousWindowsOfRuns(db.drizzle, [run.id]);
+  const windows = await suspiciousWindowsOfRuns(db.drizzle, [run.id]);
+  const suspicious = windows.filter(({ state }) => run.state !== 'failed' || state !== 'failed');
   const windowFacts = suspicious.map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
     window: window.windowId,

@@ -15,10 +15,11 @@ import {
   recordAlerts,
   withdrawAlerts,
 } from '../../state/alerts.ts';
-import { readCompleteness } from '../../state/coverage/completeness.ts';
+import { readCompleteness, type SessionState } from '../../state/coverage/completeness.ts';
+import { pairsWithOpenWindows } from '../../state/windows/windows.ts';
 import { readWorkers } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
-import { type Alert, asOfNow, buildBody, joinAlerts, listSessions, shortSubject } from './alert.ts';
+import { type Alert, asOfNow, buildBody, joinAlerts, listSessions, PLANNED, shortSubject } from './alert.ts';
 
 /** Kinds of alerts that report a success. */
 const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
@@ -156,7 +157,10 @@ async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[])
   const { db, log } = context;
   try {
     const expected = [...new Map(named.map((pair) => [pairName(pair), pair])).values()];
-    const sessions = await readCompleteness(context, { expected, others: false, from });
+    const sessions = await markPlanned(
+      context,
+      await readCompleteness(context, { expected, others: false, from }),
+    );
     const states = new Map(sessions.map((session) => [`${pairName(session)} ${session.day}`, session]));
     const { seen: workers } = await readWorkers(db.drizzle);
     const isOver = ({ operation, exchange, day }: (typeof named)[number]) => {
@@ -180,6 +184,19 @@ async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[])
     log.warn({ err: error }, 'could not check whether alerts still hold; they are sent as they were raised');
     return [...alerts];
   }
+}
+
+/** Sessions, of which those that nobody has requested yet say so if an open run has windows of their data set. */
+export async function markPlanned(
+  { db }: Pick<Context, 'db'>,
+  sessions: readonly SessionState[],
+): Promise<SessionState[]> {
+  const open = await pairsWithOpenWindows(db.drizzle);
+  return sessions.map((session) =>
+    session.reason === 'not_requested' && open.has(pairName(session))
+      ? { ...session, detail: PLANNED }
+      : session,
+  );
 }
 
 async function deliver(

@@ -4,6 +4,7 @@ import { windowFacts } from '../../core/log.ts';
 import { fileOrder, type Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
+import { listText } from '../../core/wording.ts';
 import { badFile } from '../../extract/diagnostics.ts';
 import { dayOfName } from '../../extract/files/formats.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
@@ -140,6 +141,7 @@ export async function importSessions(
   const tables: Record<string, number> = {};
   const formats = new Map<string, FormatReport>();
   const problems: string[] = [];
+  const loaded: FileSession[] = [];
   let cancelled = windows.length === 0;
   for (const [at, window] of windows.entries()) {
     const session = sessions[at] as FileSession;
@@ -160,6 +162,7 @@ export async function importSessions(
     // At `debug`, because years of files would be thousands of lines.
     context.log.debug({ ...facts, counts, ms: times }, 'session of a file loaded');
     if (outcome.state === 'failed') problems.push(`${session.exchange} ${session.day}: ${outcome.error}`);
+    else loaded.push(session);
     sums.rows += counts.fetched;
     for (const { table, rows } of countRecordsByTable(session))
       tables[table.name] = (tables[table.name] ?? 0) + rows;
@@ -174,11 +177,17 @@ export async function importSessions(
     tables,
     formats: [...formats.values()],
     state: problems.length === 0 ? 'loaded' : 'failed',
-    error: problems.length === 0 ? null : problems.join('; '),
+    error: problems.length === 0 ? null : [...problems, ...loadedText(loaded)].join('; '),
     form: null,
     leftOut: [],
   };
   return { report, cancelled };
+}
+
+/** What of a file was loaded although something else of it was not, such as `loaded of it: NSE 2025-08-28`. */
+function loadedText(loaded: readonly FileSession[]): string[] {
+  const days = [...new Set(loaded.map(({ exchange, day }) => `${exchange} ${day}`))];
+  return days.length === 0 ? [] : [`loaded of it: ${listText(days, ', ')}`];
 }
 
 function addToFormat(before: FormatReport | undefined, session: FileSession, rejected: number): FormatReport {

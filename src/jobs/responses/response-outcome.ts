@@ -27,7 +27,7 @@ export function decideOutcome(extracted: Extracted, allowedShare: number): Outco
   const percent = Math.round(allowedShare * 100);
   return {
     state: 'failed',
-    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, and each is kept as a reject${firstProblem(rejects)}`,
+    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none of them was stored, and each is kept as a reject${firstProblem(rejects)}`,
   };
 }
 

@@ -212,7 +212,12 @@ export function retriesOfRuns(
 /** The windows of these runs whose responses are suspicious. */
 export function suspiciousWindowsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
   return db
-    .select({ runId: windows.run_id, ...WINDOW_NAME, reason: sql<string>`${windows.suspicious}` })
+    .select({
+      runId: windows.run_id,
+      ...WINDOW_NAME,
+      state: windows.state,
+      reason: sql<string>`${windows.suspicious}`,
+    })
     .from(windows)
     .where(and(inArray(windows.run_id, [...runIds]), isNotNull(windows.suspicious)))
     .orderBy(windows.id);
@@ -256,7 +261,9 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
       .groupBy(runId, operation, warning)
       .orderBy(desc(count()), asc(operation), asc(warning)),
   );
-  const suspicious = byRun(await suspiciousWindowsOfRuns(db, runIds));
+  const suspicious = byRun(
+    (await suspiciousWindowsOfRuns(db, runIds)).map(({ state: _, ...window }) => window),
+  );
   const retries = byRun(await retriesOfRuns(db, runIds));
   const empty = byRun(await emptySessionsOfRuns(context, runIds));
   const withdrawals = byRun(await withdrawalsOfRuns(db, runIds));

@@ -255,7 +255,7 @@ function waitsOfAll({ quota, openRuns }: Tonight, hasQueue: boolean, zone: strin
 function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): string {
   switch (reason.why) {
     case 'paused':
-      return reason.error === null ? 'is paused' : `was paused by ${reason.error}`;
+      return reason.error === null ? 'is paused' : `was paused: ${reason.error}`;
     case 'no_worker':
       return 'waits for a worker: none is running';
     case 'calls_used':

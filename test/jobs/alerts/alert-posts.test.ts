@@ -50,8 +50,9 @@ describe('what is posted', () => {
     expect(posts[0]).toMatchObject({ kind: 'run_failed', subject: failed.subject });
     expect(posts[0]?.of).toHaveLength(37);
     expect(posts[0]?.message).toMatch(
-      /^no response for 182 s .* failed; 36 sessions of 3 data sets are missing after the night: Prices, bhavcopy_cm NSE 2025-09-10, .* and 31 more \([^;]*HTTP 503 after 10 s\)$/,
+      /^no response for 182 s .* failed; 36 sessions of 3 data sets are missing after the night: Prices, bhavcopy_cm NSE 2025-09-10 to 2025-09-21 \(12 trading days\), [^;]* \(for example, failed: HTTP 503 after 10 s\)$/,
     );
+    expect(posts[0]?.message.match(/bhavcopy_cm/g)).toHaveLength(1);
     expect(posts[0]?.message.match(/HTTP 503/g)).toHaveLength(1);
     const { of: _, ...post } = posts[0] as (typeof posts)[number];
     expect(buildBody(post).facts).toMatchObject({ sessionsTotal: 36 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { nightlyRequest } from '../../../src/jobs/runs/nightly-request.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
 import type { SandboxOptions } from '../../../src/sandbox/index.ts';
+import { sampleOf } from '../../reliability/hostile-records.ts';
 import { testDatabase } from '../../support/database.ts';
 import { startServer } from '../../support/http-server.ts';
 import { isSlowLayer } from '../../support/layer.ts';
@@ -66,6 +67,30 @@ describe('alerts of a run', () => {
       'select kind, repeated, attempts, delivered_at is not null as heard from etl.alerts',
     );
     expect(rows).toEqual([{ kind: 'run_failed', repeated: 1, attempts: 1, heard: true }]);
+  });
+
+  test('a rejected response is one alert, and the counts of one data set are an example of the others', async () => {
+    const webhook = await startWebhook();
+    const sample = sampleOf(operationNamed('GetBhavCopyCM'));
+    // One record is of a day that was not requested, which makes the response suspicious as well.
+    const sourceUrl = await startServer((request, response) => {
+      const exchange = new URL(request.url ?? '', 'http://source').searchParams.get('exchange') ?? '';
+      const records = Array.from({ length: exchange === 'NSE' ? 3 : 5 }, (_, at) => ({
+        ...sample,
+        Src: exchange,
+        Symbol: `SHARE${at}`,
+        ...(at === 0 ? { TradDt: '01-02-2025' } : { ClosePrice: 'n/a' }),
+      }));
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ Value: records }));
+    });
+    const settings = { EOD_ALERT_WEBHOOK: webhook.url };
+    const pipeline = await openPipeline({ sourceUrl, clock: EVENING, settings });
+    const report = await runToEnd(pipeline, backfill({ from: DAY, to: DAY, operations: ['GetBhavCopyCM'] }));
+    expect(report.suspicious).toHaveLength(2);
+    expect(kinds(webhook.heard)).toEqual(['run_failed']);
+    expect(webhook.heard[0]?.message).toMatch(
+      /^for example, 5 of 5 records were rejected .*2 windows of GetBhavCopyCM BSE, GetBhavCopyCM NSE\); run \d+ /,
+    );
   });
 
   test('a refused access key raises one alert, which does not hold the key', async () => {

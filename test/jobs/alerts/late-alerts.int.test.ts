@@ -101,7 +101,7 @@ describe('late data', () => {
     await look('23:15:01');
     expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
     expect(webhook.heard[0]?.message).toBe(
-      `1 session is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not requested yet); not requested yet: check that a scheduler and a worker are running; no worker was seen within the last minute`,
+      `1 session is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not requested yet); check that a scheduler and a worker are running; no worker was seen within the last minute`,
     );
     await look('23:20:00');
     // Then what falls due later, alone.
@@ -110,6 +110,22 @@ describe('late data', () => {
     await pipeline.db.pool.query("update etl.alerts set raised_at = raised_at - interval '13 hours'");
     await look('23:32:00');
     expect(webhook.heard).toHaveLength(2);
+  });
+
+  test('does not advise to check the scheduler where an open run is about to request it', async () => {
+    await covered('GetBhavCopyCM', '2025-09-11');
+    await pipeline.db.pool.query(
+      `with run as (
+         insert into etl.runs (kind, state, requested_by, request, from_date, to_date)
+         values ('gap_fill', 'running', 'schedule', '{}', $1, $1) returning id)
+       insert into etl.windows (run_id, operation, exchange, from_date, to_date, state)
+       select id, 'GetBhavCopyCM', 'NSE', $1, $1, 'pending' from run`,
+      [DAY],
+    );
+    await look('23:15:01');
+    expect(webhook.heard.map(({ message }) => message)).toEqual([
+      `1 session is missing although due: Prices, bhavcopy_cm NSE ${DAY} (a run is about to request it); no worker was seen within the last minute`,
+    ]);
   });
 
   test('is reported as it is when the webhook is back; what has arrived by then is not reported', async () => {

@@ -115,6 +115,9 @@ test('of a file with two sessions the one without contradictions is loaded, and 
   expect(files[0]?.error).toContain(
     `is "1377.00", and "1378.00" in record 1, of the same key NSE RELIANCE EQ ${DAY}`,
   );
+  expect(files[0]?.error).toMatch(
+    /^NSE 2025-08-29: 2 of 2 records were rejected .*; loaded of it: NSE 2025-08-28$/,
+  );
   const { rows } = await pipeline.db.pool.query('select trade_date::text as day from market.bhavcopy_cm');
   expect(rows).toEqual([{ day: '2025-08-28' }]);
 });

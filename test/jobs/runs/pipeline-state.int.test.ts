@@ -190,7 +190,7 @@ describe('the first line', () => {
       }
       expect(page).toContain(`${advice?.command} ${advice?.does}.`);
       if (state.runId !== null) {
-        expect(status[0]).toContain(`run ${state.runId})`);
+        expect(status[0]).toContain(`run ${state.runId} shows more)`);
         expect(page).toContain(`Run ${state.runId} shows more.`);
       }
       expect(page).not.toContain('is complete');
