@@ -89,10 +89,13 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
         union select replaced_by_load_id from ${copy.history}) as loads`,
     // Where the saved time of a row is that of a call, which call it is depends on all responses that came before.
     hasConflict: `select from ${copy.stage} s join ${storedRow(market)} on true
-      where ${differs(market.values, { fetchedAt: '$1' })}
-         and not coalesce(${sourceTime('source_saved_at', { fetchedAt: '$1' })} < t.source_saved_at, false)
-         or s.source_saved_at = $1::timestamptz
-         or exists (select from ${LOADS} l where l.fetched_at = t.source_saved_at) limit 1`,
+      where (
+          ${differs(market.values, { fetchedAt: '$1' })}
+          and not coalesce(${sourceTime('source_saved_at', { fetchedAt: '$1' })} < t.source_saved_at, false)
+        )
+        or s.source_saved_at = $1::timestamptz
+        or exists (select from ${LOADS} l where l.fetched_at = t.source_saved_at)
+      limit 1`,
   };
 }
 
@@ -114,8 +117,8 @@ function comparing(table: TableDefinition, market: Parts, copy: Parts): string {
         order by ${key('h.')}, h.revision desc)
     ), compared as materialized (
       select s.*, ${MOMENT} as _moment, t.load_id as _stored_load, w.revision as _withdrawn, w.valid_to as _ended, w.first_loaded_at as _first, case
-          when t.revision is not null then case when ${row('t.')} is distinct from ${row('s.')} then 'update' else 'none' end
-          when s._live then case when w.revision is null then 'insert' else 'relist' end
+          when t.revision is not null and ${row('t.')} is distinct from ${row('s.')} then 'update' when t.revision is not null then 'none'
+          when s._live and w.revision is null then 'insert' when s._live then 'relist'
           when w.revision is null or ${row('w.')} is distinct from ${row('s.')} then 'remember' else 'none' end as _action
         from last s left join ${storedRow(market)} on true
         left join lateral (select * from ${history} w where t.revision is null and w.withdrawn and ${sameKey('w', 's')}
@@ -159,7 +162,10 @@ function selectDifferences(table: TableDefinition, market: Parts, copy: Parts): 
      where ${isOfPart(table)}${market.isWithin('t')} and not exists (select from ${copy.target} f where ${copy.sameKey('f', 't')})`;
 }
 
-/** The one writer of differences: what a copy has becomes what is stored, as new revisions of one load. */
+/**
+ * The one writer of differences: what a copy has becomes what is stored, as new revisions of one load. A row that is
+ * inserted because somebody has deleted it by hand may have past revisions.
+ */
 function settleStatement(table: TableDefinition, market: Parts, copy: Parts): string {
   const { target, history, columns, sameKey, isWithin } = market;
   const all = list([...columns, ...AUDIT]);
@@ -167,7 +173,6 @@ function settleStatement(table: TableDefinition, market: Parts, copy: Parts): st
   return `
     with ${comparing(table, market, copy)}, inserted as (
       insert into ${target} (${all})
-      -- A row that was deleted by hand may have past revisions.
       select ${list(columns, 's.')}, statement_timestamp(), statement_timestamp(),
         1 + coalesce((select max(h.revision) from ${history} h where ${sameKey('h', 's')}), 0), $1, $2
         from compared s where s._action = 'insert' order by ${list(table.key, 's.')}

@@ -232,7 +232,7 @@ export function mergeStatement(
     with ${ranked}compared as materialized (
       select s.*, ${MOMENT} as _moment, t.tableoid as _tableoid, t.ctid as _ctid, w.revision as _withdrawn,
           coalesce(${sourceTime('source_saved_at')} < coalesce(t.source_saved_at, w.source_saved_at), false) as _stale, case
-          when t.revision is null then case when w.revision is null then 'insert' else 'relist' end
+          when t.revision is null and w.revision is null then 'insert' when t.revision is null then 'relist'
           when ${isOlder} then 'stale' else 'update' end as _action
       from ${records} left join ${storedRow(parts)} on true left join ${withdrawnBefore(table, parts)} on true
       where t.revision is null or ${isOlder} or ${differs(values, { fetchedAt: '$3' })}
