@@ -259,9 +259,9 @@ function viewList(): string {
 
 /** The generated parts of pages: the page, the file that a part is generated from, and its text. */
 const PARTS: readonly { readonly page: string; readonly source: string; readonly text: () => string }[] = [
-  { page: 'ARCHITECTURE.md', source: 'src/jobs/policy/failure-policy.ts', text: failureTable },
+  { page: 'docs/reliability.md', source: 'src/jobs/policy/failure-policy.ts', text: failureTable },
   {
-    page: 'ARCHITECTURE.md',
+    page: 'docs/reliability.md',
     source: 'src/state/windows/transitions.ts',
     text: () => transitionTable(WINDOW_TRANSITIONS),
   },
@@ -270,7 +270,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   { page: 'docs/tables.md', source: ETL_SCHEMA, text: tableList },
   { page: 'docs/tables.md', source: VIEWS.join(', '), text: viewList },
   {
-    page: 'ARCHITECTURE.md',
+    page: 'docs/reliability.md',
     source: 'src/state/runs/runs.ts',
     text: () => transitionTable(RUN_TRANSITIONS),
   },

@@ -5,10 +5,9 @@ import type { FailureInfo } from '../../state/windows/windows.ts';
 import type { WindowQueue } from '../queue/queue.ts';
 
 /**
- * Decides what is done about a window whose call or load failed: for every kind of error and every limit the decision
- * is made in this file only. An error just has
- * data: its kind, the HTTP status, the pause that the source requested. Everything here is pure. The table in
- * ARCHITECTURE.md is generated from it (`npm run docs:generate`).
+ * Decides what is done about a window whose call or load failed, for every kind of error and every limit. An error only
+ * has data: its kind, the HTTP status, the pause that the source requested. Everything here is pure. The table in
+ * docs/reliability.md is generated from it (`npm run docs:generate`).
  *
  * Other work has its limits elsewhere: the checks and alerts after a run in jobs/runs/finish.ts, the delivery of alerts
  * in state/alerts.ts, lost connections in postgres/retry.ts.
