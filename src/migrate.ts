@@ -5,7 +5,7 @@ import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { ClientBase, PoolClient } from 'pg';
-import { usageError } from './core/errors.ts';
+import { errorCode, readMember, usageError } from './core/errors.ts';
 import { largest } from './core/iterables.ts';
 import { PACKAGE } from './core/package-folders.ts';
 import { type Database, endIfSilent } from './postgres/database.ts';
@@ -100,7 +100,7 @@ export async function explainMissingRight(
   task: 'migrate' | 'work',
 ): Promise<unknown> {
   const { cause, message } = databaseError(error);
-  if ((cause as { code?: unknown } | undefined)?.code !== INSUFFICIENT_PRIVILEGE) return error;
+  if (errorCode(cause) !== INSUFFICIENT_PRIVILEGE) return error;
   const { rows } = await withoutRetry.pool.query<{ role: string; owner: string | null; tables: boolean }>(
     `select current_user as role, (select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'etl') as owner,
             exists (select from pg_class where relname = 'migrations' and relnamespace = (
@@ -174,8 +174,9 @@ const DEPENDENT_OBJECTS_STILL_EXIST = '2BP01';
 
 /** Names the views and functions of users that keep a migration from dropping something; returns other errors as they are. */
 function explainDependents(error: unknown): unknown {
-  const { code, detail } = Object(databaseError(error).cause) as { code?: unknown; detail?: string };
-  if (code !== DEPENDENT_OBJECTS_STILL_EXIST || detail === undefined) return error;
+  const { cause } = databaseError(error);
+  const detail = readMember(cause, 'detail');
+  if (errorCode(cause) !== DEPENDENT_OBJECTS_STILL_EXIST || typeof detail !== 'string') return error;
   return usageError(
     `this version cannot change what your own objects use: ${detail.replaceAll('\n', '; ')}. Drop them, migrate, and ` +
       'create them again with the names of docs/tables.md',

@@ -4,6 +4,7 @@ import { parse } from 'csv-parse/sync';
 import { type Day, eachDay, isDay, weekday } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { exchangeOfSegment } from '../core/exchanges.ts';
+import { firstItem } from '../core/iterables.ts';
 import { CODE } from '../core/package-folders.ts';
 
 /** Why a day is or is not a session. */
@@ -117,7 +118,7 @@ function sessionsIn(market: Market, year: number): readonly Day[] {
   const known = market.sessions.get(year);
   if (known !== undefined) return known;
   const days = daysIn(year);
-  const first = weekday(days[0] as Day);
+  const first = weekday(firstItem(days));
   const sessions = days.filter((day, at) => isOpen(kindIn(market, day, (first + at) % 7)));
   market.sessions.set(year, sessions);
   return sessions;

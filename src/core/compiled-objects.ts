@@ -22,18 +22,23 @@ function compileOnce<Name, Compiled>(compile: (names: readonly Name[]) => Compil
   };
 }
 
-/** Makes the function that makes objects with these names, which differ. */
-export const compileMaker = compileOnce((names: readonly string[]) => {
+const compileAnyMaker = compileOnce((names: readonly string[]) => {
   // A computed name takes four times as long, but a plain `__proto__` would set the prototype.
   const memberName = (name: string) => (name === '__proto__' ? `["${name}"]` : JSON.stringify(name));
   const members = names.map((name, at) => `${memberName(name)}: values[${at}]`);
-  return new Function('values', `return { ${members.join(', ')} };`) as ObjectMaker<never>;
-}) as unknown as <Value>(names: readonly string[]) => ObjectMaker<Value>;
+  return new Function('values', `return { ${members.join(', ')} };`);
+});
 
-/** Makes the function that reads the members with these names; where the name is null, the list keeps its value. */
-export const compileReader = compileOnce((names: readonly (string | null)[]) => {
+/** Makes the function that makes objects with these names, which differ. */
+export const compileMaker = <Value>(names: readonly string[]) => compileAnyMaker(names) as ObjectMaker<Value>;
+
+const compileAnyReader = compileOnce((names: readonly (string | null)[]) => {
   const steps = names.map((name, at) =>
     name === null ? '' : `values[${at}] = object[${JSON.stringify(name)}];`,
   );
-  return new Function('object', 'values', steps.join('\n')) as MemberReader<never>;
-}) as unknown as <Value>(names: readonly (string | null)[]) => MemberReader<Value>;
+  return new Function('object', 'values', steps.join('\n'));
+});
+
+/** Makes the function that reads the members with these names; where the name is null, the list keeps its value. */
+export const compileReader = <Value>(names: readonly (string | null)[]) =>
+  compileAnyReader(names) as MemberReader<Value>;

@@ -21,7 +21,7 @@ export function loadConfig(env: Readonly<Record<string, string>>, folder = '.'):
     const name = String(issue.path[0]);
     // The address of the source is no secret; wrong ones may contain a password or the key.
     const isSecret =
-      (SECRET_SETTINGS as readonly string[]).includes(name) ||
+      SECRET_SETTINGS.some((setting) => setting === name) ||
       (name === 'EOD_BASE_URL' && /[@?#]/.test(env[name] ?? ''));
     const origin = name in values ? ` (it comes from ${fileSettings[name]})` : '';
     const value = isSecret ? origin : ` (it is "${env[name]}")`;

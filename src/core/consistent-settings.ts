@@ -1,7 +1,7 @@
-import * as z from 'zod';
 import { systemClock } from './clock.ts';
 import type { Config } from './config.ts';
 import { zoneOffsetSeconds } from './days.ts';
+import { readMember } from './errors.ts';
 
 /** The offset of Asia/Kolkata, +05:30: days, and the hours of the quota, begin at other times than in UTC. */
 const INDIA_OFFSET_S = 19_800;
@@ -16,16 +16,16 @@ export const isOpenToNetwork = (config: Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_
   !isLoopback(config.EOD_HTTP_HOST) && config.EOD_WEB_PASSWORD === undefined;
 
 /**
- * A refinement of the settings: what holds unless some of them contradict each other, though each is valid.
+ * A rule that holds unless some settings contradict each other, though each is valid.
  *
  * @param problem what is said if it does not hold, with values of settings in place of `{NAME}`.
  * @param remedy what to do then.
  */
-const consistent = (holds: (config: Config) => boolean, problem: string, remedy: string) =>
-  z.refine<Config>(holds, {
-    error: ({ input }) => problem.replace(/\{(\w+)\}/g, (_, name) => String(Object(input)[name])),
-    params: { remedy },
-  });
+const consistent = (holds: (config: Config) => boolean, problem: string, remedy: string) => ({
+  holds,
+  problem,
+  remedy,
+});
 
 /** The host that an address with http:// names; null for any other address. */
 function hostInClear(address = 'https://localhost'): string | null {
@@ -47,7 +47,7 @@ const encrypted = (
 const SECRET_ADDRESS = 'its address, which is a secret, travels';
 const VERIFY_TLS = 'remove EOD_TLS_VERIFY, or set it to true';
 
-const schema = z.custom<Config>().check(
+const RULES = [
   encrypted('EOD_BASE_URL', 'the access key travels', 'service'),
   consistent(
     ({ EOD_BASE_URL: url, EOD_TLS_VERIFY }) => EOD_TLS_VERIFY || !isLoopback(hostInClear(url) ?? ''),
@@ -119,7 +119,7 @@ const schema = z.custom<Config>().check(
     'EOD_TIMEZONE={EOD_TIMEZONE} is not the zone of the exchanges: days, schedules and the hours of the quota begin at the wrong times',
     'remove EOD_TIMEZONE, or set it to Asia/Kolkata',
   ),
-);
+];
 
 /** A contradiction between settings, and what to do about it. */
 interface Contradiction {
@@ -129,9 +129,8 @@ interface Contradiction {
 
 /** The contradictions between settings that are valid one by one. */
 export function contradictions(config: Config): Contradiction[] {
-  const issues = (schema.safeParse(config).error?.issues ?? []) as z.core.$ZodIssueCustom[];
-  return issues.map(({ message: problem, params }) => ({
-    problem,
-    remedy: (params as Pick<Contradiction, 'remedy'>).remedy,
-  }));
+  return RULES.flatMap(({ holds, problem, remedy }) => {
+    const named = problem.replace(/\{(\w+)\}/g, (_, name) => String(readMember(config, name)));
+    return holds(config) ? [] : [{ problem: named, remedy }];
+  });
 }

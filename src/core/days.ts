@@ -126,17 +126,16 @@ export function zoneOffsetSeconds(zone: string, epochSeconds: number): number {
   const memo = `${zone}:${slot}`;
   const known = offsets.get(memo);
   if (known !== undefined) return known;
-  const parts: Record<string, number> = {};
-  for (const part of formatter(zone).formatToParts(new Date(slot * 900_000))) {
-    if (part.type !== 'literal') parts[part.type] = Number(part.value);
-  }
+  const parts = formatter(zone).formatToParts(new Date(slot * 900_000));
+  const read = (type: Intl.DateTimeFormatPartTypes) =>
+    Number(parts.find((part) => part.type === type)?.value);
   const wall = Date.UTC(
-    parts.year as number,
-    (parts.month as number) - 1,
-    parts.day,
-    parts.hour,
-    parts.minute,
-    parts.second,
+    read('year'),
+    read('month') - 1,
+    read('day'),
+    read('hour'),
+    read('minute'),
+    read('second'),
   );
   const offset = wall / 1000 - slot * 900;
   if (offsets.size > 10_000) offsets.clear();

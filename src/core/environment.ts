@@ -2,7 +2,7 @@ import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { hostname, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { messageOf, usageError } from './errors.ts';
+import { errorCode, messageOf, usageError } from './errors.ts';
 
 /** Environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -112,7 +112,7 @@ function readDotenv(folder: string): Record<string, string> {
   try {
     return withoutEmpty(withProxies(parseEnv(readFileSync(join(folder, '.env'), 'utf8'))));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    if (errorCode(error) === 'ENOENT') return {};
     throw usageError(`.env cannot be read: ${messageOf(error)}`);
   }
 }
@@ -215,7 +215,7 @@ export function secretPattern(secret: string, spellings = listSpellings(secret))
  * @returns a function that replaces these secrets in a text with REDACTED, wherever they stand as values or whole words.
  */
 export function redactor(secrets: readonly (string | undefined)[]): (text: string) => string {
-  const known = [...new Set(secrets)].filter((secret) => (secret ?? '') !== '') as string[];
+  const known = [...new Set(secrets)].flatMap((secret) => secret || []);
   if (known.length === 0) return (text) => text;
   // The longest first, because it may begin with another one. In one pass, because REDACTED is a word too.
   const patterns = known

@@ -137,8 +137,17 @@ export function messageOf(error: unknown): string {
 
 /** What went wrong with a file or a port, without its name, which the caller knows; null for any other error. */
 function systemProblem(error: unknown): string | null {
-  const { code = '', syscall } = Object(error) as NodeJS.ErrnoException;
-  return syscall === undefined ? null : (SYSTEM_ERRORS[code] ?? null);
+  return readMember(error, 'syscall') === undefined ? null : (SYSTEM_ERRORS[errorCode(error) ?? ''] ?? null);
+}
+
+/** A member of anything that was thrown; undefined if it has none of this name. */
+export const readMember = (thrown: unknown, name: string): unknown =>
+  typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, name) : undefined;
+
+/** The code of an error of Node (`ENOENT`), of Postgres (SQLSTATE) or of a library; undefined if it has none. */
+export function errorCode(error: unknown): string | undefined {
+  const code = readMember(error, 'code');
+  return typeof code === 'string' ? code : undefined;
 }
 
 /** Messages of node-postgres about a connection that broke or could not be made; these errors have no code. */

@@ -2,7 +2,14 @@ import { type LogFn, type Logger, pino, stdTimeFunctions } from 'pino';
 import type { Config } from './config.ts';
 import { type DayRange, timeAt } from './days.ts';
 import { redactValues, type SECRET_SETTINGS, settingsRedactor } from './environment.ts';
-import { type ErrorKind, isLostConnection, messageOf, PipelineError } from './errors.ts';
+import {
+  type ErrorKind,
+  errorCode,
+  isLostConnection,
+  messageOf,
+  PipelineError,
+  readMember,
+} from './errors.ts';
 import type { Pair } from './exchanges.ts';
 import { escapeControls } from './wording.ts';
 
@@ -92,9 +99,9 @@ const namedFacts = (line: LogLine): string[] =>
     .flatMap(([name, value]) => formatFacts(name, value));
 
 function errorText(error: unknown): string {
-  const { message, code, stack } = Object(error) as Record<string, string | undefined>;
-  const sentence = code === undefined ? message : `${message} (${code})`;
-  return [sentence ?? '', ...(stack === undefined ? [] : [stack])].join('\n');
+  const [message, code, stack] = ['message', 'code', 'stack'].map((name) => readMember(error, name));
+  const sentence = code === undefined ? (message ?? '') : `${message} (${code})`;
+  return [sentence, ...(stack === undefined ? [] : [stack])].join('\n');
 }
 
 /** `name=value`; for an object, one for each member. */
@@ -120,8 +127,7 @@ const OUTAGE_LINE_MS = 60_000;
 function limitOutageLines(): (this: Logger, args: Parameters<LogFn>, method: LogFn) => void {
   const loggedAt = new Map<string, number>();
   return function log(args, method) {
-    const { err } = Object(args[0]) as { readonly err?: unknown };
-    const server = unreachableServer(err);
+    const server = unreachableServer(readMember(args[0], 'err'));
     if (server !== null) {
       const now = Date.now();
       if (now - (loggedAt.get(server) ?? Number.NEGATIVE_INFINITY) < OUTAGE_LINE_MS) return;
@@ -143,10 +149,10 @@ function unreachableServer(error: unknown): string | null {
   if (cause instanceof PipelineError) return OUTAGES[cause.kind] ?? null;
   if (!(cause instanceof Error)) return null;
   if (isLostConnection(cause)) return 'Postgres';
-  const { code, severity } = cause as { readonly code?: unknown; readonly severity?: unknown };
-  if (typeof code !== 'string') return null;
+  const code = errorCode(cause);
+  if (code === undefined) return null;
   if (!UNREACHABLE_CODES.test(code)) return CANNOT_STORE_CODES.test(code) ? STORAGE : null;
-  return severity === undefined ? 'connection' : 'Postgres';
+  return readMember(cause, 'severity') === undefined ? 'connection' : 'Postgres';
 }
 
 const STORAGE = 'storage of Postgres';

@@ -1,5 +1,6 @@
 import { type Clock, tradingDay } from '../core/clock.ts';
 import { addDays, type Day, dayAt, epochOf } from '../core/days.ts';
+import type { NonEmpty } from '../core/iterables.ts';
 import { type Operation, publicationTime, SCHEDULED_WEEKDAYS } from './operation.ts';
 
 // A night has the name of the day whose data it requests first, and lasts until the exchanges open again.
@@ -34,10 +35,11 @@ function nightMinutes(times: readonly string[]): number[] {
 export function requestMinutes(
   { schedule }: Pick<Operation, 'schedule'>,
   { EOD_NIGHT_TIMES: times }: Pick<NightSettings, 'EOD_NIGHT_TIMES'>,
-): readonly [number, ...number[]] {
+): Readonly<NonEmpty<number>> {
   if (times === undefined) return [countMinutes(schedule.at)];
   const later = minutesIntoNight({ schedule }, { EOD_NIGHT_TIMES: times });
-  return nightMinutes(times).map((minutes) => minutes + later) as [number, ...number[]];
+  const [first, ...others] = nightMinutes(times).map((minutes) => minutes + later);
+  return [first ?? later, ...others];
 }
 
 /** How many minutes after each time of EOD_NIGHT_TIMES an operation is requested; 0 where these are not set. */

@@ -8,7 +8,7 @@ export function encodeValue(value: Scalar): string {
   if (value === null) return '\\N';
   if (typeof value === 'string') {
     return NEEDS_ESCAPE.test(value)
-      ? value.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] as string)
+      ? value.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? character)
       : value;
   }
   if (typeof value === 'boolean') return value ? 't' : 'f';

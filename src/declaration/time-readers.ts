@@ -48,8 +48,8 @@ function parseMoment(text: string): Moment | null | string {
   if (iso !== null) return moment(iso, Number(iso[1]), Number(iso[2]), Number(iso[3]));
   const named = NAMED.exec(text);
   if (named !== null) {
-    const month = MONTHS.indexOf((named[2] as string).toLowerCase()) + 1;
-    return moment(named, Number(named[3]), month, Number(named[1]));
+    const [, date, month = '', year] = named;
+    return moment(named, Number(year), MONTHS.indexOf(month.toLowerCase()) + 1, Number(date));
   }
   return 'a date';
 }

@@ -186,9 +186,9 @@ function copied(client: PoolClient, statement: string, onBytes: (bytes: number) 
   async function* chunks(): AsyncGenerator<Buffer> {
     let pieces: Buffer[] = [];
     let size = 0;
-    for await (const chunk of stream) {
-      pieces.push(chunk as Buffer);
-      size += (chunk as Buffer).length;
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      pieces.push(chunk);
+      size += chunk.length;
       if (size < CHUNK_BYTES) continue;
       onBytes(size);
       yield Buffer.concat(pieces);

@@ -1,6 +1,6 @@
 import { type Options, parse } from 'csv-parse/sync';
 import { compileMaker } from '../core/compiled-objects.ts';
-import { messageOf, PipelineError } from '../core/errors.ts';
+import { errorCode, messageOf, PipelineError, readMember } from '../core/errors.ts';
 import type { Operation } from '../declaration/operation.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
@@ -150,7 +150,7 @@ function lineStarts(
     } else if (code === CARRIAGE_RETURN) {
       if (line.ending === 1 || text.charCodeAt(at + 1) !== LINE_FEED) return null;
     } else if ((code < SPACE && code !== TAB) || code >= FIRST_BEYOND_ASCII) {
-      if (OTHER_SPACE.test(text[at] as string)) return null;
+      if (OTHER_SPACE.test(text.charAt(at))) return null;
     }
   }
   if (from === text.length) return starts;
@@ -243,13 +243,13 @@ export function readAnyCsv(text: string): object[] {
     someHave(rows, columns.length) || (!someHave(rows, header.length) && someHave(joined, columns.length));
   const width = isDistinct ? columns.length : header.length;
   // The first row may be longer than the last because of commas in a text, so the cells are counted after joining.
-  const chooseCells = (at: number) => (isLonger(rows[at] as string[], width) ? joined : rows)[at] as string[];
+  const chooseCells = (at: number) => (isLonger(rows[at] ?? [], width) ? joined : rows)[at] ?? [];
   const isShort =
     rows.length > 0 && chooseCells(rows.length - 1).length < Math.min(width, chooseCells(0).length);
   if (!endsWhole && (isShort || text.endsWith('\r'))) {
     throw unreadable('the CSV breaks off inside its last row', { cutShort: true });
   }
-  return rows.map((row, at) => buildRecord(row, joined[at] as string[], columns, width));
+  return rows.map((row, at) => buildRecord(row, joined[at] ?? row, columns, width));
 }
 
 /** True if a row has more cells than this, other than empty ones. */
@@ -295,9 +295,9 @@ function parseRows(bytes: Buffer, options: Options): string[][] {
     return parse(bytes, { ...OPTIONS, ...options });
   } catch (error) {
     if (error instanceof PipelineError) throw error;
-    const { code, lines } = error as { readonly code?: string; readonly lines?: number };
-    const known = PARSER_ERRORS[code ?? ''];
-    const line = UNCLOSED.has(code ?? '') ? lineOfOpenRow(bytes, options) : lines;
+    const code = errorCode(error) ?? '';
+    const known = PARSER_ERRORS[code];
+    const line = UNCLOSED.has(code) ? lineOfOpenRow(bytes, options) : readMember(error, 'lines');
     throw unreadable(
       `broken CSV (${known === undefined ? messageOf(error).slice(0, 200) : `line ${line} ${known}`})`,
     );

@@ -81,13 +81,13 @@ export function parseListInSlices(
     if (end === -1) break;
     const between = BETWEEN.exec(body.toString('latin1', end, end + LONGEST_BETWEEN))?.[0];
     const slice = between === undefined ? null : parseSlice(body, from, end + 1);
-    if (slice === null) {
+    if (between === undefined || slice === null) {
       tried += 1;
       if (tried === MOST_TRIED) return null;
       continue;
     }
     takeAll(slice);
-    from = end + (between as string).length;
+    from = end + between.length;
     tried = 0;
   }
   const mark = randomUUID();

@@ -1,7 +1,7 @@
 import { $ZodTransform, type ParsePayload, safeParse } from 'zod/v4/core';
 import { compileMaker, compileReader } from '../core/compiled-objects.ts';
 import { unsafeNumberText } from '../declaration/decimals.ts';
-import { type Field, type Kind, plainName, type Requested } from '../declaration/fields.ts';
+import { type Kind, plainName, type Requested } from '../declaration/fields.ts';
 import { type DataSet, isByInstrument, type Shape } from '../declaration/operation.ts';
 import { chooseReader, madeOnce, readersOf } from '../declaration/readers.ts';
 import type { Row, Scalar, TableDefinition } from '../declaration/table.ts';
@@ -92,7 +92,7 @@ export const schemaOf = madeOnce((table, timeZone): RowSchema => {
         code: 'custom',
         message: problem,
         input: raw[at],
-        path: [(table.fields[at] as Field).column],
+        path: [table.fields[at]?.column ?? ''],
       });
     return row;
   };
@@ -175,7 +175,7 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
       const row = state.readRow(state.raw, invalid, meaningless);
       if (invalid.length === 0 && !unnamed) {
         for (const { at, problem } of meaningless) {
-          const path = findPath(last.layout, (state.shape.table.fields[at] as Field).column);
+          const path = findPath(last.layout, state.shape.table.fields[at]?.column ?? '');
           if (!unread.has(path)) unread.set(path, problem);
         }
         return { table: state.shape.table, row };
@@ -261,7 +261,7 @@ function createFill({ sources }: Layout): Fill {
   const onlyKeys: (string | null)[] = [];
   for (const { at, keys } of sources) {
     while (onlyKeys.length <= at) onlyKeys.push(null);
-    if (keys.length === 1) onlyKeys[at] = keys[0] as string;
+    if (keys.length === 1) onlyKeys[at] = keys[0] ?? null;
   }
   const readOnlyKeys = compileReader<unknown>(onlyKeys);
   const others = sources.filter(({ keys }) => keys.length !== 1);

@@ -48,7 +48,7 @@ function copyObject(value: object, depth: number, budget: { bytes: number }): ob
       break;
     }
     const name = spend(printable(key), budget);
-    entries.push([name, copy((value as Record<string, unknown>)[key], depth + 1, budget)]);
+    entries.push([name, copy(Reflect.get(value, key), depth + 1, budget)]);
   }
   return Object.fromEntries(entries);
 }

@@ -78,7 +78,7 @@ export function readXml(text: string): XmlValue {
       text: '',
     };
     for (const [key, value] of Object.entries(attributes)) {
-      if (key !== 'xmlns' && !key.includes(':')) add(element, key, value as string);
+      if (key !== 'xmlns' && !key.includes(':')) add(element, key, String(value));
     }
     open.push(element);
   };
@@ -89,7 +89,7 @@ export function readXml(text: string): XmlValue {
   parser.ontext = onText;
   parser.oncdata = onText;
   parser.onclosetag = () => {
-    const element = open.pop() as OpenElement;
+    const element = open.pop() ?? fail();
     const value = readContent(element);
     if (typeof value === 'object' && value !== null && ++containers > MAX_CONTAINERS) {
       throw tooLarge(`more than ${MAX_CONTAINERS} records`);

@@ -1,5 +1,5 @@
 import { DrizzleQueryError } from 'drizzle-orm';
-import { type ErrorKind, isLostConnection, messageOf, PipelineError } from '../core/errors.ts';
+import { type ErrorKind, errorCode, isLostConnection, messageOf, PipelineError } from '../core/errors.ts';
 
 /** Classes of SQLSTATE after which the same transaction may succeed: connection, rollback, operator intervention. */
 const TRANSIENT_CLASSES = ['08', '40', '57'];
@@ -63,11 +63,11 @@ export function databaseError(error: unknown): PipelineError {
   // Drizzle wraps what the driver threw, and quotes the whole statement.
   const cause = error instanceof DrizzleQueryError ? (error.cause ?? error) : error;
   if (cause instanceof PipelineError) return cause;
-  const code = (cause as { code?: unknown } | null | undefined)?.code;
+  const code = errorCode(cause);
   const kind =
-    typeof code === 'string' ? kindOfCode(code) : isLostConnection(cause) ? 'database_unreachable' : 'defect';
-  const state = typeof code === 'string' ? ` (${code})` : '';
-  const message = NOT_OUR_SESSION.includes(String(code))
+    code !== undefined ? kindOfCode(code) : isLostConnection(cause) ? 'database_unreachable' : 'defect';
+  const state = code === undefined ? '' : ` (${code})`;
+  const message = NOT_OUR_SESSION.includes(code ?? '')
     ? `${SHARED_SESSIONS.reason}; ${SHARED_SESSIONS.remedy}`
     : messageOf(cause) || 'no connection';
   return new PipelineError(kind === 'defect' ? message : `Postgres: ${message}${state}`, { kind, cause });
@@ -85,9 +85,8 @@ function kindOfCode(code: string): ErrorKind {
 }
 
 /** True if a statement took longer than it may, or was cancelled. */
-export const isCanceled = (error: unknown): boolean =>
-  (databaseError(error).cause as { code?: unknown } | undefined)?.code === CANCELED;
+export const isCanceled = (error: unknown): boolean => errorCode(databaseError(error).cause) === CANCELED;
 
 /** True if a pooler has given our connection the session of another one. */
 export const isSharedSession = (error: unknown): boolean =>
-  NOT_OUR_SESSION.includes(String((databaseError(error).cause as { code?: unknown } | undefined)?.code));
+  NOT_OUR_SESSION.includes(errorCode(databaseError(error).cause) ?? '');

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
+import { errorCode } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../core/waits.ts';
 import { databaseError } from './database-errors.ts';
@@ -91,7 +92,7 @@ export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeo
     set tcp_user_timeout = ${UNCONFIRMED_S * 1_000}`);
   // Checks the client while a statement runs or waits, too. Not all operating systems of servers support it.
   await client.query(`set client_connection_check_interval = ${KEEPALIVE_S * 1_000}`).catch((error) => {
-    if ((error as { code?: unknown }).code !== '22023') throw error;
+    if (errorCode(error) !== '22023') throw error;
   });
 }
 

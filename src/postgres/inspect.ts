@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { firstItem } from '../core/iterables.ts';
 
 /** What a server says about itself and about the role of the session. */
 export interface ServerFacts {
@@ -40,7 +41,7 @@ export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
            current_setting('transaction_read_only')::bool as "readOnly",
            case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory') end as "dataDirectory",
            ${NOW}`);
-  return rows[0] as ServerFacts;
+  return firstItem(rows);
 }
 
 /** What the current role may do in a database. */
@@ -82,5 +83,5 @@ export async function readRoleRights(pool: pg.Pool, schemas: readonly string[]):
             has_database_privilege(current_database(), 'temporary') as "mayStage"`,
     [schemas],
   );
-  return rows[0] as RoleRights;
+  return firstItem(rows);
 }

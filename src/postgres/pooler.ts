@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { firstItem } from '../core/iterables.ts';
 
 /** How often to try; on a busy pooler other clients may interfere. */
 const ROUNDS = 5;
@@ -33,5 +34,5 @@ export async function sharesSessions(pool: pg.Pool): Promise<boolean> {
 
 async function readProcessId(client: pg.ClientBase): Promise<number> {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-  return (rows[0] as { pid: number }).pid;
+  return firstItem(rows).pid;
 }

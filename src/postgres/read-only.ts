@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import pg, { type ClientBase, type DatabaseError, type PoolClient } from 'pg';
-import { messageOf, PipelineError, throwIfStopped } from '../core/errors.ts';
+import pg, { type ClientBase, type PoolClient } from 'pg';
+import { errorCode, messageOf, PipelineError, readMember, throwIfStopped } from '../core/errors.ts';
 import { type Database, endIfSilent } from './database.ts';
 import { CANCELED, databaseError, isCanceled, READ_ONLY } from './database-errors.ts';
 
@@ -126,10 +126,10 @@ async function prepare(client: ClientBase, text: string): Promise<boolean> {
     await client.query({ text: PREPARE + text, queryMode: 'extended' } as pg.QueryConfig);
     return true;
   } catch (error) {
-    const { code, position } = error as Partial<DatabaseError>;
+    const position = readMember(error, 'position');
     // Postgres counts code points.
     const at = [...text].slice(Number(position) - 1 - PREPARE.length).join('');
-    if (code !== SYNTAX_ERROR || position === undefined || !READING_UTILITY.test(at)) throw error;
+    if (errorCode(error) !== SYNTAX_ERROR || position === undefined || !READING_UTILITY.test(at)) throw error;
     await client.query('rollback to savepoint eod_query');
     return false;
   }
@@ -137,7 +137,8 @@ async function prepare(client: ClientBase, text: string): Promise<boolean> {
 
 /** A Postgres error with the line of the statement that it points at. */
 function explained(error: unknown, text: string, prefix: number): unknown {
-  const { code, position, hint } = error as Partial<DatabaseError>;
+  const code = errorCode(error);
+  const [position, hint] = ['position', 'hint'].map((name) => readMember(error, name));
   if (code === undefined || code === CANCELED || !/^[0-9A-Z]{5}$/.test(code)) return error;
   const at = position === undefined ? undefined : Number(position) - 1 - prefix;
   const isWrite = code === READ_ONLY || WRITES_VIEW.test(messageOf(error));

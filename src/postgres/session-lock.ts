@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg';
+import { firstItem } from '../core/iterables.ts';
 import type { Database } from './database.ts';
 
 /** An advisory lock of a database session: it lasts as long as the connection that holds it. */
@@ -114,8 +115,8 @@ async function lockSession(database: Database, name: string, take: string) {
     discard: () => client.release(true),
   };
   try {
-    const { rows } = await client.query(`select ${take}(${key}) as result`, [name]);
-    return { result: rows[0].result as unknown, lock };
+    const { rows } = await client.query<{ result: unknown }>(`select ${take}(${key}) as result`, [name]);
+    return { result: firstItem(rows).result, lock };
   } catch (error) {
     lock.discard();
     throw error;

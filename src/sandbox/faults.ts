@@ -44,11 +44,11 @@ export interface Fault {
  */
 export class FaultPlan {
   readonly #faults: readonly Fault[];
-  readonly #matched: number[];
+  /** How many requests each rule was about. */
+  readonly #matched: number[] = [];
 
   constructor(faults: readonly Fault[]) {
     this.#faults = faults;
-    this.#matched = faults.map(() => 0);
   }
 
   /**
@@ -64,7 +64,7 @@ export class FaultPlan {
       if (fault.minDays !== undefined && days !== null && days < fault.minDays) continue;
       if (fault.operation !== undefined && fault.operation !== operation) continue;
       if (Object.entries(fault.params ?? {}).some(([name, value]) => search.get(name) !== value)) continue;
-      const count = (this.#matched[at] as number) + 1;
+      const count = (this.#matched[at] ?? 0) + 1;
       this.#matched[at] = count;
       const hits =
         (fault.every === undefined || count % fault.every === 0) &&

@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { firstItem } from '../core/iterables.ts';
 import type { Position } from '../core/position.ts';
 import { positionText } from './schema/columns.ts';
 import { clock } from './schema/source-tables.ts';
@@ -33,6 +34,5 @@ export async function takePositions(db: NodePgDatabase, positions: number, room 
 
 /** Takes the next position, see `takePositions`. */
 export async function takePosition(db: NodePgDatabase): Promise<Position> {
-  const [position] = await takePositions(db, 1);
-  return position as Position;
+  return firstItem(await takePositions(db, 1));
 }

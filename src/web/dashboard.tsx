@@ -1,7 +1,7 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { render } from 'preact-render-to-string';
-import { messageOf, PipelineError } from '../core/errors.ts';
+import { messageOf, PipelineError, readMember } from '../core/errors.ts';
 import { momentText, sentenceCase } from '../core/wording.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../postgres/database.ts';
@@ -107,7 +107,7 @@ function describeProblem(thrown: unknown): { readonly status: number; readonly t
   if (error instanceof PipelineError && error.kind === 'database_unreachable') {
     return { status: 503, text: 'The database does not respond. The page works again as soon as it does.' };
   }
-  const { statusCode } = Object(error) as { readonly statusCode?: unknown };
+  const statusCode = readMember(error, 'statusCode');
   if (typeof statusCode === 'number' && statusCode < 500)
     return { status: statusCode, text: messageOf(error) };
   return { status: 500, text: 'This page could not be shown. The log of this process says why.' };

@@ -89,14 +89,14 @@ function withoutTerms(read: Purpose): Purpose {
 
 /** What is wrong with the kind or the ratio of an event in a user's own list; null if nothing is. */
 export function listedEventProblem(kind: string | null, ratio: string | null): Problem | null {
-  if (!EVENT_KINDS.some((name) => name === kind)) {
+  if (kind === null || !EVENT_KINDS.some((name) => name === kind)) {
     return { path: 'kind', message: `must be one of ${EVENT_KINDS.join(', ')}` };
   }
   if (ratio === null) return null;
-  const { ratio: read, amount } = readListedEvent(kind as string, ratio);
+  const { ratio: read, amount } = readListedEvent(kind, ratio);
   if (read !== null || amount !== null) return null;
   if (kind === 'dividend') return { path: 'ratio', message: 'must be rupees per share, such as 2.50' };
-  return ['bonus', 'split', 'consolidation'].includes(kind as string)
+  return ['bonus', 'split', 'consolidation'].includes(kind)
     ? {
         path: 'ratio',
         message:

@@ -356,13 +356,14 @@ function amountIn(clause: string): string | null {
   )
     return null;
   const isRupees = /R ?[SE]\b|\bS\b|R[SE]\.?\d|PE ?R\b|\bPR\b/.test(text);
-  return isRupees && Number(only[1]) > 0 ? (only[1] as string) : null;
+  const [, amount = ''] = only;
+  return isRupees && Number(amount) > 0 ? amount : null;
 }
 
 /** Shares after for shares before, from the face values before and after. */
 export function faceValueRatio(match: RegExpExecArray | null): ShareRatio | null {
   if (match === null) return null;
-  const [before, after] = [match[1] as string, match[2] as string];
+  const [, before = '', after = ''] = match;
   const decimals = (value: string) => value.split('.')[1]?.length ?? 0;
   const scale = Math.max(decimals(before), decimals(after));
   const scaled = (value: string) => Math.round(Number(value) * 10 ** scale);

@@ -129,7 +129,7 @@ export function findColumns(
       for (let at = 0; at < numbers.length; at++) {
         const text = numbers[at];
         if (typeof text === 'string' && text.includes('E') && hasLostDigits(text))
-          return { column: numberColumns[at] as string, text };
+          return { column: numberColumns[at] ?? '', text };
       }
       return null;
     },
@@ -153,8 +153,7 @@ export function findColumns(
     /** The first needed column that is missing because the row breaks off; null for complete rows. */
     missingIn(row: FileRow): string | null {
       readNeeded(row, neededCells);
-      const at = neededCells.indexOf(null);
-      return at === -1 ? null : (neededColumns[at] as string);
+      return neededColumns[neededCells.indexOf(null)] ?? null;
     },
     /** Columns of the table that this file lacks, or has less precisely than other files, without the source audit. */
     unknown: (fields: readonly Field[]) =>

@@ -171,13 +171,11 @@ interface Group {
 /** The rows of one exchange while they are being read. */
 type OpenGroup = ReturnType<typeof newGroup>;
 
-const newGroup = (columns: FileColumns, exchange: string, timeZone: string) => ({
-  ...makeReaders(columns, exchange, timeZone),
-  byDay: new Map<string, Row[]>(),
-  alsoByDay: new Map<string, Row[]>(),
-  rejects: [] as Reject[],
-  joined: 0,
-});
+function newGroup(columns: FileColumns, exchange: string, timeZone: string) {
+  const rejects: Reject[] = [];
+  const [byDay, alsoByDay] = [new Map<string, Row[]>(), new Map<string, Row[]>()];
+  return { ...makeReaders(columns, exchange, timeZone), byDay, alsoByDay, rejects, joined: 0 };
+}
 
 /** True if these cells are a valid row of the file. */
 function isRow(
@@ -210,14 +208,16 @@ function makeSessions(
   const { columns, content, warnings, passedOver } = file;
   const { format, dataSet } = columns;
   const days = [...byDay].sort(([, a], [, b]) => b.length - a.length);
-  if (days.length === 0) {
+  const [largest] = days;
+  if (largest === undefined) {
     const problem = rejects[0]?.problems[0];
     throw badFile(`has no valid row; in the first, ${problem?.path ?? ''} ${problem?.message ?? ''}`);
   }
   const all = days.map(([day]) => day).sort();
+  const span = { day: all[0] ?? largest[0], to: all.at(-1) ?? largest[0] };
   const parts = format.bySession
     ? days.map(([day, rows]) => ({ day, to: day, rows }))
-    : [{ day: all[0] as string, to: all.at(-1) as string, rows: days.flatMap(([, rows]) => [...rows]) }];
+    : [{ ...span, rows: days.flatMap(([, rows]) => [...rows]) }];
   // Summed over the files of an import, so without a name.
   const skipped =
     passedOver === 0 ? [] : [`lines skipped: ${passedOver}; they ${format.passedOverWithout?.because}`];

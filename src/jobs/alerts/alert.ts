@@ -164,7 +164,7 @@ export function joinAlerts<One extends Joined>(
 ): (One & { readonly of: readonly One[] })[] {
   const groups = groupBy(alerts, choosePost);
   return [...groups.values()].flatMap((group) => {
-    const place = ({ kind }: One) => RUN_KINDS.indexOf(kind as (typeof RUN_KINDS)[number]);
+    const place = ({ kind }: One) => RUN_KINDS.indexOf(kind);
     const of = group.toSorted((a, b) => place(a) - place(b));
     const [first] = of;
     if (first === undefined) return [];
@@ -172,9 +172,9 @@ export function joinAlerts<One extends Joined>(
     // A session that is late is a gap of its run as well.
     const named = of.flatMap((alert) => listSessions(alert) ?? []);
     const sessions = [...new Map(named.map((session) => [nameSession(session), session])).values()];
-    const { workers } = first.facts as { readonly workers?: number };
+    const { workers } = first.facts;
     const kind = isSessionKind(first.kind) ? first.kind : 'gaps';
-    const missing = writeMessage(kind, sessions, workers);
+    const missing = writeMessage(kind, sessions, typeof workers === 'number' ? workers : undefined);
     return [
       {
         ...first,

@@ -1,5 +1,5 @@
 import { daysBetween } from '../../core/days.ts';
-import { groupBy, largest } from '../../core/iterables.ts';
+import { groupBy, largest, lastItem, type NonEmpty } from '../../core/iterables.ts';
 import { NOT_STATED, readAnnounced, readListedEvent } from '../../extract/corporate-actions/listed-events.ts';
 import {
   type DividendLabel,
@@ -227,18 +227,18 @@ function ofOneDistribution(lines: readonly NoticeEvent[]): {
 }
 
 /** The events of one kind, of a share and a day. */
-function eventsOfKind(all: readonly NoticeEvent[]): ListedEvent[] {
+function eventsOfKind(all: Readonly<NonEmpty<NoticeEvent>>): ListedEvent[] {
   const revised = all.filter((event) => event.revised);
   const isReplaced = (event: NoticeEvent) =>
     !event.revised &&
     revised.some(({ label }) => label === '' || event.label === '' || label === event.label);
   const lines = all.filter((event) => !isReplaced(event));
-  const [{ kind }] = lines as [NoticeEvent];
+  const [{ kind }] = all;
   if (!BY_AMOUNT.has(kind)) return ofSymbols(all, agreedEvent(lines), '', lines);
   // Notices without an amount add nothing to those with one.
-  const withAmount = lines.filter(({ amount }) => amount !== null);
+  const withAmount = lines.filter(hasAmount);
   if (withAmount.length === 0) return ofSymbols(lines, leastCertain(lines), '');
-  const events = [...groupBy(withAmount, ({ amount }) => trimDecimal(amount as string))].flatMap(ofAmount);
+  const events = [...groupBy(withAmount, ({ amount }) => trimDecimal(amount))].flatMap(ofAmount);
   // A dividend of another security with the symbol does not contradict that of the share.
   const contradicts =
     kind === 'dividend' && amountsContradict(withAmount.filter(({ status }) => status !== 'ignored'));
@@ -253,6 +253,10 @@ function eventsOfKind(all: readonly NoticeEvent[]): ListedEvent[] {
       : [];
   return unknown.length === 0 ? counted : [...counted, ...ofSymbols(unknown, leastCertain(unknown), '')];
 }
+
+type WithAmount = NoticeEvent & { readonly amount: string };
+
+const hasAmount = (event: NoticeEvent): event is WithAmount => event.amount !== null;
 
 const CONTRADICTION =
   'lines give different amounts for the day: one may correct the other, or there are several dividends';
@@ -297,9 +301,9 @@ function ofAmount([amount, lines]: [string, readonly NoticeEvent[]]): {
  * has all of the amounts, and not if they name different dividends: a line without a name repeats the one with its
  * amount.
  */
-function amountsContradict(lines: readonly NoticeEvent[]): boolean {
-  const collectAmounts = (some: readonly NoticeEvent[]) =>
-    new Set(some.map(({ amount }) => trimDecimal(amount as string)));
+function amountsContradict(lines: readonly WithAmount[]): boolean {
+  const collectAmounts = (some: readonly WithAmount[]) =>
+    new Set(some.map(({ amount }) => trimDecimal(amount)));
   const amounts = collectAmounts(lines);
   if (amounts.size <= 1) return false;
   // All lines of the user's own list are meant as separate dividends.
@@ -308,7 +312,7 @@ function amountsContradict(lines: readonly NoticeEvent[]): boolean {
   const named = lines.filter(({ label }) => label !== '');
   const amountsNamed = collectAmounts(named);
   const ordinary = lines.filter(({ label, amount }) =>
-    label === '' ? !amountsNamed.has(trimDecimal(amount as string)) : label !== 'special',
+    label === '' ? !amountsNamed.has(trimDecimal(amount)) : label !== 'special',
   );
   if (ordinary.some(({ label }) => label === '') && collectAmounts(ordinary).size > 1) return true;
   const names = groupBy([...named, ...ordinary], ({ label }) => label);
@@ -345,7 +349,7 @@ function ofSymbols(
   current = lines,
 ): ListedEvent[] {
   return [...groupBy(lines, ({ notice }) => notice.symbol)].map(([symbol, ofSymbol]) => {
-    const { notice } = symbol === event.notice.symbol ? event : (ofSymbol.at(-1) as NoticeEvent);
+    const { notice } = symbol === event.notice.symbol ? event : lastItem(ofSymbol);
     return { ...buildEvent({ ...event, notice }, item), lines: current };
   });
 }

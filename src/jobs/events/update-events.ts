@@ -2,8 +2,7 @@ import { today } from '../../core/clock.ts';
 import { daysBetween } from '../../core/days.ts';
 import { requesterName } from '../../core/environment.ts';
 import { EXCHANGES } from '../../core/exchanges.ts';
-import { groupBy } from '../../core/iterables.ts';
-import type { Position } from '../../core/position.ts';
+import { groupBy, type NonEmpty } from '../../core/iterables.ts';
 import { sha256 } from '../../core/sha256.ts';
 import type { Row } from '../../declaration/table.ts';
 import { NOT_STATED } from '../../extract/corporate-actions/listed-events.ts';
@@ -24,7 +23,7 @@ import { dataSetNamed, tables } from '../../operations/registry.ts';
 import { transaction } from '../../postgres/transaction.ts';
 import { type ChangedDays, readDerivedProgress } from '../../state/derived.ts';
 import { type EventDecision, readDecisions } from '../../state/events/decisions.ts';
-import { takePositions } from '../../state/position-sql.ts';
+import { takePosition } from '../../state/position-sql.ts';
 import { abandonRun, finishRun, insertRun, reserveRunId, runningRuns } from '../../state/runs/runs.ts';
 import { insertFileWindows, reserveWindowIds } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
@@ -112,7 +111,7 @@ async function noticesOfShares({ db }: Context, exchange: string): Promise<Notic
   // All notices of a symbol and day are about one share: the one with the scrip code in one of them, otherwise the
   // owner of the symbol.
   return [...groupBy(notices, ({ symbol, exDate }) => `${symbol}\n${exDate}`).values()].flatMap((same) => {
-    const { symbol, exDate } = same[0] as Notice;
+    const [{ symbol, exDate }] = same;
     const named = same.flatMap(({ scripCode }) => codes.get(scripCode ?? 0) ?? []).sort()[0];
     const symbolOfDay = same.some((notice) => notice.symbolOfDay);
     const instrumentId = named ?? findOwner({ exDate, symbolOfDay }, owners.get(symbol) ?? []);
@@ -201,11 +200,10 @@ async function storeEvents(
     });
   });
   const { table } = dataSetNamed(DATA_SET).shapes[0];
-  const positions = await takePositions(db.drizzle, windows.length);
   const calledAt = clock.now();
   const rowsOf = new Map(changed);
   let stored = windows.length > 0;
-  for (const [at, window] of windows.entries()) {
+  for (const window of windows) {
     const rows = rowsOf.get(window.exchange) ?? [];
     const batches = [{ table, rows }];
     const load = await storeResponse(context, {
@@ -219,7 +217,7 @@ async function storeEvents(
         warnings: [],
         unknownFields: [],
       },
-      position: positions[at] as Position,
+      position: await takePosition(db.drizzle),
       calledAt,
       response: { packed: null, contentType: null, calledOn: day },
       bytes: 0,
@@ -263,7 +261,7 @@ export function withEventsOfOtherExchange(
     const listed = ofShare.get(shareId)?.filter(isAboutShare) ?? [];
     if (listed.length === 0) continue;
     for (const namesOfLine of groupBy(names, ({ instrumentId }) => instrumentId).values()) {
-      const { exchange, instrumentId } = namesOfLine[0] as LineElsewhere;
+      const [{ exchange, instrumentId }] = namesOfLine;
       const own = ofShare.get(instrumentId)?.filter(isAboutShare) ?? [];
       const empty = own.filter(isEmpty);
       const stating = own.filter((event) => !isEmpty(event));
@@ -349,13 +347,12 @@ function holderOn(day: string, symbol: string, lines: readonly LineElsewhere[]):
 }
 
 const byFirstSeen = (a: LineElsewhere, b: LineElsewhere) => {
-  const [first, second] = [a, b].map((line) => `${line.firstSeen} ${line.symbol} ${line.instrumentId}`);
-  return (first as string) < (second as string) ? -1 : 1;
+  const text = (line: LineElsewhere) => `${line.firstSeen} ${line.symbol} ${line.instrumentId}`;
+  return text(a) < text(b) ? -1 : 1;
 };
 
 /** The symbol of a line on a day: the one it had then or last before, otherwise its first one. Later days do not change it. */
-function symbolOn(day: string, names: readonly LineElsewhere[]): string {
+function symbolOn(day: string, names: Readonly<NonEmpty<LineElsewhere>>): string {
   const sorted = names.toSorted(byFirstSeen);
-  const name = sorted.findLast(({ firstSeen }) => firstSeen <= day) ?? sorted[0];
-  return (name as LineElsewhere).symbol;
+  return (sorted.findLast(({ firstSeen }) => firstSeen <= day) ?? sorted[0] ?? names[0]).symbol;
 }

@@ -165,13 +165,14 @@ export async function inParallel<Item>(
   { width, signal }: { readonly width: number; readonly signal?: AbortSignal | undefined },
   work: (item: Item, at: number) => Promise<void>,
 ): Promise<void> {
-  let next = 0;
+  // All workers take from the same one.
+  const queue = items.entries();
   let broken = false;
   const workOn = async () => {
-    while (next < items.length && signal?.aborted !== true && !broken) {
-      const at = next++;
+    for (const [at, item] of queue) {
+      if (signal?.aborted === true || broken) return;
       try {
-        await work(items[at] as Item, at);
+        await work(item, at);
       } catch (error) {
         broken = true;
         throw error;

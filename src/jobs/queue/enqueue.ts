@@ -1,3 +1,4 @@
+import { firstItem } from '../../core/iterables.ts';
 import { countOpenWindows, openWindows } from '../../state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { computePriority } from './call-order.ts';
@@ -50,7 +51,7 @@ async function* lostWindows(
     backfill: await queuedIds(queues.windows.backfill),
   };
   for await (const windows of openWindowsOf({ db }, runIds)) {
-    const ofQueue = queued[chooseQueue((windows[0] as OpenWindow).kind)];
+    const ofQueue = queued[chooseQueue(firstItem(windows).kind)];
     const lost = windows.filter((window) => !ofQueue.has(buildJobId(window)));
     if (lost.length > 0) yield lost;
   }
@@ -73,7 +74,7 @@ export async function lacksJobs({ db, queues }: Pick<QueueContext, 'db' | 'queue
 export async function enqueueLostWindows(context: QueueContext, runIds: readonly number[]): Promise<number> {
   let count = 0;
   for await (const lost of lostWindows(context, runIds)) {
-    const queue = context.queues.windows[chooseQueue((lost[0] as OpenWindow).kind)];
+    const queue = context.queues.windows[chooseQueue(firstItem(lost).kind)];
     // What is left of a job keeps its id, so that BullMQ would not add it.
     await Promise.all(lost.map((window) => queue.remove(buildJobId(window))));
     await addJobs(context, lost);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Job, Queue, WorkerOptions } from 'bullmq';
 import pg from 'pg';
 import type { Config } from '../../core/config.ts';
-import { usageError } from '../../core/errors.ts';
+import { errorCode, usageError } from '../../core/errors.ts';
 import type { Logger } from '../../core/log.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { type Database, setUpSession } from '../../postgres/database.ts';
@@ -207,7 +207,7 @@ async function prepareTables(pool: pg.Pool, config: QueueSettings['config']): Pr
     client.release();
   } catch (error) {
     client.release(true);
-    if ((error as { code?: unknown }).code !== '42501') throw error;
+    if (errorCode(error) !== '42501') throw error;
     throw usageError(
       `the tables of the queue (schema ${schema}) are missing or of an older version, and this role may not change that`,
       'migrate',

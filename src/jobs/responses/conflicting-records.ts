@@ -1,4 +1,4 @@
-import { largest } from '../../core/iterables.ts';
+import { groupBy, largest, lastItem, type NonEmpty } from '../../core/iterables.ts';
 import type { Field } from '../../declaration/fields.ts';
 import type { DataSet, Shape } from '../../declaration/operation.ts';
 import { type Row, SOURCE_AUDIT, type TableDefinition } from '../../declaration/table.ts';
@@ -41,7 +41,7 @@ function settleBatch(batch: Batch, shape: Shape | undefined, earlier: readonly R
   if (!hasDuplicates(table, batch.rows)) return batch;
   const rows = [...batch.rows];
   const fields = valueFields(table);
-  const rejected = new Map<number, readonly Problem[]>();
+  const rejected = new Map<number, { readonly row: Row; readonly problems: readonly Problem[] }>();
   const incomplete: string[] = [];
   let positions: readonly number[] | undefined;
   const positionOf = (at: number) => {
@@ -57,24 +57,24 @@ function settleBatch(batch: Batch, shape: Shape | undefined, earlier: readonly R
       if (distinct.length === 1) continue;
       incomplete.push(keyName(table, fullest.row));
       // The merge takes the last one of a key.
-      const last = group.at(-1) as IndexedRow;
+      const last = lastItem(group);
       rows[fullest.at] = last.row;
       rows[last.at] = fullest.row;
       continue;
     }
     for (const { row, at } of group)
-      rejected.set(at, describeProblems({ table, fields, row }, distinct, positionOf));
+      rejected.set(at, { row, problems: describeProblems({ table, fields, row }, distinct, positionOf) });
   }
   const unnamed = incomplete.length - MOST_NAMED;
   const keys = [...incomplete.slice(0, MOST_NAMED), ...(unnamed > 0 ? [`${unnamed} more keys`] : [])];
   return {
     table,
     rows: rows.filter((_, at) => !rejected.has(at)),
-    rejects: [...rejected].map(([at, problems]) => ({
+    rejects: [...rejected].map(([at, { row, problems }]) => ({
       position: positionOf(at),
-      record: restoreRecord(table, rows[at] as Row),
+      record: restoreRecord(table, row),
       problems,
-      ...readNames(shape, rows[at] as Row),
+      ...readNames(shape, row),
     })),
     warnings:
       incomplete.length === 0
@@ -86,15 +86,10 @@ function settleBatch(batch: Batch, shape: Shape | undefined, earlier: readonly R
 }
 
 /** The rows whose key occurs again, by key. */
-function groupsOfKey(table: TableDefinition, rows: readonly Row[]): readonly (readonly IndexedRow[])[] {
+function groupsOfKey(table: TableDefinition, rows: readonly Row[]): NonEmpty<IndexedRow>[] {
   const key = table.fields.filter(({ column }) => table.key.includes(column));
-  const groups = new Map<string, IndexedRow[]>();
-  for (const [at, row] of rows.entries()) {
-    const text = comparedText(key, row);
-    const group = groups.get(text);
-    if (group === undefined) groups.set(text, [{ row, at }]);
-    else group.push({ row, at });
-  }
+  const indexed = rows.map((row, at) => ({ row, at }));
+  const groups = groupBy(indexed, ({ row }) => comparedText(key, row));
   return [...groups.values()].filter(({ length }) => length > 1);
 }
 

@@ -70,7 +70,7 @@ async function readCoveredInstruments(
   const days = [...new Set(requests.map(({ day }) => day))].sort();
   if (days.length === 0) return new Map();
   const positions = new Map(requested.instruments.map((name, position) => [name, position]));
-  const findPositions = (names: readonly string[]) => names.map((name) => positions.get(name) as number);
+  const findPositions = (names: readonly string[]) => names.flatMap((name) => positions.get(name) ?? []);
   const always = new Map<string, Uint8Array>();
   for (const variant of new Set(requests.map((request) => request.variant))) {
     always.set(variant, new Uint8Array((positions.size + 7) >> 3));

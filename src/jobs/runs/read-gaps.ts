@@ -79,7 +79,7 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
         (exchange) => context.calendar.sessions(exchange, from, to).length > 0,
       ),
     ranges: [...groupBy(due, ({ operation, exchange }) => `${operation} ${exchange}`).values()].map((of) => {
-      const [first] = of as [SessionState];
+      const [first] = of;
       const own = of.map(({ day }) => day).sort();
       return {
         operation: first.operation,

@@ -18,7 +18,6 @@ import { noteKeyRefused } from '../../state/source/source-state.ts';
 import type { ClaimedWindow } from '../../state/windows/claim.ts';
 import type { NewWindow } from '../../state/windows/plan.ts';
 import {
-  type EndedWindow,
   endWindows,
   type FailureInfo,
   noteNotStored,
@@ -222,7 +221,7 @@ async function endWithCoverage(
     const failed = { state, records: 0, diagnostic: info.diagnostic ?? info.error } as const;
     const pairs = [...groupBy(ended, pairName)].sort(([a], [b]) => (a < b ? -1 : 1));
     for (const [, ofPair] of pairs) {
-      const [first] = ofPair as unknown as [EndedWindow];
+      const [first] = ofPair;
       const entries = new Map<string, Parameters<typeof writeCoverage>[1]['coverage'][number]>();
       for (const { id, runId, ...endedWindow } of ofPair) {
         const sessions = calendar.sessions(endedWindow.exchange, endedWindow.from, endedWindow.to);

@@ -47,20 +47,18 @@ export function identify(aliases: readonly ObservedAlias[]): Identity[] {
   const nodes = new Components();
   const codes = codesByIsin(aliases);
   const named = aliases.map((alias) => nameInstrument(alias, codes));
-  const ownership = computeOwnership(aliases, named);
-  const ownNode = aliases.map((alias, at) => {
-    const { group, securityCode, precedence } = named[at] as Named;
+  const ownership = computeOwnership(named);
+  const ownNode = named.map((name) => {
+    const { alias, group, securityCode, precedence } = name;
     if (precedence === 2 && alias.exchange !== 'BSE') return null;
-    const owner =
-      group === '' ? securityCode : `${group}|${findOwner(ownership.get(group), alias, named[at] as Named)}`;
+    const owner = group === '' ? securityCode : `${group}|${findOwner(ownership.get(group), name)}`;
     if (securityCode !== '') nodes.join(`owner ${owner}`, `securityCode ${securityCode}`);
     if (alias.link !== '') nodes.join(`owner ${owner}`, `link ${alias.link}`);
     return `owner ${owner}`;
   });
 
-  const ids = representatives(aliases, named, ownNode, nodes);
-  return aliases.map((alias, at) => {
-    const { group, securityCode, precedence } = named[at] as Named;
+  const ids = representatives(named, ownNode, nodes);
+  return named.map(({ alias, group, securityCode, precedence }, at) => {
     const own = ownNode[at];
     if (own !== null && own !== undefined) {
       return { instrumentId: ids.get(nodes.rootOf(own)) as string, precedence };
@@ -68,7 +66,7 @@ export function identify(aliases: readonly ObservedAlias[]): Identity[] {
     const byIsin = securityCode === '' ? undefined : ids.get(nodes.rootOf(`securityCode ${securityCode}`));
     const bySymbol = ids.get(
       nodes.rootOf(
-        `owner ${group}|${findOwner(ownership.get(group), alias, { group, securityCode: '', precedence })}`,
+        `owner ${group}|${findOwner(ownership.get(group), { alias, securityCode: '', precedence })}`,
       ),
     );
     const share = byIsin ?? bySymbol ?? `${alias.exchange}:${securityCode || group}`;
@@ -77,6 +75,7 @@ export function identify(aliases: readonly ObservedAlias[]): Identity[] {
 }
 
 interface Named {
+  readonly alias: ObservedAlias;
   /** The name that means the same instrument until another instrument takes it; '' if there is no symbol. */
   readonly group: string;
   /** The code that never means two instruments: the scrip code on BSE, the ISIN on NSE; '' if it is not known. */
@@ -84,18 +83,16 @@ interface Named {
   readonly precedence: Precedence;
 }
 
-function nameInstrument(
-  { exchange, symbol, series, isin, scripCode }: ObservedAlias,
-  codes: ReadonlyMap<string, string>,
-): Named {
+function nameInstrument(alias: ObservedAlias, codes: ReadonlyMap<string, string>): Named {
+  const { exchange, symbol, series, isin, scripCode } = alias;
   if (exchange === 'BSE') {
     const precedence = symbol.endsWith(SECOND_LINE_SUFFIX) ? 2 : 0;
     const securityCode = scripCode > 0 ? String(scripCode) : (codes.get(isin) ?? '');
-    return { group: symbol || (securityCode === '' ? isin : ''), securityCode, precedence };
+    return { alias, group: symbol || (securityCode === '' ? isin : ''), securityCode, precedence };
   }
-  if (SECOND_LINES.has(series)) return { group: symbol, securityCode: isin, precedence: 2 };
-  if (SHARES.has(series) || symbol === '') return { group: symbol, securityCode: isin, precedence: 0 };
-  return { group: `${symbol}/${series}`, securityCode: isin, precedence: 1 };
+  if (SECOND_LINES.has(series)) return { alias, group: symbol, securityCode: isin, precedence: 2 };
+  if (SHARES.has(series) || symbol === '') return { alias, group: symbol, securityCode: isin, precedence: 0 };
+  return { alias, group: `${symbol}/${series}`, securityCode: isin, precedence: 1 };
 }
 
 /** BSE's scrip codes by ISIN, for records with only the ISIN: the first code seen, without second lines. */
@@ -112,8 +109,8 @@ function codesByIsin(aliases: readonly ObservedAlias[]): Map<string, string> {
 }
 
 /** The owner of a security code: as long as it stays the same, the symbol means the same instrument. */
-function findIssuer({ securityCode, precedence }: Named, exchange: string): string {
-  if (exchange === 'BSE' || precedence !== 0) return securityCode;
+function findIssuer({ alias, securityCode, precedence }: Omit<Named, 'group'>): string {
+  if (alias.exchange === 'BSE' || precedence !== 0) return securityCode;
   return securityCode.startsWith(FUND) ? FUND : securityCode.slice(0, ISSUER);
 }
 
@@ -127,23 +124,19 @@ interface Ownership {
   readonly givenUp: readonly string[];
 }
 
-function computeOwnership(
-  aliases: readonly ObservedAlias[],
-  named: readonly Named[],
-): Map<string, Ownership> {
+function computeOwnership(named: readonly Named[]): Map<string, Ownership> {
   const known = new Map<string, { eras: Era[]; givenUp: string[] }>();
   const of = (group: string) => {
     const ownership = known.get(group) ?? { eras: [], givenUp: [] };
     known.set(group, ownership);
     return ownership;
   };
-  aliases.forEach((alias, at) => {
-    const name = named[at] as Named;
-    if (name.group === '' || name.securityCode === '') return;
-    if (name.precedence === 2 && alias.exchange !== 'BSE') return;
-    of(name.group).eras.push({ from: alias.firstSeen, owner: findIssuer(name, alias.exchange) });
-  });
-  for (const [group, from] of symbolsGivenUp(aliases, named)) of(group).givenUp.push(from);
+  for (const name of named) {
+    if (name.group === '' || name.securityCode === '') continue;
+    if (name.precedence === 2 && name.alias.exchange !== 'BSE') continue;
+    of(name.group).eras.push({ from: name.alias.firstSeen, owner: findIssuer(name) });
+  }
+  for (const [group, from] of symbolsGivenUp(named)) of(group).givenUp.push(from);
   for (const { eras, givenUp } of known.values()) {
     eras.sort((a, b) => compare(a.from, b.from) || compare(a.owner, b.owner));
     givenUp.sort(compare);
@@ -152,21 +145,18 @@ function computeOwnership(
 }
 
 /** Symbols that were replaced according to a list of changes, and the first day of the new symbol. */
-function symbolsGivenUp(
-  aliases: readonly ObservedAlias[],
-  named: readonly Named[],
-): (readonly [group: string, from: string])[] {
+function symbolsGivenUp(named: readonly Named[]): (readonly [group: string, from: string])[] {
   const links = new Map<
     string,
     { readonly symbol: string; readonly group: string; readonly firstSeen: string }[]
   >();
-  aliases.forEach(({ link, symbol, firstSeen }, at) => {
-    const { group } = named[at] as Named;
-    if (link === '' || group === '') return;
+  for (const { alias, group } of named) {
+    const { link, symbol, firstSeen } = alias;
+    if (link === '' || group === '') continue;
     const sides = links.get(link) ?? [];
     links.set(link, sides);
     sides.push({ symbol, group, firstSeen });
-  });
+  }
   return [...links.values()].flatMap((sides) => {
     const [before, after, ...more] = sides.toSorted((a, b) => compare(a.firstSeen, b.firstSeen));
     if (before === undefined || after === undefined || more.length > 0) return [];
@@ -182,12 +172,9 @@ const SINCE = 'since ';
  * The owner of the symbol on the day it was seen: by its own security code, else that of the last era before that day,
  * else that of the first era after it, unless the symbol was given up in between.
  */
-function findOwner(
-  ownership: Ownership | undefined,
-  { exchange, firstSeen }: ObservedAlias,
-  name: Named,
-): string {
-  if (name.securityCode !== '') return findIssuer(name, exchange);
+function findOwner(ownership: Ownership | undefined, name: Omit<Named, 'group'>): string {
+  const { firstSeen } = name.alias;
+  if (name.securityCode !== '') return findIssuer(name);
   if (ownership === undefined) return '';
   const begin = ownership.givenUp.findLast((day) => day <= firstSeen) ?? '';
   const end = ownership.givenUp.find((day) => day > firstSeen) ?? '9999';
@@ -198,16 +185,14 @@ function findOwner(
 
 /** The id of each component: the security code seen first, else the group seen first. */
 function representatives(
-  aliases: readonly ObservedAlias[],
   named: readonly Named[],
   ownNode: readonly (string | null)[],
   nodes: Components,
 ): Map<string, string> {
   const best = new Map<string, { readonly rank: string; readonly id: string }>();
-  aliases.forEach((alias, at) => {
+  for (const [at, { alias, group, securityCode }] of named.entries()) {
     const own = ownNode[at];
-    if (own === null || own === undefined) return;
-    const { group, securityCode } = named[at] as Named;
+    if (own === null || own === undefined) continue;
     const root = nodes.rootOf(own);
     // A symbol that another instrument had before means two: the later one's id has the day on which it began.
     const since = securityCode === '' ? own.indexOf(`|${SINCE}`) : -1;
@@ -217,7 +202,7 @@ function representatives(
     if (known === undefined || rank < known.rank) {
       best.set(root, { rank, id: `${alias.exchange}:${name}` });
     }
-  });
+  }
   return new Map([...best].map(([root, { id }]) => [root, id]));
 }
 
@@ -233,7 +218,7 @@ class Components {
       root = parent;
     // Path compression.
     for (let at = node; at !== root; ) {
-      const parent = this.parents.get(at) as string;
+      const parent = this.parents.get(at) ?? root;
       this.parents.set(at, root);
       at = parent;
     }

@@ -22,7 +22,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { usageError } from '../../core/errors.ts';
+import { errorCode, usageError } from '../../core/errors.ts';
 import type { Account } from './account.ts';
 import { isAlive } from './lock.ts';
 
@@ -73,7 +73,7 @@ function restoreSymlinks(native: string): void {
       symlinkSync(relative(dirname(target), join(root, link.source)), target);
     } catch (error) {
       // Another process may have created it in the meantime.
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      if (errorCode(error) !== 'EEXIST') throw error;
     }
   }
 }

@@ -1,5 +1,5 @@
 import { addDays, type Day, type DayRange, dayStart } from '../../core/days.ts';
-import { between, chance, hash } from '../market/hash.ts';
+import { between, chance, hash, pick } from '../market/hash.ts';
 import { type Market, ZONE } from '../market/market.ts';
 import { dayNumber, type Share, type Shares } from '../market/shares.ts';
 import type { DataSet } from '../response/dataset.ts';
@@ -66,7 +66,7 @@ const announced = (shares: Shares, days: readonly Day[]): Action[] =>
     return shares.list
       .filter(({ seed }) => chance(seed, number, 86) < ANNOUNCING)
       .map((share): Action => {
-        const kind = CATEGORIES[hash(share.seed, number, 80) % CATEGORIES.length] as Action['kind'];
+        const kind = pick(CATEGORIES, hash(share.seed, number, 80));
         const notice = between(NOTICE_DAYS.least, NOTICE_DAYS.most, share.seed, number, 81);
         const recordDate = addDays(day, notice);
         const action = { share, kind, announcedOn: day, exDate: addDays(recordDate, -1) };

@@ -7,15 +7,17 @@ import { Diagnostic } from '../request-query.ts';
 /** The requests so far, without those for the sandbox's own pages. */
 export type SandboxStats = ReturnType<typeof noRequests>;
 
+const noCounts = (): Record<string, number> => ({});
+
 const noRequests = () => ({
   requests: 0,
-  byOperation: {} as Record<string, number>,
+  byOperation: noCounts(),
   /** By clock hour in India, e.g. `2026-11-20T21`. */
-  byHour: {} as Record<string, number>,
+  byHour: noCounts(),
   /** How often each diagnostic line was sent. */
-  byDiagnostic: {} as Record<string, number>,
+  byDiagnostic: noCounts(),
   /** How often each injected fault occurred. */
-  byFault: {} as Record<string, number>,
+  byFault: noCounts(),
 });
 
 /** A request as received, without its key. */

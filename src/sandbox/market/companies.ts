@@ -1,4 +1,4 @@
-import { between, chance, hashText } from './hash.ts';
+import { between, chance, hashText, pick } from './hash.ts';
 
 /** A company, which may be listed on both exchanges. */
 export interface Company {
@@ -80,9 +80,9 @@ function wellKnown(line: string): Company {
 }
 
 function madeUp(index: number): Company {
-  const first = FIRST[index % FIRST.length] as string;
+  const first = pick(FIRST, index);
   const at = Math.floor(index / FIRST.length);
-  const [ending, word, code] = SECOND[(index * 7 + at) % SECOND.length] as (typeof SECOND)[number];
+  const [ending, word, code] = pick(SECOND, index * 7 + at);
   const round = at < SECOND.length ? '' : String(1 + Math.floor(at / SECOND.length));
   // No well-known company has an issuer that ends in Z.
   const isin = makeIsin(`INE${index.toString(36).toUpperCase().padStart(3, '0')}Z0101`);

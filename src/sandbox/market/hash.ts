@@ -22,6 +22,13 @@ export function hash(seed: number, day: number, purpose: number): number {
   return mix(mix(seed ^ Math.imul(day + 1, 0x9e3779b1)) ^ Math.imul(purpose + 1, 0x85ebca6b));
 }
 
+/** The item of a list at a number, which may be greater than its length. */
+export function pick<Item>(list: readonly Item[], number: number): Item {
+  const item = list[number % list.length];
+  if (item === undefined) throw new Error('nothing can be picked from an empty list');
+  return item;
+}
+
 /** A number in [0, 1). */
 export function chance(seed: number, day: number, purpose: number): number {
   return hash(seed, day, purpose) / 0x1_0000_0000;

@@ -2,7 +2,7 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import type { Clock } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange, dayAt, dayStart, epochOf } from '../../core/days.ts';
 import type { Exchange } from '../../core/exchanges.ts';
-import { largest } from '../../core/iterables.ts';
+import { firstItem, largest } from '../../core/iterables.ts';
 import { hashText } from './hash.ts';
 import { type TradeLine, tradeLines } from './session.ts';
 import { computeClose, MARKET_START, type Move, type Share, Shares } from './shares.ts';
@@ -84,7 +84,7 @@ export class Market {
     const lines = this.#lines.get(key) ?? this.#makeLines(exchange, day);
     this.#lines.delete(key);
     this.#lines.set(key, lines);
-    if (this.#lines.size > REMEMBERED_DAYS) this.#lines.delete(this.#lines.keys().next().value as string);
+    if (this.#lines.size > REMEMBERED_DAYS) this.#lines.delete(firstItem(this.#lines.keys()));
     return lines;
   }
 

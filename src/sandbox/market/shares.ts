@@ -1,7 +1,7 @@
 import { type Day, daysBetween } from '../../core/days.ts';
 import type { Exchange } from '../../core/exchanges.ts';
 import { type Company, companies } from './companies.ts';
-import { chance, hash } from './hash.ts';
+import { chance, hash, pick } from './hash.ts';
 
 /** The first day of the simulation. */
 export const MARKET_START: Day = '2015-01-01';
@@ -138,7 +138,7 @@ function chooseSeries(company: Company, exchange: Exchange): string {
 function chooseBand(series: string, company: Company): number {
   if (['BE', 'T'].includes(series)) return 5;
   if (company.wellKnown || series === 'A') return 20;
-  return [5, 10, 20, 20][hash(company.seed, 0, 4) % 4] as number;
+  return pick([5, 10, 20, 20], hash(company.seed, 0, 4));
 }
 
 function share(company: Company, exchange: Exchange, index: number): Share {

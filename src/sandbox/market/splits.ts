@@ -1,4 +1,5 @@
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
+import { pick } from './hash.ts';
 import type { TradeLine } from './session.ts';
 import { MARKET_START, type Share } from './shares.ts';
 
@@ -46,8 +47,7 @@ export class Splits {
     for (let turn = Math.max(0, turnAt(addDays(from, -1)) + 1); count > 0 && turn <= turnAt(to); turn += 1) {
       const exDate = addDays(FIRST_MONDAY, 7 * Math.floor(turn / 2) + 2 * (turn % 2));
       for (const kind of ['split', 'consolidation'] as const) {
-        const position = (turn + (kind === 'split' ? 0 : count / 2)) % count;
-        const { symbol, code } = this.#companies[position] as Share;
+        const { symbol, code } = pick(this.#companies, turn + (kind === 'split' ? 0 : count / 2));
         const ratio = kind === 'split' ? `${RATIO}:1` : `1:${RATIO}`;
         splits.push({ exDate, symbol, code, kind, ratio });
       }

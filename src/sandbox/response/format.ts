@@ -80,7 +80,7 @@ export function jsonBody(
     });
     return `{${members.join(',')}}`;
   });
-  if (bare && objects.length === 1) return objects[0] as string;
+  if (bare && objects.length === 1) return objects.join('');
   return `{${JSON.stringify(cased('value', casing))}:[${objects.join(',')}]}`;
 }
 
@@ -112,7 +112,7 @@ const XML_SIGNS: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;',
 
 /** A text as part of XML, which cannot contain most control characters. */
 const escaped = (text: string) =>
-  text.replace(/[&<>]/g, (sign) => XML_SIGNS[sign] as string).replace(/[^\P{Cc}\t\n\r]/gu, '\ufffd');
+  text.replace(/[&<>]/g, (sign) => XML_SIGNS[sign] ?? sign).replace(/[^\P{Cc}\t\n\r]/gu, '\ufffd');
 
 /** Writes the records as elements named like the operation, in a list as .NET writes it. */
 export function xmlBody(

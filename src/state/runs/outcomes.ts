@@ -122,7 +122,7 @@ export async function emptySessionsOfRuns(
                     where ${hasResponse} and ${run_id} = r.id and ${operation} = s.operation and ${exchange} = s.exchange
                       and s.day between ${from_date} and ${to_date})
      group by 1, 2, 3 order by 1, 2, 3`);
-  return result.rows as readonly EmptySessions[];
+  return result.rows;
 }
 
 /** When the last completed run of each kind ended, in seconds since the epoch. */

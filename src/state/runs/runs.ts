@@ -2,6 +2,7 @@ import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { type DayRange, UNKNOWN_DAY } from '../../core/days.ts';
+import { firstItem } from '../../core/iterables.ts';
 import type { RunKind, RunRequest, RunState, Target, Transitions } from '../request.ts';
 import { isoText, takeId } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
@@ -396,7 +397,7 @@ export async function endFollowUp(
  */
 export async function nightOfRun(db: NodePgDatabase, { id, to }: Pick<EndedRun, 'id' | 'to'>) {
   const endsLater = sql`${runs.state} not in ('running', 'paused') and (${runs.finished_at}, ${runs.id}) > (select l.finished_at, l.id from ${runs} l where l.id = ${id})`;
-  const [night] = await db
+  const nights = await db
     .select({
       from: sql<string>`min(${runs.from_date})::text`,
       to: sql<string>`max(${runs.to_date})::text`,
@@ -405,7 +406,7 @@ export async function nightOfRun(db: NodePgDatabase, { id, to }: Pick<EndedRun, 
     })
     .from(runs)
     .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, to)));
-  return night as NonNullable<typeof night>;
+  return firstItem(nights);
 }
 
 /** How many of these ticks have a run. */

@@ -11,6 +11,7 @@ import {
   text,
   timestamp,
 } from 'drizzle-orm/pg-core';
+import { firstItem } from '../../core/iterables.ts';
 import type { Position } from '../../core/position.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 
@@ -88,6 +89,5 @@ export async function takeIds(db: NodePgDatabase, table: PgTable, count: number)
 
 /** Takes the next number of a table's ids, for a row that will be written later. */
 export async function takeId(db: NodePgDatabase, table: PgTable): Promise<number> {
-  const [id] = await takeIds(db, table, 1);
-  return id as number;
+  return firstItem(await takeIds(db, table, 1));
 }

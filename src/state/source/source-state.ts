@@ -1,5 +1,6 @@
 import { and, eq, gte, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { firstItem } from '../../core/iterables.ts';
 import { isoText } from '../schema/columns.ts';
 import { sourceState } from '../schema/source-tables.ts';
 import { type CallLimit, iso } from './call-budget.ts';
@@ -20,7 +21,7 @@ export async function noteSourceFailed(
 ): Promise<{ readonly failures: number; readonly since: string }> {
   const { failures, failing_since } = sourceState;
   const failed = { failure, called_at: iso(now) };
-  const [state] = await db
+  const states = await db
     .insert(sourceState)
     .values({ key_hash: keyHash, failures: 1, failing_since: iso(now), ...failed })
     .onConflictDoUpdate({
@@ -32,7 +33,7 @@ export async function noteSourceFailed(
       },
     })
     .returning({ failures, since: isoText(sql`${failing_since}`) });
-  return state as NonNullable<typeof state>;
+  return firstItem(states);
 }
 
 /** Records that the source responded. @param isKeyAccepted whether it accepted the key. */

@@ -1,5 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { readMember } from '../../core/errors.ts';
 import type { Position } from '../../core/position.ts';
 import { databaseError } from '../../postgres/database-errors.ts';
 import { type Preparing, runPrepared } from '../../postgres/prepared.ts';
@@ -99,8 +100,7 @@ async function claimIfAllowed(
   try {
     return await claimWithCall(db, windowId, callLimit);
   } catch (error) {
-    const { cause } = databaseError(error);
-    if ((cause as { constraint?: unknown } | undefined)?.constraint !== REQUESTED_KEY) throw error;
+    if (readMember(databaseError(error).cause, 'constraint') !== REQUESTED_KEY) throw error;
     await releaseIdle(db, windowId);
     return 'requested';
   }
