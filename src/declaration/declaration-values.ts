@@ -13,8 +13,17 @@ export const SQL_TYPES = {
 /** How a value is read, stored and written; see `declaration/value-readers.ts` for the reading rules. */
 export type Kind = keyof typeof SQL_TYPES;
 
-/** A value to store. Days and date-times are text; so are numbers that a double cannot hold exactly. */
-export type Scalar = string | number | boolean | null;
+/** A value of a kind. Days and date-times are text; so are numbers that a double cannot hold exactly. */
+export type ValueOf<Of extends Kind> = Of extends 'boolean'
+  ? boolean
+  : Of extends 'int2' | 'int4'
+    ? number
+    : Of extends 'int8' | 'numeric'
+      ? number | string
+      : string;
+
+/** A value to store. */
+export type Scalar = ValueOf<Kind> | null;
 
 /** One validated record, by column name, without the columns of LOAD_AUDIT. */
 export type Row = Record<string, Scalar>;

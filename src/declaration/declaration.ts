@@ -1,5 +1,5 @@
 import type { Day, DayRange } from '../core/days.ts';
-import type { GROUPS, Kind, Row, SCHEDULED_WEEKDAYS } from './declaration-values.ts';
+import type { GROUPS, Kind, SCHEDULED_WEEKDAYS, Scalar, ValueOf } from './declaration-values.ts';
 
 // What a declaration of an operation or data set may say. The compiler checks most of it; test/operations checks the rest
 // over all declarations.
@@ -23,15 +23,15 @@ export interface Requested extends DayRange {
  */
 export type Compute = (
   get: (source: string) => unknown,
-  read: (source: string, kind: Kind) => string | number | boolean | null,
+  read: (source: string, kind: Kind) => Scalar,
   memory: Map<string, number>,
-) => string | number | null;
+) => Scalar;
 
 /** What every field declares. */
-interface ColumnOfField {
+interface ColumnOfField<Column extends string, Of extends Kind> {
   /** In snake_case, of at most 63 characters, which Postgres does not shorten. */
-  readonly column: string;
-  readonly kind: Kind;
+  readonly column: Column;
+  readonly kind: Of;
   /** A sentence that says what the value means. */
   readonly meaning: string;
   /** Unit of the value, for comments and the data dictionary: `rupees`, `shares`, `percent`. */
@@ -49,54 +49,63 @@ interface ColumnOfField {
 }
 
 /** A field of the source's response. */
-export interface ResponseField extends ColumnOfField {
+export interface ResponseField<
+  Column extends string = string,
+  Of extends Kind = Kind,
+  Source extends string = string,
+> extends ColumnOfField<Column, Of> {
   readonly from: 'response';
   /** The name in the service's interface description; matched without regard to case. */
-  readonly source: string;
+  readonly source: Source;
   /** What is stored instead of the value as it was sent. */
   readonly compute?: Compute;
 }
 
 /** A column whose value comes from the request, because the response does not have it. */
-export interface RequestField extends ColumnOfField {
+export interface RequestField<Column extends string = string, Of extends Kind = Kind>
+  extends ColumnOfField<Column, Of> {
   readonly from: 'request';
   readonly value: (requested: Requested) => string;
 }
 
 /** A column that is computed from the record and its position in the response. */
-export interface DerivedField extends ColumnOfField {
+export interface DerivedField<Column extends string = string, Of extends Kind = Kind>
+  extends ColumnOfField<Column, Of> {
   readonly from: 'derived';
   readonly value: Compute;
 }
 
-export type Field = ResponseField | RequestField | DerivedField;
+export type Field<Column extends string = string, Of extends Kind = Kind> =
+  | ResponseField<Column, Of>
+  | RequestField<Column, Of>
+  | DerivedField<Column, Of>;
 
 /**
  * The columns that name the instrument of a row. `market.instruments` is built from the rows of such tables: it states
  * what an instrument was called on a day.
  */
-export interface Naming {
-  readonly symbol: string;
-  readonly series?: string;
-  readonly isin?: string;
-  readonly scripCode?: string;
-  readonly name?: string;
+export interface Naming<Column extends string = string> {
+  readonly symbol: Column;
+  readonly series?: Column;
+  readonly isin?: Column;
+  readonly scripCode?: Column;
+  readonly name?: Column;
   /** Date or date-time columns; the first that has a value is the day on which the instrument had these names. */
-  readonly day: readonly [string, ...string[]];
+  readonly day: readonly [Column, ...Column[]];
   /** True if it had these names for the last time on the day before that. */
   readonly dayBefore?: boolean;
 }
 
 /** A table of the schema `market`. */
-export interface TableDefinition {
+export interface TableDefinition<Own extends Field = Field, Key extends string = string> {
   /** A plural in snake_case, of at most 50 characters, because names of functions and indexes add to it. */
   readonly name: string;
   /** A sentence that says what a row is. */
   readonly comment: string;
   /** Primary key columns, always including `exchange`; a migration may index them in another order. */
-  readonly key: readonly string[];
+  readonly key: readonly Key[];
   /** Every data column: key columns first, then values, then source audit. */
-  readonly fields: readonly Field[];
+  readonly fields: readonly Own[];
   /** The column of `partitionBy`, or else the first date column of the key, if there is one: coverage, partitions and locks use it. */
   readonly dateColumn: string | null;
   /** True if the table is partitioned by year of `dateColumn`. */
@@ -105,35 +114,62 @@ export interface TableDefinition {
   readonly names: readonly Naming[];
 }
 
+/** The name of a column that is declared with this table. */
+export type ColumnOf<Table extends TableDefinition> = Table['fields'][number]['column'];
+
+/** The name of a source field that is declared with this table. */
+export type SourceOf<Table extends TableDefinition> = Table['fields'][number] extends infer Own
+  ? Own extends ResponseField
+    ? Own['source'] | (Own extends { readonly orElse: readonly (infer Other)[] } ? Other : never)
+    : never
+  : never;
+
+/** The columns of a declared table that have a value in each row. */
+type NeverNull<Table extends TableDefinition> =
+  | Table['key'][number]
+  | Extract<Table['fields'][number], { readonly required: true }>['column'];
+
+/** A row of a declared table: its columns and their values follow from the lines of its fields. */
+export type RowOf<Table extends TableDefinition> = {
+  [Own in Table['fields'][number] as Own['column']]:
+    | ValueOf<Own['kind']>
+    | (string extends Own['column'] ? null : Own['column'] extends NeverNull<Table> ? never : null);
+};
+
 /** One of the record shapes that an operation may respond with, and the table it is stored in. */
-export interface Shape {
-  readonly table: TableDefinition;
+export interface Shape<Table extends TableDefinition = TableDefinition> {
+  readonly table: Table;
   /** A record has this shape if it has all of these source fields … */
-  readonly has: readonly string[];
+  readonly has: readonly SourceOf<Table>[];
   /** … and, if set, at least one of these. */
-  readonly hasOneOf?: readonly string[];
+  readonly hasOneOf?: readonly SourceOf<Table>[];
   /** At least one of these source fields must name the instrument, or the record is rejected. */
-  readonly namedBy?: readonly string[];
+  readonly namedBy?: readonly SourceOf<Table>[];
   /** Column with the requested symbol, if coverage can be recorded for each instrument. */
-  readonly symbolColumn?: string;
+  readonly symbolColumn?: ColumnOf<Table>;
   /**
    * True if records have the session day that was requested, so that coverage can be recorded day by day. Then a
    * record of any other day is rejected.
    */
   readonly dated: boolean;
   /** What a row says that contradicts the request; then the record is rejected. Null if nothing does. */
-  readonly contradiction?: (
-    row: Row,
+  contradiction?(
+    row: RowOf<Table>,
     requested: Requested,
-  ) => { readonly column: string; readonly message: string } | null;
+  ): { readonly column: ColumnOf<Table>; readonly message: string } | null;
   /** Column with the exchange of a record: a record of another known exchange is rejected. */
-  readonly exchangeColumn?: string;
+  readonly exchangeColumn?: ColumnOf<Table>;
   /**
    * What a response to a request without instruments and filters lists in full: the requested days, everything that
    * the exchange has, or nothing in particular. Stored rows that such a response no longer lists are withdrawn.
    */
   readonly fullSet: 'days' | 'exchange' | 'none';
 }
+
+/** A data set, or a part of its declaration, whose shapes are of these tables: each names columns and fields of its own. */
+export type WithShapes<Declared, Tables extends readonly TableDefinition[]> = Omit<Declared, 'shapes'> & {
+  readonly shapes: { readonly [At in keyof Tables]: Shape<Tables[At]> };
+};
 
 /** A request option that users can set, besides dates and instruments. */
 export interface RequestOption {

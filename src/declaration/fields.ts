@@ -33,22 +33,28 @@ export const isRequestedDay = ({ from, to }: Requested, day: string): boolean =>
 
 type FieldOptions = Omit<ResponseField, 'from' | 'source' | 'column' | 'kind' | 'meaning'>;
 
-type ResponseFieldMaker = (
-  source: string,
-  column: string,
-  meaning: string,
-  options?: FieldOptions,
-) => ResponseField;
+/** What a line says is the type of its field, from which that of the rows follows. */
+interface ResponseFieldMaker<Of extends Kind> {
+  <const Source extends string, const Column extends string>(
+    source: Source,
+    column: Column,
+    meaning: string,
+  ): ResponseField<Column, Of, Source>;
+  <const Source extends string, const Column extends string, const Options extends FieldOptions>(
+    source: Source,
+    column: Column,
+    meaning: string,
+    options: Options,
+  ): ResponseField<Column, Of, Source> & Options;
+}
 
-function responseField(kind: Kind): ResponseFieldMaker {
-  return (source, column, meaning, options = {}) => ({
-    from: 'response',
-    source,
-    column,
-    kind,
-    meaning,
-    ...options,
-  });
+function responseField<Of extends Kind>(kind: Of): ResponseFieldMaker<Of> {
+  return <Source extends string, Column extends string, Options>(
+    source: Source,
+    column: Column,
+    meaning: string,
+    options?: Options,
+  ) => ({ from: 'response' as const, source, column, kind, meaning, ...options });
 }
 
 /** Text, trimmed; empty means null. */
@@ -66,17 +72,22 @@ export const date = responseField('date');
 export const datetime = responseField('datetime');
 
 /** A column filled from the request. */
-export function fromRequest(
-  column: string,
-  kind: Kind,
+export function fromRequest<const Column extends string, const Of extends Kind>(
+  column: Column,
+  kind: Of,
   meaning: string,
   value: RequestField['value'],
-): RequestField {
+): RequestField<Column, Of> {
   return { from: 'request', column, kind, meaning, value, required: true };
 }
 
 /** A column computed from the record. */
-export function derived(column: string, kind: Kind, meaning: string, value: Compute): DerivedField {
+export function derived<const Column extends string, const Of extends Kind>(
+  column: Column,
+  kind: Of,
+  meaning: string,
+  value: Compute,
+): DerivedField<Column, Of> {
   return { from: 'derived', column, kind, meaning, value };
 }
 
@@ -85,7 +96,10 @@ export function derived(column: string, kind: Kind, meaning: string, value: Comp
  * their own, and the same response in another order has the same rows. `sources` must be all fields that distinguish
  * two records, the values too; the table's key must have the columns of all of them, and this one.
  */
-export function occurrence(column: string, sources: readonly string[]): DerivedField {
+export function occurrence<const Column extends string>(
+  column: Column,
+  sources: readonly string[],
+): DerivedField<Column, 'int4'> {
   const meaning = 'Which of the equal records of the response it is, from 1.';
   return derived(column, 'int4', meaning, (_get, read, memory) => {
     // Other columns of the table count in the same memory.
@@ -97,7 +111,7 @@ export function occurrence(column: string, sources: readonly string[]): DerivedF
 }
 
 /** The ticker symbol in a security id that may carry a series suffix after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
-export function symbolOf(idField: string, seriesField?: string): DerivedField {
+export function symbolOf(idField: string, seriesField?: string): DerivedField<'symbol', 'text'> {
   return derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (_get, read) => {
     const id = read(idField, 'text');
     if (typeof id !== 'string') return null;

@@ -1,5 +1,6 @@
 import type { Config } from '../core/config.ts';
 import { exchangeOfSegment } from '../core/exchanges.ts';
+import type { NonEmpty } from '../core/iterables.ts';
 import type {
   DataSet,
   FileWindows,
@@ -10,6 +11,7 @@ import type {
   RequestOption,
   Schedule,
   TableDefinition,
+  WithShapes,
 } from './declaration.ts';
 
 export type {
@@ -146,7 +148,11 @@ type FileSet = Pick<DataSet, 'name' | 'title' | 'group' | 'summary' | 'shapes'> 
   Partial<Pick<DataSet, 'emptyIsNormal'> & Pick<FileWindows, 'days'>>;
 
 /** Declares a data set that is not requested from the source. A file is about a range of days and lists all it has. */
-export function defineFileSet({ days = 'none', emptyIsNormal = true, ...dataSet }: FileSet): DataSet {
+export function defineFileSet<const Tables extends Readonly<NonEmpty<TableDefinition>>>({
+  days = 'none',
+  emptyIsNormal = true,
+  ...dataSet
+}: WithShapes<FileSet, Tables>): WithShapes<DataSet, Tables> {
   return {
     ...dataSet,
     exchanges: [],

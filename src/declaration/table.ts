@@ -1,17 +1,19 @@
-import type { Field, Naming, TableDefinition } from './declaration.ts';
+import type { Field, Naming, Shape, TableDefinition } from './declaration.ts';
 import { datetime, fromRequest } from './fields.ts';
 
-export type { Naming, TableDefinition } from './declaration.ts';
+export type { Naming, RowOf, TableDefinition } from './declaration.ts';
 export type { Row, Scalar } from './declaration-values.ts';
 
-interface TableOptions {
+type CommonField = typeof EXCHANGE | (typeof AUDIT_FIELDS)[number];
+
+interface TableOptions<Own extends Field, Key extends string> {
   readonly name: string;
   readonly comment: string;
-  readonly key: readonly string[];
-  readonly fields: readonly Field[];
+  readonly key: readonly Key[];
+  readonly fields: readonly Own[];
   /** Drizzle has no partitions: add `PARTITION BY RANGE` to the generated migration, as in 0000_initial.sql. */
-  readonly partitionBy?: string;
-  readonly names?: readonly Naming[];
+  readonly partitionBy?: Own['column'];
+  readonly names?: readonly Naming<(Own | CommonField)['column']>[];
 }
 
 /** Columns that say when and by which load a row was written; the same on every table. */
@@ -61,9 +63,11 @@ export const VALIDITY: Readonly<Record<string, string>> = {
  *
  * @throws Error if a key column has no field, or a column is declared twice.
  */
-export function defineTable(options: TableOptions): TableDefinition {
-  const all: Field[] = [EXCHANGE, ...options.fields, ...AUDIT_FIELDS];
-  const byColumn = new Map(all.map((field) => [field.column, field]));
+export function defineTable<const Own extends Field, const Key extends (Own | CommonField)['column']>(
+  options: TableOptions<Own, Key>,
+): TableDefinition<Own | CommonField, Key> {
+  const all = [EXCHANGE, ...options.fields, ...AUDIT_FIELDS];
+  const byColumn = new Map<string, Own | CommonField>(all.map((field) => [field.column, field]));
   const names = [...all.map((field) => field.column), ...Object.keys(LOAD_AUDIT), ...Object.keys(VALIDITY)];
   const twice = names.find((name, position) => names.indexOf(name) !== position);
   if (twice !== undefined) throw new Error(`${options.name} declares the column ${twice} twice`);
@@ -72,7 +76,7 @@ export function defineTable(options: TableOptions): TableDefinition {
     if (field === undefined) throw new Error(`${options.name} has no field for key ${column}`);
     return field;
   });
-  const fields = [...keyFields, ...all.filter((field) => !options.key.includes(field.column))];
+  const fields = [...keyFields, ...all.filter((field) => !keyFields.includes(field))];
   const dateColumn = options.partitionBy ?? keyFields.find((field) => field.kind === 'date')?.column ?? null;
   return {
     name: options.name,
@@ -84,3 +88,6 @@ export function defineTable(options: TableOptions): TableDefinition {
     names: options.names ?? [],
   };
 }
+
+/** Declares a shape, with the columns and source fields of its table. */
+export const defineShape = <Table extends TableDefinition>(shape: Shape<Table>) => shape;

@@ -1,5 +1,5 @@
 import { defineOperation } from '../declaration/define-operation.ts';
-import { type Compute, date, derived, type Field, int8, numeric, text } from '../declaration/fields.ts';
+import { type Compute, date, derived, int8, numeric, text } from '../declaration/fields.ts';
 import { defineTable } from '../declaration/table.ts';
 
 const POINTS = { unit: 'points' } as const;
@@ -8,10 +8,10 @@ const POINTS = { unit: 'points' } as const;
 const readAs =
   (source: string, kind: 'numeric' | 'date'): Compute =>
   (_get, read) =>
-    read(source, kind) as string | number | null;
+    read(source, kind);
 
 /** The schema has the value of an earlier session, the glossary its day: a column for each. */
-const earlier = (source: string, name: string, when: string): Field[] => [
+const earlier = <const Name extends string>(source: string, name: Name, when: string) => [
   numeric(source, `${name}_value`, `Value ${when}; null where the source sends the day.`, {
     ...POINTS,
     compute: readAs(source, 'numeric'),

@@ -149,7 +149,7 @@ export function asOfNow<One extends Joined>(alert: One, session: AlertedSession,
 }
 
 /** Kinds of alerts of one run that are one post: what failed, and what is missing because of it. */
-const RUN_KINDS = ['run_failed', ...SESSION_KINDS] as const;
+const RUN_KINDS: readonly string[] = ['run_failed', ...SESSION_KINDS];
 
 /** What is sent as one post: the sessions of a kind; of a run, what failed with the sessions that it left. */
 function choosePost<One extends Joined>(alert: One): One | string {

@@ -26,9 +26,9 @@ const table = defineTable({
       },
     ),
     date('broadcastDt', 'trade_date', 'Day on which the exchange published it.', { required: true }),
-    derived('broadcast_at', 'datetime', 'When the exchange published it.', (_get, read) => {
-      return read('broadcastDt', 'datetime') as string | null;
-    }),
+    derived('broadcast_at', 'datetime', 'When the exchange published it.', (_get, read) =>
+      read('broadcastDt', 'datetime'),
+    ),
     date('shp', 'shareholding_date', 'Day of the shareholding pattern that the holdings are from.'),
     int8('totIssuedShares', 'total_issued_shares', 'Shares issued.', SHARES),
     int8('totPromoterHolding', 'total_promoter_holding_shares', 'Shares held by the promoters.', SHARES),

@@ -1,15 +1,15 @@
-import { date, type Field, int8, text } from '../../declaration/fields.ts';
+import { date, int8, text } from '../../declaration/fields.ts';
 import { defineFileSet } from '../../declaration/operation.ts';
 import { defineTable } from '../../declaration/table.ts';
 
 const CONTRACTS = { unit: 'contracts' } as const;
 
-const ofFutures = (underlying: 'Index' | 'Stock', column: string): Field[] => [
+const ofFutures = <const Column extends string>(underlying: 'Index' | 'Stock', column: Column) => [
   int8(`Future${underlying}Long`, `${column}_long`, 'Contracts held long.', CONTRACTS),
   int8(`Future${underlying}Short`, `${column}_short`, 'Contracts held short.', CONTRACTS),
 ];
 
-const ofOptions = (underlying: 'Index' | 'Stock', column: string): Field[] => [
+const ofOptions = <const Column extends string>(underlying: 'Index' | 'Stock', column: Column) => [
   int8(`Option${underlying}CallLong`, `${column}_call_long`, 'Calls held long.', CONTRACTS),
   int8(`Option${underlying}PutLong`, `${column}_put_long`, 'Puts held long.', CONTRACTS),
   int8(`Option${underlying}CallShort`, `${column}_call_short`, 'Calls held short.', CONTRACTS),

@@ -1,7 +1,6 @@
 import { sha256 } from '../../core/sha256.ts';
 import { type Compute, date, datetime, derived, int4, numeric, text } from '../../declaration/fields.ts';
-import type { Shape } from '../../declaration/operation.ts';
-import { defineTable } from '../../declaration/table.ts';
+import { defineShape, defineTable } from '../../declaration/table.ts';
 
 /** A longer id would be too long for a key together with its other parts. */
 const LONGEST_ID = 120;
@@ -90,14 +89,14 @@ const table = defineTable({
 });
 
 /** Recognized by its security or its days, which categories do not have. */
-export const corporateActionShape: Shape = {
+export const corporateActionShape = defineShape({
   table,
   has: [],
   hasOneOf: [
-    ...['scripCode', 'scripId', 'symbol', 'isin', 'companyName', 'scripName', 'actionId'],
-    ...['announcementDate', 'announceType', 'listedStatus', 'provXdate', 'bcRdFrom'],
+    ...(['scripCode', 'scripId', 'symbol', 'isin', 'companyName', 'scripName', 'actionId'] as const),
+    ...(['announcementDate', 'announceType', 'listedStatus', 'provXdate', 'bcRdFrom'] as const),
   ],
   namedBy: ['scripCode', 'symbol', 'scripId', 'isin'],
   dated: false,
   fullSet: 'none',
-};
+});

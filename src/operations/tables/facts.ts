@@ -1,9 +1,9 @@
-import { derived, type Field, int4, text } from '../../declaration/fields.ts';
+import { derived, int4, text } from '../../declaration/fields.ts';
 
 const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?$/i;
 
 /** The value of a fact and what is said of it, as in every response of generic facts. */
-export const factFields: readonly Field[] = [
+export const factFields = [
   text('label', 'label', 'Label of the fact.'),
   text('unitId', 'unit_id', 'Unit of the value; empty when left out.', { absent: '' }),
   int4('decimals', 'decimals', 'Decimals the value is stated with.'),

@@ -1,12 +1,12 @@
 import { fromRequest, int4, numeric, type Requested, text } from '../../declaration/fields.ts';
 import type { InstrumentRequest, Shape } from '../../declaration/operation.ts';
-import { defineTable } from '../../declaration/table.ts';
+import { defineShape, defineTable } from '../../declaration/table.ts';
 import { factFields } from './facts.ts';
 
 /**
  * The responses of the ratio operations contain neither instrument nor date, so the whole key comes from the request.
  */
-const KEY = ['exchange', 'symbol', 'nature_of_report', 'variant', 'as_of_date', 'period'];
+const KEY = ['exchange', 'symbol', 'nature_of_report', 'variant', 'as_of_date', 'period'] as const;
 
 /** The requested variant, which planning writes into the window's params. */
 function readVariant(requested: Requested): string {
@@ -87,32 +87,32 @@ export const QUARTERS: readonly string[] = ['QJ', 'QS', 'QD', 'QM'];
  * Ratios of another quarter than was requested. A request for another period, such as `Latest`, or for a day may get the
  * figures of any quarter.
  */
-const otherQuarter: Shape['contradiction'] = ({ year, last_q: lastQ }, { params }) => {
+const otherQuarter: Shape<typeof ratios>['contradiction'] = ({ year, last_q: lastQ }, { params }) => {
   const { year: requestedYear = '', period = '' } = params;
   if (params.variant !== 'quarter' || !QUARTERS.includes(period)) return null;
   const message = (value: unknown) => `is ${String(value)}, but ${requestedYear}${period} was requested`;
-  const code = typeof lastQ === 'string' ? lastQ.toUpperCase() : '';
+  const code = lastQ?.toUpperCase() ?? '';
   if (QUARTERS.includes(code) && code !== period) return { column: 'last_q', message: message(lastQ) };
   const isOther = requestedYear !== '' && Number(year ?? 0) !== 0 && Number(year) !== Number(requestedYear);
   return isOther ? { column: 'year', message: message(year) } : null;
 };
 
-export const ratioShape: Shape = {
+export const ratioShape = defineShape({
   table: ratios,
   has: [],
   hasOneOf: ratios.fields.flatMap((field) => (field.from === 'response' ? [field.source] : [])),
   dated: false,
   contradiction: otherQuarter,
   fullSet: 'none',
-};
+});
 
-export const ratioFactShape: Shape = {
+export const ratioFactShape = defineShape({
   table: facts,
   has: [],
   hasOneOf: ['label', 'key'],
   dated: false,
   fullSet: 'none',
-};
+});
 
 const NATURES = ['Standalone', 'Consolidated'] as const;
 

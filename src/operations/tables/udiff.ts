@@ -10,7 +10,7 @@ const underlying = { unit: UNDERLYING } as const;
  * The fields of a bhav copy in the order of its columns, each after the column that it has in a UDiFF file: the daily
  * file of the exchanges from which the source takes its records. The first one is not in the files.
  */
-const FIELDS: readonly (readonly [inFiles: string | null, field: ResponseField])[] = [
+const FIELDS = [
   [
     'TckrSymb',
     text('symbol', 'symbol', 'Ticker symbol; unique per day only together with the series.', {
@@ -69,13 +69,13 @@ const FIELDS: readonly (readonly [inFiles: string | null, field: ResponseField])
   ['TtlNbOfTxsExctd', int8('totalTradesNo', 'trade_count', 'Number of trades.', { unit: 'trades' })],
   ['SsnId', text('ssnId', 'session_id', 'Session of the day, e.g. F1.')],
   ['NewBrdLotQty', int8('newBrdLotQty', 'board_lot_quantity', 'Board lot.', { unit: 'shares' })],
-];
+] as const satisfies readonly (readonly [inFiles: string | null, field: ResponseField])[];
 
 /** What a field means in another segment. */
 export type OwnMeaning = Partial<Omit<ResponseField, 'from' | 'source' | 'column' | 'kind'>>;
 
 /** The fields of a bhav copy, with what they mean in the cash market or everywhere. */
-export const UDIFF_FIELDS: readonly ResponseField[] = FIELDS.map(([, field]) => field);
+export const UDIFF_FIELDS = FIELDS.map(([, field]) => field);
 
 /** The source field of each column of a UDiFF file; its other columns have none. */
 export const UDIFF_COLUMNS: Readonly<Record<string, string>> = Object.fromEntries(
