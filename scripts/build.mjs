@@ -103,10 +103,10 @@ async function build() {
 function commit() {
   const { REVISION } = process.env;
   if (REVISION) return REVISION.slice(0, 7);
-  const requested = existsSync(at('.git'))
+  const git = existsSync(at('.git'))
     ? spawnSync('git', ['rev-parse', '--short=7', 'HEAD'], { cwd: root })
     : null;
-  return requested?.status === 0 ? String(requested.stdout).trim() : '';
+  return git?.status === 0 ? String(git.stdout).trim() : '';
 }
 
 /** The names of the files in a folder and below it, as `a/b.ts`. */

@@ -22,8 +22,8 @@ export const supportedNode = (): string => readManifest().engines.node;
 export function commit(): string | null {
   // Parent folders are not searched, because an installed package may lie in the checkout of another project.
   if (existsSync(join(PACKAGE, '.git'))) {
-    const requested = ['rev-parse', '--short=7', 'HEAD'];
-    const { status, stdout } = spawnSync('git', requested, { cwd: PACKAGE, encoding: 'utf8' });
+    const args = ['rev-parse', '--short=7', 'HEAD'];
+    const { status, stdout } = spawnSync('git', args, { cwd: PACKAGE, encoding: 'utf8' });
     if (status === 0) return stdout.trim();
   }
   const stamp = join(PACKAGE, 'dist', 'commit');

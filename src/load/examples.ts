@@ -53,12 +53,12 @@ export interface ExampleResult extends Example {
 
 /** Runs the examples. @returns each with its rows. */
 export async function runExamples(pool: Pool): Promise<ExampleResult[]> {
-  const responses: ExampleResult[] = [];
+  const results: ExampleResult[] = [];
   for (const example of EXAMPLES) {
     const { rows } = await pool.query<Row>(example.sql);
-    responses.push({ ...example, rows: rows.map(withNumbers) });
+    results.push({ ...example, rows: rows.map(withNumbers) });
   }
-  return responses;
+  return results;
 }
 
 /** A session of a share with its close as printed and as adjusted for later events. */

@@ -9,7 +9,7 @@ import { locksOfTable } from '../state/loads/locks.ts';
 import { copyResponse, findRepeated } from '../state/responses/repeated.ts';
 import { endingWindow } from '../state/windows/windows.ts';
 import { mergeSql } from './merge/merge-sql.ts';
-import type { ReceivedResponse } from './window-load.ts';
+import type { ResponseOfWindow } from './window-load.ts';
 
 /**
  * Ends the window of a response that repeats the last one about its days (`findRepeated`), as if it had been read and
@@ -20,7 +20,7 @@ import type { ReceivedResponse } from './window-load.ts';
  */
 export async function repeatLoad(
   database: Database,
-  response: ReceivedResponse & { readonly digest: string; readonly calledOn: string },
+  response: ResponseOfWindow & { readonly digest: string; readonly calledOn: string },
   sessions: readonly string[],
 ): Promise<RecordCounts | null> {
   const { windowId, exchange, bytes } = response;

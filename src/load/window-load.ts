@@ -7,7 +7,7 @@ import type { ResponseToKeep } from '../state/responses/responses.ts';
 import type { ReadAgain, ResponseReading } from './fold/fold.ts';
 
 /** A response as it was received, with what its window requested. */
-export interface ReceivedResponse extends Pair, DayRange {
+export interface ResponseOfWindow extends Pair, DayRange {
   readonly windowId: number;
   readonly runId: number;
   /** Where the response stands in the order of responses. */
@@ -25,7 +25,7 @@ export interface ReceivedResponse extends Pair, DayRange {
 }
 
 /** All of one response, ready to be stored. */
-export interface WindowLoad extends ReceivedResponse, ResponseReading {
+export interface WindowLoad extends ResponseOfWindow, ResponseReading {
   /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
   readonly maxWithdrawShare: number;
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };

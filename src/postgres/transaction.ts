@@ -37,7 +37,7 @@ export function transaction<T>(database: Database, work: (tx: Transaction) => Pr
   });
 }
 
-/** The same on a connection that the caller holds, and closes after an error, which ends the transaction. */
+/** The same on a connection that the caller holds. After an error the caller has to close it, which ends the transaction. */
 export async function transactionOn<T>(
   client: PoolClient,
   work: (tx: Transaction) => Promise<T>,
@@ -60,7 +60,7 @@ export async function afterCommit(
   try {
     await work();
   } catch (error) {
-    log?.warn({ err: databaseError(error) }, `what was loaded is stored, but could not ${action}`);
+    log?.warn({ err: databaseError(error) }, `the load is stored, but it was not possible to ${action}`);
   }
 }
 

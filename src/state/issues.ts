@@ -65,8 +65,8 @@ export async function listIssues(db: NodePgDatabase, filter: IssueFilter, limit:
            to_json(min(since))#>>'{}' as since
       from line
      group by kind, number
-     -- Rows without a day are of now.
-     order by 2, 7 desc nulls first, 11 desc nulls last, kind, 3, 4, subject, id
+     -- Issues without a day are about the present, and come first.
+     order by priority, "to" desc nulls first, effect desc nulls last, kind, operation, exchange, subject, id
      limit ${limit}`);
   return result.rows.map((issue) => ({ ...issue, exchanges: [...new Set(issue.exchanges)].sort() }));
 }

@@ -151,12 +151,12 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
       return 'no response';
     }
   };
-  const readState = async () => {
+  let readOnly = false;
+  const noteReadOnly = async () => {
     readOnly = await isReadOnly(db.pool);
   };
-  let readOnly = false;
   const [database, queue] = await Promise.all([
-    check('database', readState),
+    check('database', noteReadOnly),
     check('queue', () => queues.ticks.getJobCounts()),
   ]);
   const storage = readOnly ? 'read-only' : waitingResponses > 0 ? 'refuses' : 'ok';

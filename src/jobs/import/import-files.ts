@@ -252,7 +252,7 @@ async function importInRounds(
  */
 const MOST_AT_ONCE = MOST_BYTES / 4;
 
-/** @returns the files that were postponed: their rows have no tickers, or they need more memory. */
+/** @returns `postponed`: files whose rows have no tickers; `large`: files that need more than their share of memory. */
 async function importAll(
   context: Context,
   files: readonly ImportFile[],

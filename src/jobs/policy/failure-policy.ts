@@ -394,13 +394,13 @@ export function decideLocalFailure(
 
 /** What a failed call shows besides its own failure. */
 interface Evidence {
-  /** True if the source responded. */
+  /** Whether the source responded. */
   readonly source: 'success' | 'failure' | 'unknown';
-  /** True if it accepted the access key. */
+  /** Whether it accepted the access key. */
   readonly key: 'accepted' | 'refused' | 'unknown';
 }
 
-/** True if the hour's quota has calls left. */
+/** Whether the hour's quota has calls left. */
 type HourEvidence = 'open' | 'closed' | 'unknown';
 
 /**
@@ -420,7 +420,7 @@ export function assessEvidence(error: unknown, days: number): Evidence & { reado
   };
 }
 
-/** True if the source responded to a failed call. Half a response is a response. */
+/** Whether the source responded to a failed call. Half a response is a response. */
 function sourceEvidence(error: PipelineError): Evidence['source'] {
   const source = statusRule(error)?.source ?? RULES[error.kind].source;
   return source === 'failure' && error.cutShort ? 'success' : source;

@@ -6,7 +6,7 @@ import type { RecordCounts } from '../../core/record-counts.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { repeatLoad } from '../../load/repeat-load.ts';
 import type { Context } from '../context.ts';
-import { buildReceivedResponse, type ReceivedWindow } from './store-response.ts';
+import { describeResponse, type ReceivedWindow } from './store-response.ts';
 
 let codeHash: string | undefined;
 
@@ -43,7 +43,7 @@ export async function repeatResponse(
   const { digest, calledOn } = received;
   return repeatLoad(
     db,
-    { ...buildReceivedResponse(received), digest, calledOn },
+    { ...describeResponse(received), digest, calledOn },
     calendar.sessions(exchange, from, to),
   );
 }

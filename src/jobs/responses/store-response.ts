@@ -2,7 +2,7 @@ import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
 import type { ResponseReading } from '../../load/fold/fold.ts';
 import { loadWindow } from '../../load/load-window.ts';
-import type { ReceivedResponse } from '../../load/window-load.ts';
+import type { ResponseOfWindow } from '../../load/window-load.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { KeptResponse, ResponseToKeep } from '../../state/responses/responses.ts';
 import type { Context } from '../context.ts';
@@ -19,7 +19,7 @@ export interface ReceivedWindow extends ReadResponse {
   readonly window: CoveredWindow & Pair & { readonly id: number; readonly runId: number };
   /** Where the response stands in the order of responses. */
   readonly position: Position;
-  readonly positionAmongFiles?: ReceivedResponse['positionAmongFiles'];
+  readonly positionAmongFiles?: ResponseOfWindow['positionAmongFiles'];
   /** Time of the call in epoch milliseconds: it decides what an empty response means. */
   readonly calledAt: number;
   /** Size of the body as it was sent. */
@@ -48,9 +48,9 @@ export async function storeResponse(
   received: ReceivedWindow,
 ): Promise<StoredResponse | null> {
   const { window, calledAt, response, readKept, trusted } = received;
-  const reading = await asStored(context, window, received, { calledAt, calledOn: response.calledOn });
+  const reading = await prepareResponse(context, window, received, { calledAt, calledOn: response.calledOn });
   const stored = await loadWindow(context.db, {
-    ...buildReceivedResponse(received),
+    ...describeResponse(received),
     ...reading,
     response,
     readAgain: (response) => readToFold(context, response, readKept),
@@ -60,14 +60,14 @@ export async function storeResponse(
 }
 
 /** A response as it is stored, read or not. */
-export function buildReceivedResponse({
+export function describeResponse({
   window,
   calledAt,
   position,
   positionAmongFiles,
   bytes,
   digest,
-}: Omit<ReceivedWindow, 'extracted' | 'response'>): ReceivedResponse {
+}: Omit<ReceivedWindow, 'extracted' | 'response'>): ResponseOfWindow {
   const { id: windowId, runId, operation, exchange, from, to } = window;
   const requested = { windowId, runId, operation, exchange, from, to };
   return { ...requested, position, positionAmongFiles, fetchedAt: new Date(calledAt), bytes, digest };
@@ -84,11 +84,14 @@ export async function readToFold(
   read = createResponseReader(context),
 ): Promise<ResponseReading> {
   const { calledOn, fetchedAt } = response;
-  return asStored(context, response, await read(response), { calledOn, calledAt: fetchedAt.getTime() });
+  return prepareResponse(context, response, await read(response), {
+    calledOn,
+    calledAt: fetchedAt.getTime(),
+  });
 }
 
-/** What of a response is stored, and what it says of its days. */
-async function asStored(
+/** What of a response is loaded, and what it says of its days. Stores the trading days that its prices show. */
+async function prepareResponse(
   context: Context,
   window: CoveredWindow & Pair,
   { extracted, preserved }: ReadResponse,

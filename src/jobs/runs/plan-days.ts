@@ -40,12 +40,14 @@ export function* planDays(input: PlanInput, days: number): Generator<PlannedWind
 }
 
 /** The fewest ranges of at most `days` calendar days that contain every needed day. */
-function fewestRanges(input: PlanInput, needed: (day: Day) => boolean, days: number): DayRange[] {
+function fewestRanges(input: PlanInput, isNeeded: (day: Day) => boolean, days: number): DayRange[] {
   const policy = input.operation.windows;
-  const wanted =
-    policy.per === 'range' && policy.everyDay ? withClosedDays(input, needed) : input.sessions.filter(needed);
+  const neededDays =
+    policy.per === 'range' && policy.everyDay
+      ? withClosedDays(input, isNeeded)
+      : input.sessions.filter(isNeeded);
   const ranges: { from: Day; to: Day; limit: Day }[] = [];
-  for (const day of wanted) {
+  for (const day of neededDays) {
     const last = ranges.at(-1);
     if (last !== undefined && day <= last.limit) last.to = day;
     else ranges.push({ from: day, to: day, limit: addDays(day, days - 1) });
@@ -57,19 +59,19 @@ function fewestRanges(input: PlanInput, needed: (day: Day) => boolean, days: num
  * The needed sessions, and the closed days before and after them: some operations have records of days that are not
  * sessions, and these belong to the session next to them.
  */
-function withClosedDays({ from, to, sessions }: PlanInput, needed: (day: Day) => boolean): Day[] {
-  const wanted: Day[] = [];
+function withClosedDays({ from, to, sessions }: PlanInput, isNeeded: (day: Day) => boolean): Day[] {
+  const days: Day[] = [];
   let next = 0;
   let beforeNeeded = false;
   for (const day of eachDay(from, to)) {
     const session = sessions[next];
-    const nextNeeded = session !== undefined && needed(session);
-    if (nextNeeded || (beforeNeeded && day !== session)) wanted.push(day);
+    const nextNeeded = session !== undefined && isNeeded(session);
+    if (nextNeeded || (beforeNeeded && day !== session)) days.push(day);
     if (day !== session) continue;
     beforeNeeded = nextNeeded;
     next += 1;
   }
-  return wanted;
+  return days;
 }
 
 /**
@@ -77,24 +79,24 @@ function withClosedDays({ from, to, sessions }: PlanInput, needed: (day: Day) =>
  * other sessions.
  */
 function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: number) {
-  const needed = fewestRanges(input, (day) => !isCovered(day), days);
-  const known: { from: Day; to: Day }[] = [];
-  /** Index of the first needed range that does not end before the day. */
+  const requested = fewestRanges(input, (day) => !isCovered(day), days);
+  const skipped: { from: Day; to: Day }[] = [];
+  /** Index of the first requested range that does not end before the day. */
   let next = 0;
-  /** Index of the needed range that follows the last of `known`. */
-  let before = 0;
+  /** Index of the requested range that follows the last skipped one. */
+  let following = 0;
   for (const day of input.sessions) {
-    while ((needed[next]?.to ?? day) < day) next += 1;
-    const range = needed[next];
+    while ((requested[next]?.to ?? day) < day) next += 1;
+    const range = requested[next];
     if (range !== undefined && range.from <= day) continue;
-    const last = known.at(-1);
-    if (last !== undefined && next === before && day <= addDays(last.from, days - 1)) last.to = day;
-    else known.push({ from: day, to: day });
-    before = next;
+    const last = skipped.at(-1);
+    if (last !== undefined && next === following && day <= addDays(last.from, days - 1)) last.to = day;
+    else skipped.push({ from: day, to: day });
+    following = next;
   }
   const params = ownOptions(input);
   return [
-    ...needed.map((range): PlannedRange => ({ ...range, params, variant: '', ...REQUESTED })),
-    ...known.map((range): PlannedRange => ({ ...range, params, variant: '', ...KNOWN })),
+    ...requested.map((range): PlannedRange => ({ ...range, params, variant: '', ...REQUESTED })),
+    ...skipped.map((range): PlannedRange => ({ ...range, params, variant: '', ...KNOWN })),
   ];
 }

@@ -26,7 +26,8 @@ export interface FetchedResponse {
 }
 
 /**
- * Makes the call of a window, and compares its response with the last one.
+ * Makes the call of a window. A response that repeats the last one is stored here, which ends the window; any other one
+ * is checked, and `storeFetched` reads and stores it.
  *
  * @throws PipelineError what the call failed with, or what the response says instead of data.
  */
@@ -50,23 +51,22 @@ export async function fetchResponse(
   };
   const sentAt = performance.now();
   let receivedAt: number | undefined;
-  const after = (error: unknown) =>
-    afterCall(context, call, error, ((receivedAt ?? performance.now()) - sentAt) / 1_000);
-  const fetched = timeStep(times, 'fetch', () => source.receive(operation, requested, signal));
-  const looked = fetched.then((received) => {
+  const secondsOfCall = () => ((receivedAt ?? performance.now()) - sentAt) / 1_000;
+  let response: FetchedResponse;
+  try {
+    const received = await timeStep(times, 'fetch', () => source.receive(operation, requested, signal));
     receivedAt = performance.now();
-    return repeatOrCheck(context, { window, requested, calledAt }, received, times);
-  });
-  const response = await looked.catch(async (error) => {
-    await after(error);
+    response = await endIfRepeated(context, { window, requested, calledAt }, received, times);
+  } catch (error) {
+    await afterCall(context, call, error, secondsOfCall());
     throw error;
-  });
-  await after(null);
+  }
+  await afterCall(context, call, null, secondsOfCall());
   return response;
 }
 
 /** Ends the window of a response that repeats the last one, before anything is looked for in it; checks any other one. */
-async function repeatOrCheck(
+async function endIfRepeated(
   context: WorkerContext,
   call: Pick<FetchedResponse, 'requested' | 'calledAt'> & { readonly window: ClaimedWindow },
   received: ReceivedResponse,

@@ -33,7 +33,8 @@ interface WorkedWindow {
 
 /**
  * Does the work of one window: claims it, fetches outside any transaction, reads, and loads in one transaction. After a
- * failure, the failure policy decides what is done, and that is stored.
+ * failure, the failure policy decides what is done, and that is stored. This is repeated in two cases: the response at
+ * hand could not be stored (`keep_response`), or its data is not ready and this worker waits for it (`await_data`).
  */
 export async function processWindow(context: WorkerContext, job: WindowJob): Promise<WorkedWindow> {
   let waitMs = 0;
@@ -51,6 +52,7 @@ export async function processWindow(context: WorkerContext, job: WindowJob): Pro
         if (claimed.outcome === 'wait') return waiting(claimed);
         call = claimed.outcome === 'claimed' ? claimed : null;
       }
+      // Nothing is left to do for the window.
       if (call === null) return { runs: [job.runId], isLoaded: false };
       response ??= await fetchResponse(context, call, times);
       const isLoaded = await storeFetched(context, call, response, times);

@@ -103,7 +103,7 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
   const locked = await readResponsesToFold(tx, scope, { isLocked: true });
   const emptyTables = new Set<TableDefinition>();
   for (const table of tables) if (await isEmpty(tx, partOfTable(part, table, locked))) emptyTables.add(table);
-  const responses: ReadResponse[] = [];
+  const responses: ResponseReadAgain[] = [];
   for (const response of locked) {
     const { outcome, coverage, rejects, suspicions, suspicionsWithoutReject } = await judging.read(
       response.responseId,
@@ -114,7 +114,7 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
   }
   const replayed = await partsBeside(tx, windowId);
   const ended = responses.filter((response) => endsIn(part, response) && isWithin(replayed, response));
-  await writeFacts(tx, part, ended);
+  await rewriteFacts(tx, part, ended);
   const load = { loadId: begun.loadId, runId: part.runId };
   const folding = { ...part, ...judging, load, responses };
   const folded: FoldedTable[] = [];
@@ -131,7 +131,7 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
 /** Inserts the loads of a part and ends its window: these are the last statements, as `insertLoad` requires. */
 async function endPart(
   tx: Transaction,
-  { windowId, days, load, responses, ended }: FoldedPart & { readonly ended: readonly ReadResponse[] },
+  { windowId, days, load, responses, ended }: FoldedPart & { readonly ended: readonly ResponseReadAgain[] },
   folded: readonly FoldedTable[],
 ): Promise<void> {
   const counts = countRecords(folded, ended);
@@ -174,7 +174,7 @@ async function endPart(
   await insertLoad(tx, newLoad, ending);
 }
 
-function countRecords(folded: readonly FoldedTable[], ended: readonly ReadResponse[]): RecordCounts {
+function countRecords(folded: readonly FoldedTable[], ended: readonly ResponseReadAgain[]): RecordCounts {
   const total = (name: 'inserted' | 'updated' | 'unchanged' | 'withdrawn') =>
     folded.reduce((sum, table) => sum + table[name], 0);
   const [inserted, updated, unchanged] = [total('inserted'), total('updated'), total('unchanged')];
@@ -191,7 +191,7 @@ function countRecords(folded: readonly FoldedTable[], ended: readonly ReadRespon
 }
 
 /** A response that was read again. */
-interface ReadResponse extends ResponseOfPart {
+interface ResponseReadAgain extends ResponseOfPart {
   readonly reading: ResponseSaid;
   /** The number of its own load, if it needs one: it was never loaded, or it fills a table that is empty. */
   readonly ownLoadId: number | null;
@@ -200,14 +200,14 @@ interface ReadResponse extends ResponseOfPart {
 /** A part whose responses are read, and the load that stores what differs. */
 interface FoldedPart extends ReplayedPart, Judging {
   readonly load: { readonly loadId: number; readonly runId: number };
-  readonly responses: readonly ReadResponse[];
+  readonly responses: readonly ResponseReadAgain[];
 }
 
 /**
  * True if the part is the last one that a response is about: there its facts are written. Where the data set has tables
  * that are divided into days, that is one of their parts.
  */
-function endsIn({ days, instruments }: Part, response: ReadResponse): boolean {
+function endsIn({ days, instruments }: Part, response: ResponseReadAgain): boolean {
   if (days !== null) return response.to <= days.to;
   if (dataSetNamed(response.operation).shapes.some(({ fullSet }) => fullSet === 'days')) return false;
   if (instruments === null) return true;
@@ -218,7 +218,7 @@ function endsIn({ days, instruments }: Part, response: ReadResponse): boolean {
 /** True if all that a response is about is replayed by the run: of a part of it, nothing new is said. */
 function isWithin(
   replayed: readonly ReplayedRange[],
-  { from: first, to: last, instruments }: ReadResponse,
+  { from: first, to: last, instruments }: ResponseReadAgain,
 ): boolean {
   const names = instruments.map((name) => name.toUpperCase());
   return names.length > 0 && replayed.some((range) => range.instruments.length > 0)
@@ -227,10 +227,10 @@ function isWithin(
 }
 
 /** Writes what responses that were read again say, and their rejects. */
-async function writeFacts(
+async function rewriteFacts(
   tx: Transaction,
   part: ReplayedPart,
-  responses: readonly ReadResponse[],
+  responses: readonly ResponseReadAgain[],
 ): Promise<void> {
   const { runId, windowId, exchange } = part;
   const copied = responses.flatMap((response) => (response.windowId === 0 ? [response.responseId] : []));
@@ -277,7 +277,7 @@ async function writeFacts(
 async function sumPartCoverage(
   tx: Transaction,
   part: Part,
-  responses: readonly ReadResponse[],
+  responses: readonly ResponseReadAgain[],
 ): Promise<void> {
   const about = [
     ...responses.flatMap(({ from, to, reading }) => [from, to, ...reading.coverage.map(({ day }) => day)]),
