@@ -33,20 +33,20 @@ COMMENT ON FUNCTION etl.has_source(jsonb) IS 'True if there is a key, or if anyt
 -- src/state/registers.ts. The two parts read one entry of a small index each.
 CREATE OR REPLACE FUNCTION etl.not_allowed() RETURNS TABLE (operation text, exchange text, diagnostic text, since timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT e.operation, x.exchange, n.diagnostic, n.checked_at
-    FROM etl.expectations e
-   CROSS JOIN LATERAL unnest(e.exchanges) AS x(exchange)
+  SELECT expectation.operation, x.exchange, last.diagnostic, last.checked_at
+    FROM etl.expectations expectation
+   CROSS JOIN LATERAL unnest(expectation.exchanges) AS x(exchange)
    CROSS JOIN LATERAL (
      SELECT * FROM (
        (SELECT c.day, c.diagnostic, c.checked_at FROM etl.coverage c
-         WHERE c.operation = e.operation AND c.exchange = x.exchange AND c.instrument = '' AND c.state <> 'holiday'
+         WHERE c.operation = expectation.operation AND c.exchange = x.exchange AND c.instrument = '' AND c.state <> 'holiday'
          ORDER BY c.day DESC LIMIT 1)
        UNION ALL
        (SELECT c.day, c.diagnostic, c.checked_at FROM etl.coverage c
-         WHERE c.operation = e.operation AND c.exchange = x.exchange AND c.instrument <> ''
+         WHERE c.operation = expectation.operation AND c.exchange = x.exchange AND c.instrument <> ''
          ORDER BY c.day DESC LIMIT 1)) newest
-      ORDER BY newest.day DESC LIMIT 1) n
-   WHERE n.diagnostic ~ '^the key may not use this (operation|exchange): '
+      ORDER BY newest.day DESC LIMIT 1) last
+   WHERE last.diagnostic ~ '^the key may not use this (operation|exchange): '
 $$;
 COMMENT ON FUNCTION etl.not_allowed() IS 'Operations and exchanges that nights request, and the key may not use: what the source said, and when it was last requested.';
 
@@ -54,27 +54,61 @@ COMMENT ON FUNCTION etl.not_allowed() IS 'Operations and exchanges that nights r
 -- what else ever had a record. A pair that somebody once requested by mistake is forgotten thereby. Without a key, and if
 -- nothing was ever requested with one, nobody expects what is scheduled: then only what was imported is looked at. Nobody
 -- expects what the key may not use either; once it may, the days that were refused are missing.
+--   named: [{"operation", "exchange"}], whose sessions are expected as if they were scheduled; null: those that are scheduled.
+--   has_others: whether to look at what else was ever requested or imported.
+--   settings: as in etl.session_states.
 CREATE OR REPLACE FUNCTION etl.expected_pairs(named jsonb, has_others boolean, settings jsonb)
 RETURNS TABLE (operation text, exchange text, is_scheduled boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH wanted AS (
-    SELECT w.operation, w.exchange FROM (
-      SELECT n.operation, n.exchange FROM jsonb_to_recordset(named) AS n(operation text, exchange text)
-      UNION ALL
-      SELECT e.operation, x.exchange FROM etl.expectations e CROSS JOIN LATERAL unnest(e.exchanges) AS x(exchange)
-       WHERE named IS NULL AND etl.has_source(settings)) w
-     WHERE NOT EXISTS (SELECT FROM etl.not_allowed() a WHERE a.operation = w.operation AND a.exchange = w.exchange)
+    SELECT n.operation, n.exchange, true AS is_scheduled
+      FROM jsonb_to_recordset(named) AS n(operation text, exchange text)
+    UNION ALL
+    SELECT e.operation, x.exchange, true
+      FROM etl.expectations e CROSS JOIN LATERAL unnest(e.exchanges) AS x(exchange)
+     WHERE named IS NULL AND etl.has_source(settings)
+  ), pair AS (
+    SELECT wanted.operation, wanted.exchange, wanted.is_scheduled FROM wanted
+    UNION ALL
+    SELECT other.operation, other.exchange, false FROM etl.requested_pairs() other
+     WHERE has_others
+       AND NOT EXISTS (SELECT FROM wanted w WHERE w.operation = other.operation AND w.exchange = other.exchange)
+       -- In an order, so that an index is read up to the first one.
+       AND (SELECT true FROM etl.coverage c
+             WHERE (c.operation, c.exchange) = (other.operation, other.exchange) AND c.state = 'loaded'
+             ORDER BY c.day DESC LIMIT 1)
   )
-  SELECT w.operation, w.exchange, true FROM wanted w
-  UNION ALL
-  SELECT r.operation, r.exchange, false FROM etl.requested_pairs() r
-   WHERE has_others AND NOT EXISTS (SELECT FROM wanted w WHERE w.operation = r.operation AND w.exchange = r.exchange)
-     AND NOT EXISTS (SELECT FROM etl.not_allowed() a WHERE a.operation = r.operation AND a.exchange = r.exchange)
-     -- In an order, so that an index is read up to the first one.
-     AND (SELECT true FROM etl.coverage c WHERE (c.operation, c.exchange) = (r.operation, r.exchange) AND c.state = 'loaded'
-           ORDER BY c.day DESC LIMIT 1)
+  SELECT pair.operation, pair.exchange, pair.is_scheduled FROM pair
+   WHERE NOT EXISTS (SELECT FROM etl.not_allowed() n WHERE n.operation = pair.operation AND n.exchange = pair.exchange)
 $$;
 COMMENT ON FUNCTION etl.expected_pairs(jsonb, boolean, jsonb) IS 'The operations and exchanges of which etl.session_states lists sessions.';
+
+-- What is expected of each of these pairs: when it is due, how long nights request it again, and of how many instruments.
+-- instruments: those that the settings name; null: the first ones of the newest bhav copy, up to the limit.
+CREATE OR REPLACE FUNCTION etl.expected_sets(named jsonb, has_others boolean, instruments text[], settings jsonb)
+RETURNS TABLE (
+  operation text, exchange text, is_scheduled boolean, is_from_files boolean, days text, variants text[],
+  is_by_instrument boolean, is_empty_normal boolean, weekday integer, due_at interval, awaited_days integer, requested bigint)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT pair.operation, pair.exchange, pair.is_scheduled, expectation.exchanges = '{}', expectation.days, expectation.variants, expectation.is_by_instrument,
+         expectation.is_empty_normal, expectation.weekday,
+         coalesce(CASE WHEN expectation.exchanges <> '{}' THEN (settings -> 'dueMinutes' ->> expectation.operation)::int END, 1440)
+           * interval '1 minute',
+         -- For so many days after a session, nightly runs request it again; those of weekly operations once more.
+         CASE WHEN expectation.days = 'quarters' THEN 92
+           ELSE greatest(7, 2 * (settings ->> 'lookbackSessions')::int) + CASE WHEN expectation.weekday IS NULL THEN 0 ELSE 7 END
+         END,
+         CASE WHEN NOT expectation.is_of_each_instrument THEN 0
+           WHEN instruments IS NOT NULL THEN cardinality(instruments)
+           ELSE (SELECT least(count(DISTINCT prices.symbol), (settings ->> 'instrumentLimit')::bigint)
+                   FROM market.bhavcopy_cm prices
+                  WHERE prices.exchange = pair.exchange
+                    AND prices.trade_date = (SELECT max(n.trade_date) FROM market.bhavcopy_cm n WHERE n.exchange = pair.exchange))
+         END
+    FROM etl.expected_pairs(named, has_others, settings) pair
+    JOIN etl.expectations expectation ON expectation.operation = pair.operation
+$$;
+COMMENT ON FUNCTION etl.expected_sets(jsonb, boolean, text[], jsonb) IS 'The operations and exchanges of etl.expected_pairs, and what is expected of each.';
 
 -- How many records the responses have of a day.
 CREATE OR REPLACE FUNCTION etl.records_of(operation text, exchange text, day date, is_by_instrument boolean, variants text[]) RETURNS bigint
@@ -129,19 +163,254 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
 $$;
 COMMENT ON FUNCTION etl.failing_requests() IS 'The days that runs request, whose last response was an error and which are tried again.';
 
+-- Of which days, variants and states a pair has responses about single instruments: one index entry is read for each.
+CREATE OR REPLACE FUNCTION etl.instrument_states(operation text, exchange text, from_day date, to_day date)
+RETURNS TABLE (day date, variant text, state text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  WITH RECURSIVE known AS (
+    (SELECT c.day, c.variant, c.state FROM etl.coverage c
+      WHERE c.operation = $1 AND c.exchange = $2 AND c.instrument <> '' AND c.day BETWEEN from_day AND to_day
+      ORDER BY c.day, c.variant, c.state LIMIT 1)
+    UNION ALL
+    SELECT next.day, next.variant, next.state FROM known CROSS JOIN LATERAL (
+      SELECT c.day, c.variant, c.state FROM etl.coverage c
+       WHERE c.operation = $1 AND c.exchange = $2 AND c.instrument <> '' AND c.day <= to_day
+         AND (c.day, c.variant, c.state) > (known.day, known.variant, known.state)
+       ORDER BY c.day, c.variant, c.state LIMIT 1) next
+  )
+  SELECT known.day, known.variant, known.state FROM known
+$$;
+
+-- How many responses of each state a pair has to each variant of a day, from two small indexes. Those about instruments are
+-- counted state by state: to group all of them takes three times as long, because the texts of each are compared.
+--   requested: how many instruments are requested. More responses make no difference, unless those that are awaited are
+--     compared with all others.
+--   instruments: those that the settings name; they are looked up day by day, because neither small index has them.
+CREATE OR REPLACE FUNCTION etl.response_counts(
+  operation text, exchange text, from_day date, to_day date, requested bigint, instruments text[])
+RETURNS TABLE (day date, variant text, state text, is_whole boolean, entries bigint)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  WITH known AS (
+    SELECT i.day, i.variant, i.state, e.is_of_each_instrument,
+           bool_or(i.state = 'not_published') OVER (PARTITION BY i.day) AS is_awaiting
+      FROM etl.expectations e CROSS JOIN LATERAL etl.instrument_states($1, $2, from_day, to_day) i
+     WHERE e.operation = $1
+  )
+  SELECT c.day, c.variant, c.state, true, 1::bigint FROM etl.coverage c
+   WHERE c.operation = $1 AND c.exchange = $2 AND c.instrument = '' AND c.day BETWEEN from_day AND to_day
+  UNION ALL
+  SELECT known.day, known.variant, known.state, false, counted.entries
+    FROM known CROSS JOIN LATERAL (
+      SELECT count(*) AS entries FROM (
+        SELECT FROM etl.coverage c
+         WHERE c.operation = $1 AND c.exchange = $2 AND c.day = known.day AND c.variant = known.variant
+           AND c.state = known.state AND c.instrument <> ''
+         LIMIT CASE WHEN NOT known.is_awaiting THEN greatest(requested, 1) END) single) counted
+   WHERE instruments IS NULL OR NOT known.is_of_each_instrument
+  UNION ALL
+  SELECT listed.day, counted.variant, counted.state, false, counted.entries
+    FROM (SELECT DISTINCT known.day FROM known WHERE known.is_of_each_instrument) listed
+   CROSS JOIN LATERAL (
+      SELECT c.variant, c.state, count(*) AS entries FROM etl.coverage c
+       WHERE c.operation = $1 AND c.exchange = $2 AND c.day = listed.day AND c.instrument = ANY (instruments)
+       GROUP BY c.variant, c.state) counted
+   WHERE instruments IS NOT NULL
+$$;
+
+-- What is known of the days of a pair: the best response to each, whether it is stored, whatever its share, and of how many
+-- instruments there are responses to every variant. The parameters are those of etl.response_counts.
+CREATE OR REPLACE FUNCTION etl.known_days(
+  operation text, exchange text, from_day date, to_day date, requested bigint, instruments text[])
+RETURNS TABLE (day date, found text, is_stored boolean, responded bigint)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  WITH counted AS (
+    SELECT response.day, expectation.variants, expectation.is_empty_normal,
+           bool_or(is_whole AND state IN ('loaded', 'empty')) AS is_whole,
+           bool_or(NOT is_whole AND NOT is_by_instrument AND state = 'loaded') AS is_partial,
+           coalesce(sum(entries) FILTER (
+             WHERE NOT is_whole AND state IN ('loaded', 'empty', 'not_published')), 0) AS responded,
+           coalesce(sum(entries) FILTER (WHERE counts AND state = 'loaded'), 0) AS loaded,
+           coalesce(sum(entries) FILTER (WHERE counts AND state = 'empty'), 0) AS empty,
+           coalesce(sum(entries) FILTER (WHERE counts AND state = 'not_published'), 0) AS awaited,
+           coalesce(sum(entries) FILTER (WHERE counts AND state = 'failed'), 0) AS failed,
+           coalesce(sum(entries) FILTER (WHERE counts AND state = 'blocked'), 0) AS blocked
+      FROM etl.expectations expectation
+      JOIN etl.response_counts($1, $2, from_day, to_day, requested, instruments) response
+        ON response.variant = ANY (expectation.variants)
+     CROSS JOIN LATERAL (SELECT is_whole OR is_by_instrument AS counts) is_counted
+     WHERE expectation.operation = $1
+     GROUP BY response.day, response.variant, expectation.variants, expectation.is_empty_normal
+  ), summed AS (
+    SELECT counted.day, counted.is_empty_normal,
+           -- Awaited if most had no response when they were requested; a few never have one. What failed, or was not
+           -- requested, is missing.
+           2 * sum(awaited) > greatest(
+             sum(loaded + empty + awaited + failed + blocked), requested * cardinality(variants)) AS is_awaited,
+           CASE WHEN sum(loaded) > 0 THEN 'loaded' WHEN sum(empty) > 0 THEN 'empty'
+             WHEN sum(failed) > 0 THEN 'failed' WHEN sum(blocked) > 0 THEN 'blocked'
+             WHEN bool_or(is_partial) THEN 'partial' ELSE 'not_requested' END AS best,
+           CASE WHEN bool_or(is_whole) THEN requested
+             WHEN count(*) < cardinality(variants) THEN 0
+             ELSE least(requested, min(counted.responded)) END AS responded
+      FROM counted GROUP BY counted.day, counted.is_empty_normal, variants
+  )
+  SELECT summed.day, CASE WHEN is_awaited THEN 'not_published' ELSE best END,
+         NOT is_awaited AND (best = 'loaded' OR (best = 'empty' AND is_empty_normal)), summed.responded::bigint
+    FROM summed
+$$;
+
+-- What is known of a pair that has no days: requested as a whole, part by part, or of each instrument. Once it was loaded, it
+-- is stored. The parameters are those of etl.response_counts.
+CREATE OR REPLACE FUNCTION etl.known_list(operation text, exchange text, requested bigint, instruments text[])
+RETURNS TABLE (day date, found text, is_stored boolean, responded bigint)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT coalesce(stored.day, part.day, newest.day),
+         coalesce(part.found, stored.state, newest.found),
+         coalesce(part.found = 'loaded', stored.day IS NOT NULL),
+         CASE WHEN requested = 0 THEN 0
+           ELSE least(requested, etl.instruments_responded($1, $2, NULL, NULL, instruments)) END
+    FROM etl.expectations expectation
+    LEFT JOIN LATERAL (
+      SELECT c.day, c.state FROM etl.coverage c
+       WHERE c.operation = $1 AND c.exchange = $2
+         AND (c.state = 'loaded' OR (c.state = 'empty' AND expectation.is_empty_normal))
+       ORDER BY c.day DESC, c.state DESC LIMIT 1) stored ON expectation.parts IS NULL
+    LEFT JOIN LATERAL (
+      -- If a response depends on no day, one without a record is not too early, but empty.
+      SELECT c.day, (ARRAY['empty', 'empty', 'failed', 'blocked'])[
+               min(array_position(ARRAY['empty', 'not_published', 'failed', 'blocked'], c.state))] AS found
+        FROM etl.coverage c WHERE c.operation = $1 AND c.exchange = $2
+       GROUP BY c.day ORDER BY c.day DESC LIMIT 1) newest ON expectation.parts IS NULL AND stored.day IS NULL
+    LEFT JOIN LATERAL (
+      SELECT max(last.day) AS day,
+             CASE WHEN bool_or(last.state = 'failed') THEN 'failed' WHEN bool_or(last.state = 'blocked') THEN 'blocked'
+               WHEN count(*) = 0 THEN NULL
+               WHEN count(*) FILTER (WHERE last.variant = ANY (parts)) < cardinality(parts) THEN 'partial'
+               WHEN bool_or(last.state = 'loaded') THEN 'loaded' ELSE 'empty' END AS found
+        FROM (
+          SELECT DISTINCT ON (c.variant) c.variant, c.day, c.state FROM etl.coverage c
+           WHERE c.operation = $1 AND c.exchange = $2 AND c.instrument = ''
+             AND split_part(c.variant, '/', 1) = split_part(expectation.parts[1], '/', 1)
+           ORDER BY c.variant, c.day DESC) last) part ON expectation.parts IS NOT NULL
+   WHERE expectation.operation = $1
+$$;
+
+-- Whether anything of a pair is stored after a day. In an order, so that an index is read up to the first one.
+CREATE OR REPLACE FUNCTION etl.stored_after(operation text, exchange text, day date) RETURNS TABLE (is_stored boolean)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT (SELECT true FROM etl.coverage c
+           WHERE c.operation = $1 AND c.exchange = $2 AND c.day > $3 AND c.variant = ANY (e.variants)
+             AND (c.instrument = '' OR e.is_by_instrument)
+             AND (c.state = 'loaded' OR (c.state = 'empty' AND e.is_empty_normal))
+           ORDER BY c.day LIMIT 1) IS TRUE
+    FROM etl.expectations e WHERE e.operation = $1
+  OFFSET 0
+$$;
+
+-- The sessions of an exchange or segment in a range, or, of what is published by quarters, their last days.
+CREATE OR REPLACE FUNCTION etl.session_days(days text, exchange text, from_day date, to_day date) RETURNS TABLE (day date)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT s.day FROM etl.sessions s
+   WHERE days <> 'quarters' AND s.exchange = etl.exchange_of_segment($2) AND s.day BETWEEN from_day AND to_day
+  UNION ALL
+  SELECT ends.day
+    FROM generate_series(date_trunc('quarter', from_day::timestamp), to_day::timestamp, '3 months') AS quarter(begins)
+   CROSS JOIN LATERAL (SELECT (quarter.begins + interval '3 months')::date - 1 AS day) ends
+   WHERE days = 'quarters' AND ends.day <= to_day
+$$;
+
+-- The sessions that some operations and exchanges should have, when each is due, and what is known of it. The parameters are
+-- those of etl.session_states. What is listed without days has one, of the last session that is due.
+CREATE OR REPLACE FUNCTION etl.expected_sessions(
+  named jsonb, has_others boolean, first_day date, last_day date, since date, as_of timestamptz, instruments text[],
+  settings jsonb)
+RETURNS TABLE (
+  exchange text, operation text, day date, days text, variants text[], is_by_instrument boolean, is_from_files boolean,
+  requested bigint, due_there timestamp, is_due boolean, known_on date, found text, is_stored boolean, responded bigint)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+WITH clock AS (
+  SELECT as_of AT TIME ZONE (settings ->> 'zone') AS now_there
+), expected AS MATERIALIZED (
+  SELECT * FROM etl.expected_sets(named, has_others, instruments, settings)
+), known AS (
+  SELECT pair.operation, pair.exchange, k.day, k.found, k.is_stored, k.responded
+    FROM expected pair CROSS JOIN LATERAL etl.known_days(pair.operation, pair.exchange,
+      coalesce(since, first_day, '-infinity'), coalesce(last_day, 'infinity'), pair.requested, instruments) k
+   WHERE pair.days <> 'none'
+), listed AS (
+  SELECT pair.operation, pair.exchange, l.day, l.found, l.is_stored, l.responded
+    FROM expected pair CROSS JOIN LATERAL etl.known_list(pair.operation, pair.exchange, pair.requested, instruments) l
+   WHERE pair.days = 'none'
+), span AS (
+  SELECT operation, exchange, min(day) AS stored_from, max(day) AS stored_to FROM known WHERE is_stored GROUP BY 1, 2
+  UNION ALL
+  -- Sessions before the first one say nothing of what has no days; the last one before it is enough.
+  SELECT operation, exchange, NULL, day FROM listed WHERE is_stored
+), session AS (
+  SELECT pair.*, due.day, due.day + (coalesce(weekday - extract(dow FROM due.day)::int, 0) + 7) % 7 + due_at AS due_there
+    FROM clock CROSS JOIN expected pair
+    LEFT JOIN span ON span.operation = pair.operation AND span.exchange = pair.exchange
+    -- A range in which nothing is stored may be a hole.
+   CROSS JOIN LATERAL etl.stored_after(pair.operation, pair.exchange, last_day) later
+   CROSS JOIN LATERAL etl.session_days(pair.days, pair.exchange,
+     coalesce(first_day, span.stored_from, CASE WHEN later.is_stored THEN last_day + 1
+       WHEN NOT pair.is_scheduled THEN span.stored_to - 14
+       WHEN pair.days = 'quarters' THEN date_trunc('quarter', now_there)::date - 1
+       ELSE now_there::date - (settings ->> 'historyDays')::int END),
+     least(last_day, CASE WHEN pair.is_scheduled THEN now_there::date
+       WHEN later.is_stored THEN last_day ELSE span.stored_to END)) due
+   WHERE pair.is_scheduled OR span.stored_to IS NOT NULL OR later.is_stored
+)
+SELECT session.exchange, session.operation, session.day, days, variants, is_by_instrument, is_from_files, requested, due_there,
+       due_there <= now_there AND NOT (
+         known.found IS NOT DISTINCT FROM 'not_published'
+         AND is_empty_normal
+         AND session.day + awaited_days + due_at > now_there),
+       known.day, known.found, known.is_stored, known.responded
+  FROM clock CROSS JOIN session
+  LEFT JOIN known ON known.operation = session.operation AND known.exchange = session.exchange AND known.day = session.day
+ WHERE session.days <> 'none'
+UNION ALL
+SELECT newest.exchange, newest.operation, newest.day, days, variants, is_by_instrument, is_from_files, requested, due_there, true,
+       listed.day, listed.found, listed.is_stored, listed.responded
+  FROM (SELECT DISTINCT ON (operation, exchange) session.* FROM clock CROSS JOIN session
+         WHERE days = 'none' AND last_day IS NULL AND due_there <= now_there
+         ORDER BY operation, exchange, day DESC) newest
+  LEFT JOIN listed ON listed.operation = newest.operation AND listed.exchange = newest.exchange
+$$;
+
+-- Why a session has no response: files alone bring it, it is further back than the source reaches, or nobody requested it.
+-- reach: the first day that the source has.
+CREATE OR REPLACE FUNCTION etl.unrequested_reason(day date, days text, is_from_files boolean, has_source boolean, reach date)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN is_from_files OR NOT has_source THEN 'not_imported'
+    WHEN day < reach AND days <> 'quarters' THEN 'beyond_history'
+    ELSE 'not_requested' END
+$$;
+
+-- Why a response that failed or was blocked is no data: the state, or what the diagnostic says more exactly.
+CREATE OR REPLACE FUNCTION etl.refused_reason(state text, diagnostic text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN state = 'failed' AND diagnostic ~ 'count_mismatch: ' THEN 'count_mismatch'
+    WHEN state = 'blocked' AND diagnostic ~* '(dates?|from\W+to)\W.*out of .*allowed range' THEN 'beyond_history'
+    ELSE state END
+$$;
+
 -- The sessions of some operations and exchanges with their states.
---   named, has_others, settings: as in etl.expected_pairs. What is named or scheduled is expected from its first stored session
---     on, or as far back as the source reaches; what else was requested or imported from its first to its last stored session.
+--   named, has_others: as in etl.expected_pairs. What is named or scheduled is expected from its first stored session on, or
+--     as far back as the source reaches; what else was requested or imported from its first to its last stored session.
 --   first_day, last_day: these days, instead of the range of each pair.
 --   since: coverage of older days is not read, as if there were none; by default that before first_day.
+--   as_of: the moment that decides what is due.
 --   instruments: those that the settings name; null: the first ones of the newest bhav copy, up to the limit.
 --   settings: {"zone", "dueMinutes", "lookbackSessions", "historyDays", "instrumentLimit", "hasKey"}; dueMinutes says of each
 --     operation how long after the midnight that a day begins with its data is due, whatever the weekday. What only files
 --     fill is due when the day is over.
 -- known_on is the day of the coverage that says so, which differs from the session where a response is about no day; found is
 -- the best response to it, whatever its share.
--- Postgres inlines it: with constants as arguments, and without the columns that are not selected. Only the selected
--- ones read more of the coverage than two small indexes.
+-- Postgres inlines it, and what it consists of: with constants as arguments, and without the columns that are not selected.
+-- Only the selected ones read more of the coverage than two small indexes.
 CREATE OR REPLACE FUNCTION etl.session_states(
   named jsonb, has_others boolean, first_day date, last_day date, since date, as_of timestamptz, instruments text[],
   settings jsonb)
@@ -149,228 +418,53 @@ RETURNS TABLE (
   exchange text, operation text, day date, state text, reason text, detail text, due timestamptz, arrived timestamptz,
   records bigint, responded bigint, requested bigint, share numeric, found text, known_on date, checked_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-WITH RECURSIVE clock AS (
-  SELECT as_of AT TIME ZONE (settings ->> 'zone') AS now_there,
-         (as_of AT TIME ZONE (settings ->> 'zone'))::date AS today,
-         (as_of AT TIME ZONE (settings ->> 'zone'))::date - (settings ->> 'historyDays')::int AS reach,
-         etl.has_source(settings) AS has_source
-), expected AS MATERIALIZED (
-  SELECT p.operation, p.exchange, p.is_scheduled,
-         e.exchanges = '{}' AS is_from_files, e.days, e.variants, e.parts, e.is_by_instrument, e.is_of_each_instrument,
-         e.is_empty_normal, e.weekday,
-         coalesce(CASE WHEN e.exchanges <> '{}' THEN (settings -> 'dueMinutes' ->> e.operation)::int END, 1440)
-           * interval '1 minute' AS due_at,
-         -- For so many days after a session, nightly runs request it again; those of weekly operations once more.
-         CASE WHEN e.days = 'quarters' THEN 92
-           ELSE greatest(7, 2 * (settings ->> 'lookbackSessions')::int) + CASE WHEN e.weekday IS NULL THEN 0 ELSE 7 END
-         END AS awaited_days,
-         CASE WHEN NOT e.is_of_each_instrument THEN 0
-           WHEN instruments IS NOT NULL THEN cardinality(instruments)
-           ELSE (SELECT least(count(DISTINCT b.symbol), (settings ->> 'instrumentLimit')::bigint)
-                   FROM market.bhavcopy_cm b
-                  WHERE b.exchange = p.exchange
-                    AND b.trade_date = (SELECT max(n.trade_date) FROM market.bhavcopy_cm n WHERE n.exchange = p.exchange))
-         END AS requested
-    FROM etl.expected_pairs(named, has_others, settings) p JOIN etl.expectations e ON e.operation = p.operation
-), kind AS (
-  -- Of which days, variants and states there are responses about single instruments: one index entry is read for each.
-  (SELECT x.operation, x.exchange, f.day, f.variant, f.state
-     FROM expected x CROSS JOIN LATERAL (
-       SELECT c.day, c.variant, c.state FROM etl.coverage c
-        WHERE c.operation = x.operation AND c.exchange = x.exchange AND c.instrument <> ''
-          AND c.day BETWEEN coalesce(since, first_day, '-infinity') AND coalesce(last_day, 'infinity')
-        ORDER BY c.day, c.variant, c.state LIMIT 1) f
-    WHERE x.days <> 'none')
-  UNION ALL
-  SELECT k.operation, k.exchange, n.day, n.variant, n.state
-    FROM kind k CROSS JOIN LATERAL (
-      SELECT c.day, c.variant, c.state FROM etl.coverage c
-       WHERE c.operation = k.operation AND c.exchange = k.exchange AND c.instrument <> ''
-         AND (c.day, c.variant, c.state) > (k.day, k.variant, k.state) AND c.day <= coalesce(last_day, 'infinity')
-       ORDER BY c.day, c.variant, c.state LIMIT 1) n
-), responses AS (
-  -- How many responses of each state there are to each variant of a day, from two small indexes. Those about instruments
-  -- are counted kind by kind: to group all of them takes three times as long, because the texts of each are compared.
-  SELECT w.operation, w.exchange, w.day, w.variant, w.state, true AS is_whole, 1::bigint AS entries
-    FROM etl.coverage w
-   WHERE w.instrument = '' AND w.day BETWEEN coalesce(since, first_day, '-infinity') AND coalesce(last_day, 'infinity')
-     AND (has_others OR w.operation = ANY (ARRAY(SELECT x.operation FROM expected x))
-       AND w.exchange = ANY (ARRAY(SELECT x.exchange FROM expected x)))
-  UNION ALL
-  SELECT k.operation, k.exchange, k.day, k.variant, k.state, false, n.entries
-    FROM (SELECT k.*, x.requested, x.is_of_each_instrument,
-                 bool_or(k.state = 'not_published') OVER (PARTITION BY k.operation, k.exchange, k.day) AS is_awaiting
-            FROM kind k JOIN expected x ON x.operation = k.operation AND x.exchange = k.exchange) k
-   CROSS JOIN LATERAL (
-      SELECT count(*) AS entries FROM (
-        SELECT FROM etl.coverage i
-         WHERE i.operation = k.operation AND i.exchange = k.exchange AND i.day = k.day AND i.variant = k.variant
-           AND i.state = k.state AND i.instrument <> ''
-         -- More than are requested make no difference, unless those that are awaited are compared with all others.
-         LIMIT CASE WHEN NOT k.is_awaiting THEN greatest(k.requested, 1) END) i) n
-   WHERE instruments IS NULL OR NOT k.is_of_each_instrument
-  UNION ALL
-  -- Named instruments are looked up day by day: neither small index has them.
-  SELECT k.operation, k.exchange, k.day, n.variant, n.state, false, n.entries
-    FROM (SELECT DISTINCT k.operation, k.exchange, k.day FROM kind k
-           WHERE k.operation = ANY (ARRAY(SELECT x.operation FROM expected x WHERE x.is_of_each_instrument))) k
-   CROSS JOIN LATERAL (
-      SELECT i.variant, i.state, count(*) AS entries FROM etl.coverage i
-       WHERE i.operation = k.operation AND i.exchange = k.exchange AND i.day = k.day AND i.instrument = ANY (instruments)
-       GROUP BY i.variant, i.state) n
-   WHERE instruments IS NOT NULL
-), counted AS (
-  SELECT x.operation, x.exchange, c.day, c.variant, x.is_by_instrument, x.variants, x.requested, x.is_empty_normal,
-         bool_or(c.is_whole AND c.state IN ('loaded', 'empty')) AS is_whole,
-         bool_or(NOT c.is_whole AND NOT x.is_by_instrument AND c.state = 'loaded') AS is_partial,
-         coalesce(sum(c.entries) FILTER (WHERE NOT c.is_whole AND c.state IN ('loaded', 'empty', 'not_published')), 0) AS responded,
-         coalesce(sum(c.entries) FILTER (WHERE k.counts AND c.state = 'loaded'), 0) AS loaded,
-         coalesce(sum(c.entries) FILTER (WHERE k.counts AND c.state = 'empty'), 0) AS empty,
-         coalesce(sum(c.entries) FILTER (WHERE k.counts AND c.state = 'not_published'), 0) AS awaited,
-         coalesce(sum(c.entries) FILTER (WHERE k.counts AND c.state = 'failed'), 0) AS failed,
-         coalesce(sum(c.entries) FILTER (WHERE k.counts AND c.state = 'blocked'), 0) AS blocked
-    FROM expected x
-    JOIN responses c ON c.operation = x.operation AND c.exchange = x.exchange AND c.variant = ANY (x.variants)
-   CROSS JOIN LATERAL (SELECT c.is_whole OR x.is_by_instrument AS counts) k
-   WHERE x.days <> 'none'
-   GROUP BY x.operation, x.exchange, c.day, c.variant, x.is_by_instrument, x.variants, x.requested, x.is_empty_normal
-), summed AS (
-  SELECT k.operation, k.exchange, k.day, k.requested, k.is_empty_normal,
-         -- Awaited if most had no response when they were requested; a few never have one. What failed, or was not
-         -- requested, is missing.
-         2 * sum(k.awaited) > greatest(sum(k.loaded + k.empty + k.awaited + k.failed + k.blocked),
-                                       k.requested * cardinality(k.variants)) AS is_awaited,
-         CASE WHEN sum(k.loaded) > 0 THEN 'loaded' WHEN sum(k.empty) > 0 THEN 'empty'
-           WHEN sum(k.failed) > 0 THEN 'failed' WHEN sum(k.blocked) > 0 THEN 'blocked'
-           WHEN bool_or(k.is_partial) THEN 'partial' ELSE 'not_requested' END AS best,
-         CASE WHEN bool_or(k.is_whole) THEN k.requested
-           WHEN count(*) < cardinality(k.variants) THEN 0
-           ELSE least(k.requested, min(k.responded)) END AS responded
-    FROM counted k GROUP BY k.operation, k.exchange, k.day, k.requested, k.is_empty_normal, k.variants
-), known AS (
-  SELECT s.operation, s.exchange, s.day, s.requested, s.responded,
-         CASE WHEN s.is_awaited THEN 'not_published' ELSE s.best END AS found,
-         NOT s.is_awaited AND (s.best = 'loaded' OR s.best = 'empty' AND s.is_empty_normal) AS is_stored
-    FROM summed s
-), listed AS (
-  -- What has no days: requested as a whole, part by part, or of each instrument. Once it was loaded, it is stored.
-  SELECT x.operation, x.exchange, coalesce(stored.day, part.day, newest.day) AS day, x.requested,
-         coalesce(part.found, stored.state, newest.found) AS found,
-         coalesce(part.found = 'loaded', stored.day IS NOT NULL) AS is_stored,
-         CASE WHEN x.requested = 0 THEN 0 ELSE least(x.requested, (
-           SELECT count(DISTINCT i.instrument) FROM etl.coverage i
-            WHERE i.operation = x.operation AND i.exchange = x.exchange AND i.instrument <> '' AND i.state IN ('loaded', 'empty', 'not_published')
-              AND (instruments IS NULL OR i.instrument = ANY (instruments)))) END AS responded
-    FROM expected x
-    LEFT JOIN LATERAL (
-      SELECT c.day, c.state FROM etl.coverage c
-       WHERE c.operation = x.operation AND c.exchange = x.exchange
-         AND (c.state = 'loaded' OR c.state = 'empty' AND x.is_empty_normal)
-       ORDER BY c.day DESC, c.state DESC LIMIT 1) stored ON x.parts IS NULL
-    LEFT JOIN LATERAL (
-      -- If a response depends on no day, one without a record is not too early, but empty.
-      SELECT c.day, (ARRAY['empty', 'empty', 'failed', 'blocked'])[
-               min(array_position(ARRAY['empty', 'not_published', 'failed', 'blocked'], c.state))] AS found
-        FROM etl.coverage c WHERE c.operation = x.operation AND c.exchange = x.exchange
-       GROUP BY c.day ORDER BY c.day DESC LIMIT 1) newest ON x.parts IS NULL AND stored.day IS NULL
-    LEFT JOIN LATERAL (
-      SELECT max(p.day) AS day,
-             CASE WHEN bool_or(p.state = 'failed') THEN 'failed' WHEN bool_or(p.state = 'blocked') THEN 'blocked'
-               WHEN count(*) = 0 THEN NULL
-               WHEN count(*) FILTER (WHERE p.variant = ANY (x.parts)) < cardinality(x.parts) THEN 'partial'
-               WHEN bool_or(p.state = 'loaded') THEN 'loaded' ELSE 'empty' END AS found
-        FROM (
-          SELECT DISTINCT ON (c.variant) c.variant, c.day, c.state FROM etl.coverage c
-           WHERE c.operation = x.operation AND c.exchange = x.exchange AND c.instrument = ''
-             AND split_part(c.variant, '/', 1) = split_part(x.parts[1], '/', 1)
-           ORDER BY c.variant, c.day DESC) p) part ON x.parts IS NOT NULL
-   WHERE x.days = 'none'
-), span AS (
-  SELECT k.operation, k.exchange, min(k.day) AS stored_from, max(k.day) AS stored_to FROM known k WHERE k.is_stored GROUP BY 1, 2
-  UNION ALL
-  -- Sessions before the first one say nothing of what has no days; the last one before it is enough.
-  SELECT l.operation, l.exchange, NULL, l.day FROM listed l WHERE l.is_stored
-), ranged AS (
-  SELECT x.*,
-         coalesce(first_day, s.stored_from, CASE WHEN later.is_stored THEN last_day + 1
-           WHEN NOT x.is_scheduled THEN s.stored_to - 14
-           WHEN x.days = 'quarters' THEN date_trunc('quarter', clock.now_there)::date - 1 ELSE clock.reach END) AS from_day,
-         least(last_day, CASE WHEN x.is_scheduled THEN clock.today WHEN later.is_stored THEN last_day ELSE s.stored_to END) AS to_day
-    FROM clock CROSS JOIN expected x
-    LEFT JOIN span s ON s.operation = x.operation AND s.exchange = x.exchange
-   CROSS JOIN LATERAL (
-     -- A range in which nothing is stored may be a hole. In an order, so that an index is read up to the first one.
-     SELECT (SELECT true FROM etl.coverage c
-              WHERE c.operation = x.operation AND c.exchange = x.exchange AND c.day > last_day AND c.variant = ANY (x.variants)
-                AND (c.instrument = '' OR x.is_by_instrument) AND (c.state = 'loaded' OR c.state = 'empty' AND x.is_empty_normal)
-              ORDER BY c.day LIMIT 1) IS TRUE AS is_stored
-     OFFSET 0) later
-   WHERE x.is_scheduled OR s.stored_to IS NOT NULL OR later.is_stored
-), session AS (
-  SELECT r.*, s.day, s.day + (coalesce(r.weekday - extract(dow FROM s.day)::int, 0) + 7) % 7 + r.due_at AS due_there
-    FROM ranged r
-    JOIN LATERAL (
-      SELECT o.day FROM etl.sessions o
-       WHERE r.days <> 'quarters' AND o.exchange = etl.exchange_of_segment(r.exchange) AND o.day BETWEEN r.from_day AND r.to_day
-      UNION ALL
-      SELECT q.day
-        FROM generate_series(date_trunc('quarter', r.from_day::timestamp), r.to_day::timestamp, '3 months') AS f(begins)
-       CROSS JOIN LATERAL (SELECT (f.begins + interval '3 months')::date - 1 AS day) q
-       WHERE r.days = 'quarters' AND q.day <= r.to_day) s ON true
+WITH source AS MATERIALIZED (
+  SELECT etl.has_source(settings) AS is_there,
+         (as_of AT TIME ZONE (settings ->> 'zone'))::date - (settings ->> 'historyDays')::int AS reach
 ), failing AS MATERIALIZED (
   SELECT f.operation, f.exchange, f.day, f.error FROM etl.failing_requests() f
-), row AS (
-  SELECT s.*, k.day AS known_on, coalesce(k.found, CASE WHEN f.day IS NULL THEN 'not_requested' ELSE 'failed' END) AS found, f.error, coalesce(k.is_stored, false) AS is_stored,
-         coalesce(k.responded, 0) AS counted,
-         s.due_there <= clock.now_there AND NOT (k.found IS NOT DISTINCT FROM 'not_published' AND s.is_empty_normal
-           AND s.day + s.awaited_days + s.due_at > clock.now_there) AS is_due
-    FROM clock CROSS JOIN session s
-    LEFT JOIN known k ON k.operation = s.operation AND k.exchange = s.exchange AND k.day = s.day
-    LEFT JOIN failing f ON f.operation = s.operation AND f.exchange = s.exchange AND f.day = s.day
-   WHERE s.days <> 'none'
+), failure AS (
+  SELECT operation, exchange, day, error FROM failing
   UNION ALL
-  SELECT s.*, l.day, coalesce(l.found, CASE WHEN f.error IS NULL THEN 'not_requested' ELSE 'failed' END), f.error, coalesce(l.is_stored, false), coalesce(l.responded, 0), true
-    FROM (SELECT DISTINCT ON (u.operation, u.exchange) u.* FROM clock CROSS JOIN session u
-           WHERE u.days = 'none' AND last_day IS NULL AND u.due_there <= clock.now_there
-           ORDER BY u.operation, u.exchange, u.day DESC) s
-    LEFT JOIN listed l ON l.operation = s.operation AND l.exchange = s.exchange
-    LEFT JOIN LATERAL (
-      SELECT i.error FROM failing i WHERE i.operation = s.operation AND i.exchange = s.exchange LIMIT 1) f ON true
+  -- Of what has no days, any request.
+  SELECT DISTINCT ON (operation, exchange) operation, exchange, 'infinity', error FROM failing
 ), judged AS (
-  SELECT r.*, r.is_stored AND r.counted >= r.requested AS is_complete,
-         r.is_stored AND r.counted < r.requested AS is_share
-    FROM row r
+  SELECT s.*, coalesce(s.found, CASE WHEN f.day IS NULL THEN 'not_requested' ELSE 'failed' END) AS best, f.error,
+         s.is_stored IS TRUE AND coalesce(s.responded, 0) >= s.requested AS is_complete,
+         s.is_stored IS TRUE AND coalesce(s.responded, 0) < s.requested AS is_share
+    FROM etl.expected_sessions(named, has_others, first_day, last_day, since, as_of, instruments, settings) s
+    LEFT JOIN failure f ON f.operation = s.operation AND f.exchange = s.exchange
+      AND f.day = CASE WHEN s.days = 'none' THEN 'infinity' ELSE s.day END
 )
-SELECT j.exchange, j.operation, j.day,
-       CASE WHEN j.is_complete THEN 'complete' WHEN j.is_due THEN 'missing' ELSE 'pending' END,
-       CASE WHEN j.is_complete THEN NULL WHEN NOT j.is_due THEN 'not_published' WHEN j.is_share THEN 'partial'
-         WHEN j.found = 'failed' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on) ~ 'count_mismatch: ' THEN 'count_mismatch'
-         WHEN j.found = 'blocked' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on)
-           ~* '(dates?|from\W+to)\W.*out of .*allowed range' THEN 'beyond_history'
-         WHEN j.found = 'not_requested' AND (j.is_from_files OR NOT clock.has_source) THEN 'not_imported'
-         WHEN j.found = 'not_requested' AND j.day < clock.reach AND j.days <> 'quarters' AND clock.has_source THEN 'beyond_history'
-         WHEN j.found = 'not_requested' THEN 'not_requested' ELSE j.found END,
-       CASE WHEN j.is_complete THEN NULL ELSE nullif(concat_ws('; ',
-         CASE WHEN j.is_share THEN format('%s of %s companies', r.responded, j.requested) END,
-         coalesce(j.error, etl.diagnostic_of(j.operation, j.exchange, j.known_on))), '') END,
-       j.due_there AT TIME ZONE (settings ->> 'zone'),
+SELECT judged.exchange, judged.operation, judged.day,
+       CASE WHEN judged.is_complete THEN 'complete' WHEN judged.is_due THEN 'missing' ELSE 'pending' END,
+       CASE WHEN judged.is_complete THEN NULL WHEN NOT judged.is_due THEN 'not_published' WHEN judged.is_share THEN 'partial'
+         WHEN judged.best = 'not_requested'
+           THEN etl.unrequested_reason(judged.day, judged.days, judged.is_from_files, source.is_there, source.reach)
+         WHEN judged.best IN ('failed', 'blocked') THEN etl.refused_reason(judged.best, looked_up.diagnostic)
+         ELSE judged.best END,
+       CASE WHEN judged.is_complete THEN NULL ELSE nullif(concat_ws('; ',
+         CASE WHEN judged.is_share THEN format('%s of %s companies', looked_up.responded, judged.requested) END,
+         coalesce(judged.error, etl.diagnostic_of(judged.operation, judged.exchange, judged.known_on))), '') END,
+       judged.due_there AT TIME ZONE (settings ->> 'zone'),
        (SELECT min(l.committed_at) FROM etl.loads l
-         WHERE l.operation = j.operation AND l.exchange = j.exchange AND l.to_date = j.day AND l.fetched > 0),
-       etl.records_of(j.operation, j.exchange, j.known_on, j.is_by_instrument, j.variants),
-       CASE WHEN j.is_share THEN r.responded
-         WHEN j.requested > 0 THEN j.counted END,
-       nullif(j.requested, 0),
-       CASE WHEN j.is_complete THEN 1 WHEN j.found = 'partial' THEN NULL WHEN j.is_share
-         THEN round(r.responded::numeric / j.requested, 4)
-         ELSE 0 END,
-       j.found, j.known_on,
+         WHERE l.operation = judged.operation AND l.exchange = judged.exchange AND l.to_date = judged.day AND l.fetched > 0),
+       etl.records_of(judged.operation, judged.exchange, judged.known_on, judged.is_by_instrument, judged.variants),
+       CASE WHEN judged.is_share THEN looked_up.responded WHEN judged.requested > 0 THEN coalesce(judged.responded, 0) END,
+       nullif(judged.requested, 0),
+       CASE WHEN judged.is_complete THEN 1 WHEN judged.best = 'partial' THEN NULL
+         WHEN judged.is_share THEN round(looked_up.responded::numeric / judged.requested, 4) ELSE 0 END,
+       judged.best, judged.known_on,
        (SELECT max(c.checked_at) FROM etl.coverage c
-         WHERE c.operation = j.operation AND c.exchange = j.exchange AND c.day = j.known_on)
-  FROM clock CROSS JOIN judged j
-  -- Counted once a session, and only if it is selected.
+         WHERE c.operation = judged.operation AND c.exchange = judged.exchange AND c.day = judged.known_on)
+  FROM source CROSS JOIN judged
+  -- Looked up once a session, and only if it is selected.
  CROSS JOIN LATERAL (
-   SELECT CASE WHEN j.is_share THEN etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments) END AS responded
-   OFFSET 0) r
+   SELECT CASE WHEN judged.is_share THEN etl.instruments_responded(
+            judged.operation, judged.exchange, judged.known_on, judged.variants, instruments) END AS responded,
+          CASE WHEN judged.best IN ('failed', 'blocked')
+            THEN etl.diagnostic_of(judged.operation, judged.exchange, judged.known_on) END AS diagnostic
+   OFFSET 0) looked_up
 $$;
 COMMENT ON FUNCTION etl.session_states(jsonb, boolean, date, date, date, timestamptz, text[], jsonb) IS
   'The sessions that operations should have for exchanges, and whether they are stored; the view etl.completeness says it of everything.';
