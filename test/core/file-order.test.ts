@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { comesBefore, compareNames, fileOrder } from '../../src/core/position.ts';
+import { comesBefore, compareNames, fileOrder } from '../../src/core/file-order.ts';
 import { FORMATS } from '../../src/extract/files/formats.ts';
 import { forAll } from '../support/for-all.ts';
 

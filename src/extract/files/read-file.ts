@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { exchangeNamed } from '../../core/exchanges.ts';
-import { onlyDayIn } from '../../core/position.ts';
+import { onlyDayIn } from '../../core/file-order.ts';
 import type { Row } from '../../declaration/table.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { JoinedRows } from '../csv.ts';

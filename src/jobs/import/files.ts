@@ -4,7 +4,7 @@ import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 import { messageOf, PipelineError, usageError } from '../../core/errors.ts';
-import { compareNames } from '../../core/position.ts';
+import { compareNames } from '../../core/file-order.ts';
 import { escapeName } from '../../core/wording.ts';
 import { badFile } from '../../extract/diagnostics.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';

@@ -1,7 +1,8 @@
 import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
+import { fileOrder } from '../../core/file-order.ts';
 import { windowFacts } from '../../core/log.ts';
-import { fileOrder, type Position } from '../../core/position.ts';
+import type { Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { listText } from '../../core/wording.ts';

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { comesBefore, type FileOrder, fileOrder, type Position } from '../../core/position.ts';
+import { comesBefore, type FileOrder, fileOrder } from '../../core/file-order.ts';
+import type { Position } from '../../core/position.ts';
 import { tableGroupOf } from '../../operations/registry.ts';
 import { positionText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
