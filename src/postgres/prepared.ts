@@ -1,4 +1,4 @@
-import { fillPlaceholders, type SQLWrapper } from 'drizzle-orm';
+import { fillPlaceholders, type SQLWrapper, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import type { ClientBase, QueryResult, QueryResultRow } from 'pg';
 import { sha256 } from '../core/sha256.ts';
@@ -41,6 +41,19 @@ export function prepareOnce<Values extends Record<string, unknown>, Row extends 
     return $client.query<Row>({ name: nameStatement(text), text, values: fillPlaceholders(params, values) });
   };
 }
+
+/**
+ * A statement that is written as SQL, and prepared once on each connection: `${'name'}` is the value of that name,
+ * `${table}` the name of a table.
+ */
+export const statement = <Values extends Record<string, unknown>, Row extends QueryResultRow>(
+  text: TemplateStringsArray,
+  ...parts: readonly ((keyof Values & string) | SQLWrapper)[]
+) =>
+  prepareOnce<Values, Row>(() => {
+    const inserted = parts.map((part) => (typeof part === 'string' ? sql.placeholder(part) : part));
+    return sql.join(text.flatMap((piece, at) => [sql.raw(piece), inserted[at] ?? sql``]));
+  });
 
 function compile(statement: SQLWrapper) {
   const { sql: text, params } = dialect.sqlToQuery(statement.getSQL());

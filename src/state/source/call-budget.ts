@@ -1,5 +1,6 @@
-import { and, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, lt, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { type Preparing, statement } from '../../postgres/prepared.ts';
 import { daysAgo } from '../schema/columns.ts';
 import { callBudget } from '../schema/source-tables.ts';
 
@@ -32,35 +33,42 @@ type Hour = Pick<CallLimit, 'keyHash' | 'hour'>;
 export const iso = (moment: number) => new Date(moment).toISOString();
 
 /**
- * A statement that counts one call in the hour and returns its row, or no row if the allowed number of calls is used up
- * or the source has closed the hour. `tries_hour`: the source closed it a while ago, and this call finds out whether it
- * still is.
- *
- * @param claimable `from claimable where …`: what the call is counted for, with how many calls are `allowed`.
+ * Counts one call in the hour and returns its row, or no row if the allowed number of calls is used up or the source has
+ * closed the hour. `tries_hour`: the source closed it a while ago, and this call finds out whether it still is. Part of a
+ * statement in which `claimable` has the row that the call is counted for: how many calls are `allowed`, and `is_down`.
  */
-export function countCall({ keyHash, hour, now, closedBefore }: CallLimit, claimable: SQL): SQL {
-  return sql`
+export const COUNT_CALL = sql`
     insert into ${callBudget} as budget (key_hash, hour, calls)
-    select ${keyHash}, ${iso(hour)}::timestamptz, 1 ${claimable} and allowed > 0
+    select ${sql.placeholder('keyHash')}::text, ${sql.placeholder('hour')}::timestamptz, 1
+      from claimable where not is_down and allowed > 0
     on conflict (key_hash, hour) do update
        set calls = budget.calls + 1,
-           refused_at = case when budget.refused_at is not null then ${iso(now)}::timestamptz end
+           refused_at = case when budget.refused_at is not null then ${sql.placeholder('now')}::timestamptz end
      where budget.calls < (select allowed from claimable)
-       and (budget.refused_at is null or budget.refused_at <= ${iso(closedBefore)}::timestamptz)
+       and (budget.refused_at is null or budget.refused_at <= ${sql.placeholder('closedBefore')}::timestamptz)
     returning calls, budget.refused_at is not null as tries_hour`;
-}
+
+/** The values of `COUNT_CALL`. */
+export const countedCall = ({ keyHash, hour, now, closedBefore }: CallLimit) => ({
+  keyHash,
+  hour: iso(hour),
+  now: iso(now),
+  closedBefore: iso(closedBefore),
+});
+
+const countSingleCall = statement<
+  ReturnType<typeof countedCall> & { limit: number },
+  Record<string, unknown>
+>`with claimable as (select ${'limit'}::int as allowed, false as is_down) ${COUNT_CALL}`;
 
 /**
  * Counts one call that belongs to no window, if the hour has one left.
  *
  * @returns false if it has none or the source has closed it; then the call must not be made.
  */
-export async function takeCall(db: NodePgDatabase, callLimit: CallLimit): Promise<boolean> {
-  const claimable = sql`from claimable where true`;
-  const taken = await db.execute(
-    sql`with claimable as (select ${callLimit.limit}::int as allowed) ${countCall(callLimit, claimable)}`,
-  );
-  return taken.rowCount === 1;
+export async function takeCall(db: Preparing, callLimit: CallLimit): Promise<boolean> {
+  const { rowCount } = await countSingleCall(db, { ...countedCall(callLimit), limit: callLimit.limit });
+  return rowCount === 1;
 }
 
 /** Counts one call less, because it was not made. */

@@ -1,4 +1,4 @@
-import { and, eq, gte, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gte, isNotNull, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { firstItem } from '../../core/iterables.ts';
 import { isoText } from '../schema/columns.ts';
@@ -6,12 +6,13 @@ import { sourceState } from '../schema/source-tables.ts';
 import { type CallLimit, iso } from './call-budget.ts';
 
 /** Locks what keeps calls from the source, if anything does, so that of several workers one makes the call that tries it. */
-export const lockSourceSql = ({ keyHash }: Pick<CallLimit, 'keyHash'>): SQL =>
-  sql`select failures, called_at from ${sourceState} where key_hash = ${keyHash} for update`;
+export const LOCK_SOURCE = sql`
+    select failures, called_at from ${sourceState} where key_hash = ${sql.placeholder('keyHash')} for update`;
 
-/** Notes that a call has begun, if `condition` holds. */
-export const noteCalledSql = ({ keyHash, now }: Pick<CallLimit, 'keyHash' | 'now'>, condition: SQL): SQL =>
-  sql`update ${sourceState} set called_at = ${iso(now)} where key_hash = ${keyHash} and ${condition}`;
+/** Notes that a call has begun, in a statement that has `claimed` its window. */
+export const NOTE_CALLED = sql`
+    update ${sourceState} set called_at = ${sql.placeholder('now')}::timestamptz
+     where key_hash = ${sql.placeholder('keyHash')} and exists (select from claimed)`;
 
 /** Records that a call failed and got no response. @returns since when no call has got one, and how many have failed. */
 export async function noteSourceFailed(

@@ -1,43 +1,14 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { readMember } from '../../core/errors.ts';
-import type { Position } from '../../core/position.ts';
 import { databaseError } from '../../postgres/database-errors.ts';
-import { type Preparing, runPrepared } from '../../postgres/prepared.ts';
-import { takePositionSql } from '../position-sql.ts';
+import type { Preparing } from '../../postgres/prepared.ts';
 import { runs, windows } from '../schema/work.ts';
-import { type CallLimit, countCall, iso, returnCall } from '../source/call-budget.ts';
-import { lockSourceSql, noteCalledSql } from '../source/source-state.ts';
-import type { NewWindow } from './plan.ts';
-import { moveWindows, moveWindowsInOrder, WINDOW_TRANSITIONS, type WindowAfter } from './transitions.ts';
-import { firstOpenSql } from './windows.ts';
+import { type CallLimit, countedCall, iso, returnCall } from '../source/call-budget.ts';
+import { type Claimable, type ClaimedWindow, claimWithCall } from './claim-statement.ts';
+import { moveWindows, moveWindowsInOrder } from './transitions.ts';
 
-/** A window that a worker has claimed. */
-export interface ClaimedWindow extends NewWindow {
-  readonly id: number;
-  readonly runId: number;
-  readonly attempts: number;
-  /** Failed attempts that count towards the limit. */
-  readonly failedAttempts: number;
-  /** How often its worker was lost while it worked on it. */
-  readonly lostWorkers: number;
-  /** Milliseconds in all that it was postponed because its response was not ready. */
-  readonly notReadyMs: number;
-  /** SHA-256 of the last response that could not be read, or states more records than it has. */
-  readonly failedHash: string | null;
-  /** Where its call, and the response to it, stands in the order of responses. */
-  readonly position: Position;
-  /** The source has not accepted the key since its run began: the other windows of the run wait for this call. */
-  readonly isFirst: boolean;
-  /** The last calls got no response, or the key was refused. */
-  readonly isInDoubt: boolean;
-  /** The source closed the hour: this call tries whether it still is. */
-  readonly triesHour: boolean;
-  /** When it was claimed, by the clock of Postgres; in milliseconds since the epoch. */
-  readonly claimedAt: number;
-  /** True if it is worth looking whether its entries are known by now. */
-  readonly mayBeKnown: boolean;
-}
+export type { ClaimedWindow };
 
 /** The outcome of a claim. */
 export type Claim =
@@ -68,18 +39,6 @@ export async function claimWindow(
   return { outcome: isDown ? 'down' : 'spent' };
 }
 
-/** A window that may be claimed. */
-interface Claimable extends Omit<ClaimedWindow, 'attempts'> {
-  /** Null if it was not claimed. */
-  readonly attempts: number | null;
-  /** The source is down, and was called within the last half minute. */
-  readonly isDown: boolean;
-}
-
-/** True if the entries of `w` may be known by now: of nights, or if another run was under way since its run began. */
-const mayBeKnownSql = sql`(r.kind = 'nightly' or exists (
-               select from ${runs} m where m.id <> r.id and coalesce(m.finished_at, 'infinity') > r.started_at))`;
-
 /** After this long, what is left of a night leaves a share of the calls to the next one, as backfills do. */
 const NIGHT_MS = 18 * 3_600_000;
 
@@ -98,7 +57,17 @@ async function claimIfAllowed(
   callLimit: CallLimit,
 ): Promise<Claimable | 'requested' | null> {
   try {
-    return await claimWithCall(db, windowId, callLimit);
+    const { rows } = await claimWithCall(db, {
+      ...countedCall(callLimit),
+      windowId,
+      limit: callLimit.limit,
+      backfillLimit: callLimit.backfillLimit,
+      leftoverLimit: callLimit.leftoverLimit,
+      leftoverBefore: iso(callLimit.now - NIGHT_MS),
+      openingFailures: callLimit.openingFailures,
+      downCalledBefore: iso(callLimit.downCalledBefore),
+    });
+    return rows[0] ?? null;
   } catch (error) {
     if (readMember(databaseError(error).cause, 'constraint') !== REQUESTED_KEY) throw error;
     await releaseIdle(db, windowId);
@@ -114,64 +83,6 @@ async function releaseIdle(db: NodePgDatabase, windowId: number): Promise<void> 
        and o.exchange = w.exchange and o.variant = w.variant and o.from_date = w.from_date and o.to_date = w.to_date
        and o.instruments = w.instruments and o.params = w.params)`;
   await moveWindowsInOrder(db, 'release', { state: 'pending' }, idle);
-}
-
-/**
- * The window's row is locked first, so that no call is counted for a window that is not claimed; and that of the source's
- * state, if there is one, so that one of several workers makes the call which tries the source.
- *
- * Written as SQL, because it is prepared and hot: drizzle would build its three parts again for every claim.
- */
-async function claimWithCall(
-  db: NodePgDatabase & Preparing,
-  windowId: number,
-  callLimit: CallLimit,
-): Promise<Claimable | null> {
-  const { downCalledBefore, openingFailures } = callLimit;
-  const state: WindowAfter<'claim'> = 'running';
-  const result = await runPrepared<Claimable & Record<string, unknown>>(
-    db,
-    sql`
-    with source as materialized (
-      ${lockSourceSql(callLimit)}
-    ), claimable as (
-      select w.id, w.run_id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
-             w.params, w.variant, w.is_filtered, w.not_ready_ms, w.failed_attempts, w.refused_hash,
-             -- A window that is claimed while it runs has lost the worker that had it.
-             w.lost_workers + (w.state = 'running')::int as lost_workers,
-             case when r.kind <> 'nightly' then ${callLimit.backfillLimit}::int
-                  -- Of a night that has not ended when the next one begins, so that its prices need not wait for the hour's end.
-                  when coalesce(r.resumed_at, r.started_at) < ${new Date(callLimit.now - NIGHT_MS).toISOString()}::timestamptz then ${callLimit.leftoverLimit}::int
-                  else ${callLimit.limit}::int end as allowed,
-             exists (select from source s where s.failures >= ${openingFailures} and s.called_at > ${iso(downCalledBefore)}) as is_down,
-             exists (select from source) as is_in_doubt, not r.is_key_accepted as is_first,
-             ${mayBeKnownSql} as may_be_known
-        from ${windows} w join ${runs} r on r.id = w.run_id
-       where w.id = ${windowId} and w.state in ${[...WINDOW_TRANSITIONS.claim.from]} and r.state = 'running'
-         and (r.is_key_accepted or w.id = ${firstOpenSql(sql`r.id`)})
-         for update of w
-    ), counted as (
-      ${countCall(callLimit, sql`from claimable where not is_down`)}
-    ), placed as (
-      ${takePositionSql(sql`from counted`)}
-    ), claimed as (
-      update ${windows} w
-         set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
-             lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
-        from claimable, counted, placed where w.id = claimable.id
-      returning w.attempts, counted.tries_hour, placed.position
-    ), tried as (
-      ${noteCalledSql(callLimit, sql`exists (select from claimed)`)}
-    )
-    select c.id::int, c.run_id::int as "runId", c.operation, c.exchange,
-           c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.is_filtered as "filtered",
-           m.attempts, m.position, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "failedHash",
-           c.lost_workers as "lostWorkers", c.is_down as "isDown", c.is_in_doubt as "isInDoubt", c.is_first as "isFirst",
-           (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt",
-           c.may_be_known as "mayBeKnown"
-      from claimable c left join claimed m on true`,
-  );
-  return result.rows[0] ?? null;
 }
 
 /**

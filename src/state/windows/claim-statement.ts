@@ -1,0 +1,123 @@
+import { sql } from 'drizzle-orm';
+import type { Position } from '../../core/position.ts';
+import { statement } from '../../postgres/prepared.ts';
+import { takePositionSql } from '../position-sql.ts';
+import { runs, windows } from '../schema/work.ts';
+import { COUNT_CALL } from '../source/call-budget.ts';
+import { LOCK_SOURCE, NOTE_CALLED } from '../source/source-state.ts';
+import type { NewWindow } from './plan.ts';
+import { WINDOW_TRANSITIONS, type WindowAfter } from './transitions.ts';
+import { firstOpenSql } from './windows.ts';
+
+/** A window that a worker has claimed. */
+export interface ClaimedWindow extends NewWindow {
+  readonly id: number;
+  readonly runId: number;
+  readonly attempts: number;
+  /** Failed attempts that count towards the limit. */
+  readonly failedAttempts: number;
+  /** How often its worker was lost while it worked on it. */
+  readonly lostWorkers: number;
+  /** Milliseconds in all that it was postponed because its response was not ready. */
+  readonly notReadyMs: number;
+  /** SHA-256 of the last response that could not be read, or states more records than it has. */
+  readonly failedHash: string | null;
+  /** Where its call, and the response to it, stands in the order of responses. */
+  readonly position: Position;
+  /** The source has not accepted the key since its run began: the other windows of the run wait for this call. */
+  readonly isFirst: boolean;
+  /** The last calls got no response, or the key was refused. */
+  readonly isInDoubt: boolean;
+  /** The source closed the hour: this call tries whether it still is. */
+  readonly triesHour: boolean;
+  /** When it was claimed, by the clock of Postgres; in milliseconds since the epoch. */
+  readonly claimedAt: number;
+  /** True if it is worth looking whether its entries are known by now. */
+  readonly mayBeKnown: boolean;
+}
+
+/** A window that may be claimed. */
+export interface Claimable extends Omit<ClaimedWindow, 'attempts'> {
+  /** Null if it was not claimed. */
+  readonly attempts: number | null;
+  /** The source is down, and was called within the last half minute. */
+  readonly isDown: boolean;
+}
+
+/** What a claim depends on besides the window; moments are ISO 8601. */
+interface ClaimValues extends Record<string, unknown> {
+  readonly windowId: number;
+  readonly keyHash: string;
+  readonly now: string;
+  readonly hour: string;
+  readonly closedBefore: string;
+  readonly downCalledBefore: string;
+  readonly openingFailures: number;
+  /** Calls of the hour that a night may use, a backfill, and a night that began before `leftoverBefore`. */
+  readonly limit: number;
+  readonly backfillLimit: number;
+  readonly leftoverLimit: number;
+  readonly leftoverBefore: string;
+}
+
+const IS_CLAIMABLE = sql`w.state in ${[...WINDOW_TRANSITIONS.claim.from]}`;
+const CLAIMED_STATE = sql`${'running' satisfies WindowAfter<'claim'>}`;
+
+/**
+ * Claims a window whose run is running, counts its call in the hour's budget, and takes its position in the order of
+ * responses. Returns the window, with null as `attempts` if it was not claimed because the source is down or the hour has
+ * no call left; no row if the window has ended or its run is not running.
+ *
+ * The window's row is locked first, so that no call is counted for a window that is not claimed; and that of the source's
+ * state, if there is one, so that one of several workers makes the call which tries the source. Each part finds one row by
+ * a primary key; until the key is accepted in the run, the first open window is one entry of an index.
+ */
+export const claimWithCall = statement<ClaimValues, Claimable & Record<string, unknown>>`
+  with source as materialized (
+    ${LOCK_SOURCE}
+  ), claimable as (
+    select w.id, w.run_id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
+           w.params, w.variant, w.is_filtered, w.not_ready_ms, w.failed_attempts, w.refused_hash,
+           -- A window that is claimed while it runs has lost the worker that had it.
+           w.lost_workers + (w.state = 'running')::int as lost_workers,
+           case when r.kind <> 'nightly' then ${'backfillLimit'}::int
+                -- Of a night that has not ended when the next one begins, so that its prices need not wait for the hour's end.
+                when coalesce(r.resumed_at, r.started_at) < ${'leftoverBefore'}::timestamptz then ${'leftoverLimit'}::int
+                else ${'limit'}::int end as allowed,
+           exists (
+             select from source
+              where failures >= ${'openingFailures'}::int and called_at > ${'downCalledBefore'}::timestamptz
+           ) as is_down,
+           exists (select from source) as is_in_doubt,
+           not r.is_key_accepted as is_first,
+           -- Its entries may be known by now: of nights, or if another run was under way since its run began.
+           r.kind = 'nightly' or exists (
+             select from ${runs} other
+              where other.id <> r.id and coalesce(other.finished_at, 'infinity') > r.started_at
+           ) as may_be_known
+      from ${windows} w join ${runs} r on r.id = w.run_id
+     where w.id = ${'windowId'}::bigint
+       and ${IS_CLAIMABLE}
+       and r.state = 'running'
+       and (r.is_key_accepted or w.id = ${firstOpenSql(sql`r.id`)})
+       for update of w
+  ), counted as (
+    ${COUNT_CALL}
+  ), placed as (
+    ${takePositionSql(sql`from counted`)}
+  ), claimed as (
+    update ${windows} w
+       set state = ${CLAIMED_STATE}, attempts = w.attempts + 1, requests = w.requests + 1,
+           lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
+      from claimable, counted, placed where w.id = claimable.id
+    returning w.attempts, counted.tries_hour, placed.position
+  ), tried as (
+    ${NOTE_CALLED}
+  )
+  select id::int, run_id::int as "runId", operation, exchange, from_date::text as "from", to_date::text as "to",
+         instruments, params, variant, is_filtered as "filtered", attempts, position,
+         coalesce(tries_hour, false) as "triesHour", not_ready_ms as "notReadyMs",
+         failed_attempts as "failedAttempts", refused_hash as "failedHash", lost_workers as "lostWorkers",
+         is_down as "isDown", is_in_doubt as "isInDoubt", is_first as "isFirst",
+         (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt", may_be_known as "mayBeKnown"
+    from claimable left join claimed on true`;
