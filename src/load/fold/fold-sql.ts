@@ -40,7 +40,10 @@ interface FoldSql extends ApplySql {
   readonly withdrawUnlisted: string;
   /** Selects the stored rows that differ from the copy. $1: exchange, $2: days, $3: instruments, null: all. */
   readonly selectDifferences: string;
-  /** Selects a row if no row of the exchange, $1, and these days, $2, or instruments, $3, is stored or ever was. */
+  /**
+   * Selects a row if no row of the exchange, $1, and the instruments, $3, is stored or ever was. Of days, `areNew` of
+   * `mergeSql` says it, by the order of an index.
+   */
   readonly isEmpty: string;
   /** Stores all of the copy where nothing is stored, rows and history, and counts. */
   readonly storeCopy: string;

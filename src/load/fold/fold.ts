@@ -245,8 +245,13 @@ export async function foldPart(tx: Transaction, folding: Folding, load: Settling
 
 /** True if nothing of a part is stored or ever was. */
 export async function isEmpty(tx: Transaction, part: PartOfTable): Promise<boolean> {
-  const values = [part.exchange, daysOfFold(part), part.instruments];
-  return ((await tx.client.query(buildFoldSql(part).isEmpty, values)).rowCount ?? 0) > 0;
+  const { table, exchange, days, instruments } = part;
+  const { areNew } = mergeSql(table, days ?? []);
+  const empty =
+    days !== null && areNew !== null
+      ? await tx.client.query(areNew, [exchange, days])
+      : await tx.client.query(buildFoldSql(part).isEmpty, [exchange, daysOfFold(part), instruments]);
+  return (empty.rowCount ?? 0) > 0;
 }
 
 /**

@@ -32,9 +32,9 @@ import {
 } from './fold.ts';
 import { buildFolding, type Judging, type Part, partOfTable, scopeOfPart } from './part.ts';
 
-// A replay reads kept responses again with the code of today, part by part: days or instruments of tables. First it
-// writes what the responses that end in the part say, each as a whole: facts, rejects, coverage. Then it folds the rows
-// of the part. What comes out differently is written.
+// A replay reads kept responses again with the code of today, part by part: days or instruments of tables. It folds the
+// rows of the part, and then writes what the responses that end in the part say, each as a whole: facts, rejects, coverage.
+// What comes out differently is written.
 
 /** A window of a replay. */
 interface ReplayedPart extends Part {
@@ -114,11 +114,12 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
   }
   const replayed = await partsBeside(tx, windowId);
   const ended = responses.filter((response) => endsIn(part, response) && isWithin(replayed, response));
-  await rewriteFacts(tx, part, ended);
   const load = { loadId: begun.loadId, runId: part.runId };
   const folding = { ...part, ...judging, load, responses };
   const folded: FoldedTable[] = [];
   for (const table of tables) folded.push(await refoldTable(tx, folding, table, emptyTables.has(table)));
+  // Last, because parts that are replayed beside this one wait for its locks.
+  await rewriteFacts(tx, part, ended);
   for (const { table, decided, withdrawals } of folded) {
     const by = { ...load, windowId, operation: namesFilling([table])[0] ?? '', exchange };
     if (decided !== null) await writeWithdrawals(tx, by, decided, withdrawals);
