@@ -6,9 +6,8 @@ import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
 import { readLoadedResponses } from '../state/responses/to-fold.ts';
 import { markAccepted, NO_DAY, readWithheld, writeWithdrawals } from '../state/withdrawals.ts';
-import { foldPart, keptReader, type ReadAgain } from './fold/fold.ts';
-import { buildFolding, scopeOfPart } from './fold/part.ts';
-import { ensureStage } from './merge/merge.ts';
+import { keptReader, type ReadAgain, settlePart } from './fold/fold.ts';
+import { foldPart, scopeOfPart } from './fold/part.ts';
 import { mergeSql } from './merge/merge-sql.ts';
 
 /** The result of accepting a withheld withdrawal. */
@@ -45,7 +44,6 @@ export async function acceptWithdrawal(
     const table = tables.find(({ name }) => name === withdrawal?.table);
     if (withdrawal === null || table === undefined) return null;
     const { exchange, day } = withdrawal;
-    await ensureStage(client, table);
     // First the lock of the day, as in every load; a load that held it may have decided the withdrawal.
     await takeLocks(tx, locksOfTable(table.name, exchange, [day ?? NO_DAY]));
     const withheld = await readWithheld(tx, id);
@@ -57,10 +55,18 @@ export async function acceptWithdrawal(
     const part = { tables: [table], exchange, days, instruments: null };
     const scope = scopeOfPart(part);
     const judging = { read: keptReader(tx, readAgain), maxWithdrawShare };
-    const folding = buildFolding(part, table, await readLoadedResponses(tx, scope), judging);
-    const { decided, withdrawals, withdrawn } = await foldPart(tx, folding, load);
-    if (decided !== null)
-      await writeWithdrawals(tx, { ...load, windowId, operation, exchange }, decided, withdrawals);
+    let withdrawn = 0;
+    for (const copy of (await foldPart(tx, part, await readLoadedResponses(tx, scope), judging)).copies) {
+      const settled = await settlePart(tx, copy, load);
+      withdrawn += settled.withdrawn;
+      if (settled.decided !== null)
+        await writeWithdrawals(
+          tx,
+          { ...load, windowId, operation, exchange },
+          settled.decided,
+          settled.withdrawals,
+        );
+    }
     await sumCoverage(tx, { operations: scope.operations, exchange, days });
     const counted = await client.query<{ rows: number }>(
       mergeSql(table, day === null ? [] : [day]).countRows,

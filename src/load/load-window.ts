@@ -42,7 +42,7 @@ interface StoredLoad {
 export async function loadWindow(database: Database, load: WindowLoad): Promise<StoredLoad | null> {
   const tables = listTablesToLoad(load);
   try {
-    for (const { table, rows } of tables) await ensurePartitions(database, table, rows);
+    for (const { table, days } of tables) await ensurePartitions(database, table, days);
     const stored = await transaction(database, (tx) => storeLoad(tx, load, tables));
     const written = stored === null ? 0 : stored.counts.inserted + stored.counts.updated;
     for (const { table, rows } of load.batches) {

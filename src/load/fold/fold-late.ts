@@ -3,7 +3,7 @@ import type { DayRange } from '../../core/days.ts';
 import type { TableDefinition } from '../../declaration/table.ts';
 import { listedInFull, namesFilling } from '../../operations/registry.ts';
 import type { Transaction } from '../../postgres/transaction.ts';
-import { type FoldScope, type ResponseToFold, readLoadedResponses } from '../../state/responses/to-fold.ts';
+import { type FoldScope, readLoadedResponses } from '../../state/responses/to-fold.ts';
 import {
   applyStaged,
   daysOfRows,
@@ -14,7 +14,7 @@ import {
   type TableResponse,
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
-import { type Folding, foldLate, keptReader, type ReadAgain, tableReader } from './fold.ts';
+import { type AppliedResponse, foldLate, keptReader, partAbout, type ReadAgain } from './fold.ts';
 import { foldSql, hasRequestedSymbol } from './fold-sql.ts';
 
 /** The part of a response that is about one table, and the load that stores it. */
@@ -70,7 +70,15 @@ export async function foldLateResponse(
   // Where no response withdraws rows, a record that is new or certainly older leads to the same rows in any order.
   if (listedInFull(table) === 'none' && !(await hasConflict(client, late)))
     return { ...(await applyStaged(client, table, late, late, mergeSql(table, days))), decided: null };
-  return foldLate(tx, late, await prepareFolding(tx, late, scope));
+  const responses = await listResponses(tx, late, scope);
+  const read = keptReader(tx, late.readAgain);
+  return foldLate(tx, late, daysAbout(late), async (copy) => {
+    for (const response of responses)
+      await copy.apply(
+        response,
+        response.position === late.position ? late : partAbout(await read(response.responseId), table),
+      );
+  });
 }
 
 async function hasConflict(
@@ -81,21 +89,15 @@ async function hasConflict(
   return (conflicts.rowCount ?? 0) > 0;
 }
 
-/** All responses that may be about the rows of a late one, and this one among them. */
-async function prepareFolding(tx: Transaction, late: ResponseOfTable, scope: FoldScope): Promise<Folding> {
-  const { table, exchange, position, fetchedAt, readAgain, maxWithdrawShare, runId, loadId } = late;
+/** All responses that may be about the rows of a late one, and this one among them, in their order. */
+async function listResponses(
+  tx: Transaction,
+  { position, fetchedAt, runId, loadId }: ResponseOfTable,
+  scope: FoldScope,
+): Promise<AppliedResponse[]> {
   const others = (await readLoadedResponses(tx, scope, position)).filter(
     (response) => response.position !== position,
   );
   const own = { responseId: 0, position, fetchedAt: fetchedAt.toISOString(), load: { runId, loadId } };
-  const readKept = tableReader(keptReader(tx, readAgain), table);
-  return {
-    table,
-    exchange,
-    days: daysAbout(late),
-    instruments: null,
-    maxWithdrawShare,
-    responses: [...others, own].sort((a, b) => (a.position < b.position ? -1 : 1)),
-    read: async (response: ResponseToFold) => (response.position === position ? late : readKept(response)),
-  };
+  return [...others, own].sort((a, b) => (a.position < b.position ? -1 : 1));
 }

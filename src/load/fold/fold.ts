@@ -64,7 +64,7 @@ export function keptReader(db: NodePgDatabase, readAgain: ReadAgain): ReadKept {
 }
 
 /** The part of a response that is about one table. */
-const partAbout = (
+export const partAbout = (
   { batches, fullSets, preserved }: Omit<ResponseReading, keyof ResponseSaid>,
   table: TableDefinition,
 ): TableResponse => ({
@@ -73,14 +73,8 @@ const partAbout = (
   preserved,
 });
 
-/** A function that reads of each response the part that is about a table. */
-export const tableReader =
-  (read: ReadKept, table: TableDefinition) =>
-  async ({ responseId }: Pick<ResponseToFold, 'responseId'>): Promise<TableResponse> =>
-    partAbout(await read(responseId), table);
-
 /** Some rows of a table: those of days, of instruments, or all of an exchange. */
-interface PartOfTable {
+export interface PartOfTable {
   readonly table: TableDefinition;
   readonly exchange: string;
   /** Null where the table has no days that responses list in full. */
@@ -92,15 +86,20 @@ interface PartOfTable {
 /** The load that stores what a fold changes. */
 type SettlingLoad = Pick<LoadOfResponse, 'runId' | 'loadId'>;
 
-/** What is folded. */
-export interface Folding extends PartOfTable {
-  /** The responses about the part, in their order, each with the load that its rows in the copy carry. */
-  readonly responses: readonly (ResponseToFold & { readonly load: SettlingLoad })[];
-  readonly read: (response: ResponseToFold) => Promise<TableResponse>;
-  readonly maxWithdrawShare: number;
+/** A response that is applied to a copy, and the load that its rows there carry. */
+export interface AppliedResponse extends ResponseToFold {
+  readonly load: SettlingLoad;
 }
 
-/** The responses of a part in a copy of it. */
+/** A temporary copy of a part of a table, to which responses are applied. */
+export interface Copy extends PartOfTable {
+  /** Applies a response that comes after all that were applied so far. */
+  apply(response: AppliedResponse, ofTable: TableResponse): Promise<void>;
+  /** What the responses so far have decided. */
+  fold(): Folded;
+}
+
+/** What the responses that were applied to a copy have decided. */
 interface Folded {
   readonly decided: DecidedDays | null;
   /** What the responses did about rows that they did not list. */
@@ -112,11 +111,15 @@ const daysOfFold = ({ days }: PartOfTable): readonly string[] => days ?? [NO_DAY
 
 const buildFoldSql = ({ table, days }: PartOfTable) => foldSql(table, days ?? []);
 
-/** Applies responses in their order to an empty copy. Call it after `ensureStage`. */
-async function foldDays(tx: Transaction, folding: Folding): Promise<Folded> {
+/** Creates an empty copy of a part. Call it after `ensureStage`. */
+export async function createCopy(
+  tx: Transaction,
+  part: PartOfTable,
+  maxWithdrawShare: number,
+): Promise<Copy> {
   const { client } = tx;
-  const { table, exchange, days, maxWithdrawShare } = folding;
-  const sql = buildFoldSql(folding);
+  const { table, exchange, days } = part;
+  const sql = buildFoldSql(part);
   const within = days === null ? null : new Set(days);
   await client.query(sql.createCopy);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
@@ -128,41 +131,46 @@ async function foldDays(tx: Transaction, folding: Folding): Promise<Folded> {
   /** By day, the most rows that it had since a withdrawal was accepted. */
   const mostRows = new Map<string, number>();
   const daysSoFar = new Set<string>();
-  for (const response of folding.responses) {
-    const { rows: all, fullSet, preserved } = await folding.read(response);
-    const rows = within === null ? all : rowsOfDays(table, all, within);
-    const { position, load } = response;
-    const about = [...daysOfRows(table, rows), ...listFullDays(fullSet)];
-    const isFirst = within !== null && about.every((day) => !daysSoFar.has(day));
-    for (const day of about) daysSoFar.add(day);
-    // Of these days there is nothing yet to compare it with.
-    if (isFirst && !hasDuplicates(table, rows)) {
-      await copyAsNew(client, sql.copyNew, { table, rows, now, ...load });
-      continue;
-    }
-    await client.query(`truncate ${mergeSql(table).stage}`);
-    await stageRows(client, table, rows);
-    const acceptedOfIt = accepted.flatMap((acceptedDay) =>
-      acceptedDay.position === position ? [acceptedDay.day] : [],
-    );
-    const applying = { ...load, position, fetchedAt: new Date(response.fetchedAt), maxWithdrawShare };
-    const folded = { isFolded: (day: string) => within?.has(day) ?? true, accepted: acceptedOfIt, mostRows };
-    const applied = await applyStaged(client, table, { rows, fullSet, preserved }, applying, sql, folded);
-    for (const day of applied.checkedDays) withheld.delete(day);
-    for (const withdrawal of applied.withdrawals) {
-      withdrawals.push(withdrawal);
-      const day = withdrawal.day ?? NO_DAY;
-      if (withdrawal.withheld !== null) withheld.set(day, withdrawal);
-      else mostRows.set(day, acceptedOfIt.includes(day) ? withdrawal.remainingRows : withdrawal.maxRows);
-    }
-  }
   return {
-    withdrawals: withdrawals.map((withdrawal) =>
-      withdrawal.withheld === null
-        ? withdrawal
-        : { ...withdrawal, isOutdated: withheld.get(withdrawal.day ?? NO_DAY) !== withdrawal },
-    ),
-    decided: listedInFull(table) === 'none' ? null : { table: table.name, days, isFolded: true },
+    ...part,
+    async apply({ position, load, fetchedAt }, { rows: all, fullSet, preserved }) {
+      const rows = within === null ? all : rowsOfDays(table, all, within);
+      const about = [...daysOfRows(table, rows), ...listFullDays(fullSet)];
+      const isFirst = within !== null && about.every((day) => !daysSoFar.has(day));
+      for (const day of about) daysSoFar.add(day);
+      // Of these days there is nothing yet to compare it with.
+      if (isFirst && !hasDuplicates(table, rows)) {
+        await copyAsNew(client, sql.copyNew, { table, rows, now, ...load });
+        return;
+      }
+      await client.query(`truncate ${mergeSql(table).stage}`);
+      await stageRows(client, table, rows);
+      const acceptedOfIt = accepted.flatMap((acceptedDay) =>
+        acceptedDay.position === position ? [acceptedDay.day] : [],
+      );
+      const applying = { ...load, position, fetchedAt: new Date(fetchedAt), maxWithdrawShare };
+      const folded = {
+        isFolded: (day: string) => within?.has(day) ?? true,
+        accepted: acceptedOfIt,
+        mostRows,
+      };
+      const applied = await applyStaged(client, table, { rows, fullSet, preserved }, applying, sql, folded);
+      for (const day of applied.checkedDays) withheld.delete(day);
+      for (const withdrawal of applied.withdrawals) {
+        withdrawals.push(withdrawal);
+        const day = withdrawal.day ?? NO_DAY;
+        if (withdrawal.withheld !== null) withheld.set(day, withdrawal);
+        else mostRows.set(day, acceptedOfIt.includes(day) ? withdrawal.remainingRows : withdrawal.maxRows);
+      }
+    },
+    fold: () => ({
+      withdrawals: withdrawals.map((withdrawal) =>
+        withdrawal.withheld === null
+          ? withdrawal
+          : { ...withdrawal, isOutdated: withheld.get(withdrawal.day ?? NO_DAY) !== withdrawal },
+      ),
+      decided: listedInFull(table) === 'none' ? null : { table: table.name, days, isFolded: true },
+    }),
   };
 }
 
@@ -176,20 +184,15 @@ export interface Settled
   readonly loads: readonly number[];
 }
 
-/** Makes what is stored equal to the copy, as revisions of one load. */
-async function settle(
-  tx: Transaction,
-  folding: Folding,
-  folded: Folded,
-  load: SettlingLoad,
-): Promise<Settled> {
-  const { client } = tx;
-  const sql = buildFoldSql(folding);
+/** Makes what is stored equal to a copy, as revisions of one load. */
+async function settle({ client }: Transaction, copy: Copy, load: SettlingLoad): Promise<Settled> {
+  const sql = buildFoldSql(copy);
+  const folded = copy.fold();
   const { rows } = await client.query<Record<string, string>>(sql.settle, [load.runId, load.loadId]);
   const count = (name: string) => Number(rows[0]?.[name] ?? 0);
   let withdrawn = 0;
   if (folded.decided !== null) {
-    const values = [folding.exchange, daysOfFold(folding), load.loadId];
+    const values = [copy.exchange, daysOfFold(copy), load.loadId];
     withdrawn = (await client.query(sql.withdrawUnlisted, values)).rowCount ?? 0;
   }
   const counts = { inserted: count('inserted'), updated: count('updated'), unchanged: count('unchanged') };
@@ -209,19 +212,27 @@ interface LateResponse extends TableResponse, LoadOfResponse {
  * Folds a response that is loaded late with the others about its rows. Where responses list nothing in full, only the
  * rows of its records follow from these responses. Its records are staged already.
  *
+ * @param applyAll applies them all to a copy.
  * @returns what became of its records: how many rows changed, whichever response their values are from.
  */
-export async function foldLate(tx: Transaction, late: LateResponse, folding: Folding): Promise<StoredRows> {
+export async function foldLate(
+  tx: Transaction,
+  late: LateResponse,
+  days: readonly string[] | null,
+  applyAll: (copy: Copy) => Promise<void>,
+): Promise<StoredRows> {
   const { client } = tx;
-  const { table, rows } = late;
-  const sql = buildFoldSql(folding);
+  const { table, exchange, rows, maxWithdrawShare } = late;
+  const part = { table, exchange, days, instruments: null };
+  const sql = buildFoldSql(part);
   const isOfRecords = listedInFull(table) === 'none';
   if (isOfRecords) await client.query(sql.noteKeys);
-  const folded = await foldDays(tx, folding);
+  const copy = await createCopy(tx, part, maxWithdrawShare);
+  await applyAll(copy);
   if (isOfRecords) await client.query(sql.keepNotedKeys);
   // Without statistics the planner takes the copy to be small, and compares each row with all others.
   if (rows.length > FEW_ROWS) await client.query(sql.analyzeCopy);
-  const { decided, withdrawals, ...settled } = await settle(tx, folding, folded, late);
+  const { decided, withdrawals, ...settled } = await settle(tx, copy, late);
   const inserted = Math.min(settled.inserted, rows.length);
   const updated = Math.min(settled.updated, rows.length - inserted);
   return {
@@ -236,11 +247,10 @@ export async function foldLate(tx: Transaction, late: LateResponse, folding: Fol
   };
 }
 
-/** Folds a part of a replay, or the day of an accepted withdrawal, and settles the differences. */
-export async function foldPart(tx: Transaction, folding: Folding, load: SettlingLoad): Promise<Settled> {
-  const folded = await foldDays(tx, folding);
-  await tx.client.query(buildFoldSql(folding).analyzeCopy);
-  return settle(tx, folding, folded, load);
+/** Settles the differences of a part of a replay, or of the day of an accepted withdrawal. */
+export async function settlePart(tx: Transaction, copy: Copy, load: SettlingLoad): Promise<Settled> {
+  await tx.client.query(buildFoldSql(copy).analyzeCopy);
+  return settle(tx, copy, load);
 }
 
 /** True if nothing of a part is stored or ever was. */
@@ -258,13 +268,12 @@ export async function isEmpty(tx: Transaction, part: PartOfTable): Promise<boole
  * Stores a part of which nothing is stored: rows and history become those that the responses made in their order, each
  * with a load of its own.
  */
-export async function fillPart(tx: Transaction, folding: Folding): Promise<Settled> {
-  const folded = await foldDays(tx, folding);
+export async function fillPart(tx: Transaction, copy: Copy): Promise<Settled> {
   const { rows } = await tx.client.query<{ inserted: number; changed: number; loads: number[] }>(
-    buildFoldSql(folding).storeCopy,
+    buildFoldSql(copy).storeCopy,
   );
   const [stored = { inserted: 0, changed: 0, loads: [] }] = rows;
-  return { ...folded, ...NO_COUNTS, ...stored };
+  return { ...copy.fold(), ...NO_COUNTS, ...stored };
 }
 
 /** A stored row that is not what the kept responses say. */
@@ -275,12 +284,11 @@ export interface RowDifference {
   readonly loadId: number;
 }
 
-/** Folds a part and compares what is stored with the copy. Writes nothing. */
-export async function findDifferences(tx: Transaction, folding: Folding): Promise<RowDifference[]> {
-  const sql = buildFoldSql(folding);
-  await foldDays(tx, folding);
+/** Compares what is stored with a copy. Writes nothing. */
+export async function findDifferences(tx: Transaction, copy: Copy): Promise<RowDifference[]> {
+  const sql = buildFoldSql(copy);
   await tx.client.query(sql.analyzeCopy);
-  const values = [folding.exchange, daysOfFold(folding), folding.instruments];
+  const values = [copy.exchange, daysOfFold(copy), copy.instruments];
   return (await tx.client.query<RowDifference>(sql.selectDifferences, values)).rows;
 }
 

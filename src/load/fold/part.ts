@@ -1,7 +1,10 @@
 import { type DayRange, eachDay } from '../../core/days.ts';
 import type { TableDefinition } from '../../declaration/table.ts';
 import { listedInFull, namesFilling } from '../../operations/registry.ts';
-import { type Folding, type ReadKept, tableReader } from './fold.ts';
+import type { Transaction } from '../../postgres/transaction.ts';
+import type { ResponseSaid } from '../../state/responses/response-facts.ts';
+import { ensureStage } from '../merge/merge.ts';
+import { type AppliedResponse, type Copy, createCopy, partAbout, type ReadKept } from './fold.ts';
 
 /** The part of some tables of an exchange that one fold is about. */
 export interface Part {
@@ -40,21 +43,37 @@ export function partOfTable(
 }
 
 /**
- * What is folded of a table in a part.
+ * Folds the rows of a part: creates a copy of it for each of its tables, and applies the responses in their order. Each
+ * is read once, and forgotten once it is applied.
  *
  * @param responses those about the part, of all of its tables, in their order.
+ * @returns the copies, and the responses with what they say.
  */
-export function buildFolding(
+export async function foldPart<Response extends AppliedResponse & DayRange & { readonly operation: string }>(
+  tx: Transaction,
   part: Part,
-  table: TableDefinition,
-  responses: readonly (Folding['responses'][number] & DayRange & { readonly operation: string })[],
+  responses: readonly Response[],
   { read, maxWithdrawShare }: Judging,
-): Folding {
-  const filling = namesFilling([table]);
-  return {
-    ...partOfTable(part, table, responses),
-    maxWithdrawShare,
-    responses: responses.filter(({ operation }) => filling.includes(operation)),
-    read: tableReader(read, table),
-  };
+): Promise<{
+  readonly copies: readonly Copy[];
+  readonly responses: readonly (Response & { readonly reading: ResponseSaid })[];
+}> {
+  const copies: Copy[] = [];
+  for (const table of part.tables) {
+    await ensureStage(tx.client, table);
+    copies.push(await createCopy(tx, partOfTable(part, table, responses), maxWithdrawShare));
+  }
+  const readResponses: (Response & { readonly reading: ResponseSaid })[] = [];
+  for (const response of responses) {
+    const reading = await read(response.responseId);
+    for (const copy of copies)
+      if (namesFilling([copy.table]).includes(response.operation))
+        await copy.apply(response, partAbout(reading, copy.table));
+    const { outcome, coverage, rejects, suspicions, suspicionsWithoutReject } = reading;
+    readResponses.push({
+      ...response,
+      reading: { outcome, coverage, rejects, suspicions, suspicionsWithoutReject },
+    });
+  }
+  return { copies, responses: readResponses };
 }

@@ -20,17 +20,9 @@ import { checkNoneLost, type ResponseOfPart, readResponsesToFold } from '../../s
 import { insertCopied } from '../../state/windows/plan.ts';
 import { endingWindow, noteUnsettled, partsBeside, type ReplayedRange } from '../../state/windows/windows.ts';
 import { writeWithdrawals } from '../../state/withdrawals.ts';
-import { ensurePartitions, ensureStage, setHintBits } from '../merge/merge.ts';
-import {
-  fillPart,
-  foldPart,
-  isEmpty,
-  keptReader,
-  type ReadAgain,
-  type ReadKept,
-  type Settled,
-} from './fold.ts';
-import { buildFolding, type Judging, type Part, partOfTable, scopeOfPart } from './part.ts';
+import { ensurePartitions, setHintBits } from '../merge/merge.ts';
+import { fillPart, isEmpty, keptReader, type ReadAgain, type Settled, settlePart } from './fold.ts';
+import { foldPart, type Judging, type Part, partOfTable, scopeOfPart } from './part.ts';
 
 // A replay reads kept responses again with the code of today, part by part: days or instruments of tables. It folds the
 // rows of the part, and then writes what the responses that end in the part say, each as a whole: facts, rejects, coverage.
@@ -53,42 +45,21 @@ interface ReplayedPart extends Part {
 export async function refoldPart(
   database: Database,
   part: ReplayedPart,
-  { readAgain, maxWithdrawShare }: Pick<Judging, 'maxWithdrawShare'> & { readonly readAgain: ReadAgain },
+  { readAgain, maxWithdrawShare }: { readonly readAgain: ReadAgain; readonly maxWithdrawShare: number },
 ): Promise<RecordCounts | null> {
-  const kept = keptReader(database.drizzle, readAgain);
   try {
-    // All responses of a part that cannot be divided might be too many to be held at once.
-    const isSmall = part.days !== null || part.instruments !== null;
-    const read = isSmall ? readOnce(kept) : kept;
-    // Before the transaction, so that no load waits while responses are read.
-    const listed = isSmall ? await readResponsesToFold(database.drizzle, scopeOfPart(part)) : [];
-    for (const { responseId } of listed) {
-      for (const { table, rows } of (await read(responseId)).batches)
-        if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
-    }
-    const counts = await transaction(database, (tx) => refold(tx, part, { read, maxWithdrawShare }));
+    const days = part.days === null ? [] : eachDay(part.days.from, part.days.to);
+    for (const table of part.tables) await ensurePartitions(database, table, days);
+    const counts = await transaction(database, (tx) =>
+      refold(tx, part, { read: keptReader(tx, readAgain), maxWithdrawShare }),
+    );
     const written = (counts?.inserted ?? 0) + (counts?.updated ?? 0);
     for (const table of part.tables)
-      if (part.days !== null)
-        await setHintBits(database, table, {
-          exchange: part.exchange,
-          days: eachDay(part.days.from, part.days.to),
-          written,
-        });
+      if (part.days !== null) await setHintBits(database, table, { exchange: part.exchange, days, written });
     return counts;
   } catch (error) {
     throw databaseError(error);
   }
-}
-
-/** Remembers what was read, since the responses of a part are read for their facts and for each of its tables. */
-function readOnce(read: ReadKept): ReadKept {
-  const readings = new Map<number, ReturnType<ReadKept>>();
-  return (responseId) => {
-    const reading = readings.get(responseId) ?? read(responseId);
-    readings.set(responseId, reading);
-    return reading;
-  };
 }
 
 async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Promise<RecordCounts | null> {
@@ -97,27 +68,24 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
   const rows = tables.flatMap(({ name }) => locksOfTable(name, exchange, parts));
   const begun = await beginLoad(tx, windowId, rows);
   if (begun === null) return null;
-  for (const table of tables) await ensureStage(tx.client, table);
   const scope = scopeOfPart(part);
   await checkNoneLost(tx, scope);
   const locked = await readResponsesToFold(tx, scope, { isLocked: true });
   const emptyTables = new Set<TableDefinition>();
   for (const table of tables) if (await isEmpty(tx, partOfTable(part, table, locked))) emptyTables.add(table);
-  const responses: ResponseReadAgain[] = [];
-  for (const response of locked) {
-    const { outcome, coverage, rejects, suspicions, suspicionsWithoutReject } = await judging.read(
-      response.responseId,
-    );
-    const ownLoadId = emptyTables.size > 0 || response.load === null ? await nextLoadId(tx) : null;
-    const reading = { outcome, coverage, rejects, suspicions, suspicionsWithoutReject };
-    responses.push({ ...response, ownLoadId, reading });
+  const load = { loadId: begun.loadId, runId: part.runId };
+  const numbered = await numberLoads(tx, part.runId, locked, emptyTables.size > 0);
+  const { copies, responses } = await foldPart(tx, part, numbered, judging);
+  const folded: FoldedTable[] = [];
+  for (const copy of copies) {
+    const { table } = copy;
+    folded.push({
+      table,
+      ...(emptyTables.has(table) ? await fillPart(tx, copy) : await settlePart(tx, copy, load)),
+    });
   }
   const replayed = await partsBeside(tx, windowId);
   const ended = responses.filter((response) => endsIn(part, response) && isWithin(replayed, response));
-  const load = { loadId: begun.loadId, runId: part.runId };
-  const folding = { ...part, ...judging, load, responses };
-  const folded: FoldedTable[] = [];
-  for (const table of tables) folded.push(await refoldTable(tx, folding, table, emptyTables.has(table)));
   // Last, because parts that are replayed beside this one wait for its locks.
   await rewriteFacts(tx, part, ended);
   for (const { table, decided, withdrawals } of folded) {
@@ -125,14 +93,24 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
     if (decided !== null) await writeWithdrawals(tx, by, decided, withdrawals);
   }
   await sumPartCoverage(tx, part, ended);
-  await endPart(tx, { ...folding, ended }, folded);
+  await endPart(tx, { ...part, ...load, responses, ended }, folded);
   return countRecords(folded, ended);
 }
 
 /** Inserts the loads of a part and ends its window: these are the last statements, as `insertLoad` requires. */
 async function endPart(
   tx: Transaction,
-  { windowId, days, load, responses, ended }: FoldedPart & { readonly ended: readonly ResponseReadAgain[] },
+  {
+    windowId,
+    days,
+    loadId,
+    responses,
+    ended,
+  }: ReplayedPart & {
+    readonly loadId: number;
+    readonly responses: readonly ResponseReadAgain[];
+    readonly ended: readonly ResponseReadAgain[];
+  },
   folded: readonly FoldedTable[],
 ): Promise<void> {
   const counts = countRecords(folded, ended);
@@ -142,11 +120,10 @@ async function endPart(
       from: days?.from ?? '-infinity',
       to: days?.to ?? 'infinity',
     }));
-  const own = responses.flatMap(({ responseId, ownLoadId, load: first, reading }) => {
-    const written = writtenBy(({ loads }) => ownLoadId !== null && loads.includes(ownLoadId));
-    const isFirst = first === null && reading.outcome.state !== 'failed';
-    return ownLoadId !== null && (isFirst || written.length > 0)
-      ? [{ responseId, loadId: ownLoadId, written }]
+  const own = responses.flatMap(({ responseId, load, isFirst, reading }) => {
+    const written = writtenBy(({ loads }) => loads.includes(load.loadId));
+    return (isFirst && reading.outcome.state !== 'failed') || written.length > 0
+      ? [{ responseId, loadId: load.loadId, written }]
       : [];
   });
   await insertLoads(tx, windowId, own);
@@ -164,7 +141,6 @@ async function endPart(
     await ending;
     return;
   }
-  const { loadId } = load;
   const newLoad = {
     loadId,
     windowId,
@@ -191,17 +167,16 @@ function countRecords(folded: readonly FoldedTable[], ended: readonly ResponseRe
   };
 }
 
-/** A response that was read again. */
-interface ResponseReadAgain extends ResponseOfPart {
-  readonly reading: ResponseSaid;
-  /** The number of its own load, if it needs one: it was never loaded, or it fills a table that is empty. */
-  readonly ownLoadId: number | null;
+interface NumberedResponse extends ResponseOfPart {
+  /** Its own load, if it was never loaded, or fills a table that is empty; else the one that first stored it. */
+  readonly load: NonNullable<ResponseOfPart['load']>;
+  /** True if it was never loaded. */
+  readonly isFirst: boolean;
 }
 
-/** A part whose responses are read, and the load that stores what differs. */
-interface FoldedPart extends ReplayedPart, Judging {
-  readonly load: { readonly loadId: number; readonly runId: number };
-  readonly responses: readonly ResponseReadAgain[];
+/** A response that was read again. */
+interface ResponseReadAgain extends NumberedResponse {
+  readonly reading: ResponseSaid;
 }
 
 /**
@@ -297,19 +272,17 @@ interface FoldedTable extends Settled {
   readonly table: TableDefinition;
 }
 
-async function refoldTable(
+/** Gives each response the load that its rows in a copy carry: one of its own, if it needs one. */
+async function numberLoads(
   tx: Transaction,
-  part: FoldedPart,
-  table: TableDefinition,
-  /** True if nothing of it is stored or ever was. */
+  runId: number,
+  responses: readonly ResponseOfPart[],
   fills: boolean,
-): Promise<FoldedTable> {
-  const { load, runId } = part;
-  // Rows of the copy have to show which response wrote them.
-  const responses = part.responses.map(({ ownLoadId, load: first, ...response }) => {
-    const own = ownLoadId === null ? load : { loadId: ownLoadId, runId };
-    return { ...response, load: fills ? own : (first ?? own) };
-  });
-  const folding = buildFolding(part, table, responses, part);
-  return { table, ...(fills ? await fillPart(tx, folding) : await foldPart(tx, folding, load)) };
+): Promise<NumberedResponse[]> {
+  const numbered: NumberedResponse[] = [];
+  for (const response of responses) {
+    const load = fills || response.load === null ? { loadId: await nextLoadId(tx), runId } : response.load;
+    numbered.push({ ...response, load, isFirst: response.load === null });
+  }
+  return numbered;
 }

@@ -5,10 +5,9 @@ import type { Database } from '../../postgres/database.ts';
 import { transaction } from '../../postgres/transaction.ts';
 import { readLoadedResponses } from '../../state/responses/to-fold.ts';
 import { RESPONSES } from '../../state/responses/to-replay.ts';
-import { ensureStage } from '../merge/merge.ts';
 import { quote } from '../merge/merge-sql.ts';
 import { findDifferences, keptReader, type ReadAgain, type RowDifference } from './fold.ts';
-import { buildFolding, type Part, scopeOfPart } from './part.ts';
+import { foldPart, type Part, scopeOfPart } from './part.ts';
 
 /** A row of a table that is not what the kept responses say. */
 export interface TableDifference extends RowDifference {
@@ -28,15 +27,12 @@ export async function verifyPart(
 ): Promise<TableDifference[]> {
   return transaction(database, async (tx) => {
     await tx.client.query('set transaction isolation level repeatable read; set local statement_timeout = 0');
-    for (const table of part.tables) await ensureStage(tx.client, table);
-    const scope = scopeOfPart(part);
-    const loaded = await readLoadedResponses(tx, scope);
-    const read = keptReader(tx, readAgain);
+    const loaded = await readLoadedResponses(tx, scopeOfPart(part));
+    const judging = { read: keptReader(tx, readAgain), maxWithdrawShare };
     const differences: TableDifference[] = [];
-    for (const table of part.tables) {
-      const folding = buildFolding(part, table, loaded, { read, maxWithdrawShare });
-      for (const difference of await findDifferences(tx, folding))
-        differences.push({ ...difference, table: table.name });
+    for (const copy of (await foldPart(tx, part, loaded, judging)).copies) {
+      for (const difference of await findDifferences(tx, copy))
+        differences.push({ ...difference, table: copy.table.name });
     }
     return differences;
   });

@@ -109,17 +109,16 @@ const ENSURE_PARTITION = 'select etl.ensure_year_partition($1, $2)';
 
 const existingPartitions = new WeakMap<Database, Set<string>>();
 
-/** Creates the yearly partitions that these rows need, in transactions of their own. */
+/** Creates the yearly partitions that rows of these days need, in transactions of their own. */
 export async function ensurePartitions(
   database: Database,
   table: TableDefinition,
-  rows: readonly Row[],
+  days: Iterable<string>,
 ): Promise<void> {
-  const column = table.dateColumn;
-  if (!table.partitioned || column === null) return;
+  if (!table.partitioned) return;
   const existing = existingPartitions.get(database) ?? new Set();
   existingPartitions.set(database, existing);
-  const years = new Set([...countValues(rows, column).keys()].map((day) => String(day).slice(0, 4)));
+  const years = new Set(Array.from(days, (day) => day.slice(0, 4)));
   for (const year of years) {
     const name = `${table.name}_${year}`;
     if (existing.has(name)) continue;
