@@ -1,14 +1,18 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { decideEvent } from '../../../src/jobs/events/decide-event.ts';
 import { updateDerived } from '../../../src/jobs/events/update-derived.ts';
 import { countUnderived } from '../../../src/state/derived.ts';
+import { spawnEod } from '../../support/eod.ts';
 import { forAllAsync } from '../../support/for-all.ts';
 import { importInto, openStore, test } from '../../support/import-support.ts';
+import { isSlowLayer } from '../../support/layer.ts';
 import { acceptRefused, ask, replay } from '../../support/replay-support.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 type Context = Awaited<ReturnType<typeof openStore>>;
 
@@ -48,11 +52,12 @@ async function contentsFromNothing(context: Context) {
 
 const folder = temporaryFolder();
 let files = 0;
-const importList = (context: Context, line: string) => {
+const writeList = (line: string, note = ''): string => {
   const path = join(folder, `${++files}.csv`);
-  writeFileSync(path, `exchange,symbol,ex_date,kind,ratio,note\n${line},\n`);
-  return importInto(context, [path]);
+  writeFileSync(path, `exchange,symbol,ex_date,kind,ratio,note\n${line},${note}\n`);
+  return path;
 };
+const importList = (context: Context, line: string) => importInto(context, [writeList(line)]);
 
 const [A, B] = ['INE000A01010', 'INE000B01018'];
 // The first is years before the others.
@@ -168,7 +173,33 @@ const interruption: fc.Arbitrary<Step> = fc
     },
   }));
 
+let kills = 0;
+
+/** A process that imports a list and is killed so long after its run has begun; the list is imported again. */
+const killed: fc.Arbitrary<Step> = fc
+  .record({ ms: fc.integer({ min: 0, max: 400 }), symbol: fc.constantFrom('A', 'B'), exDate: day })
+  .map(({ ms, symbol, exDate }) => ({
+    name: `killed ${ms} ms after it began to import a split of ${symbol} on ${exDate}`,
+    run: async (context) => {
+      const path = writeList(`NSE,${symbol},${exDate},split,10:1`, `no other file is like ${files}`);
+      const countRuns = async () =>
+        (await context.db.pool.query<{ runs: number }>('select count(*)::int as runs from etl.runs')).rows[0]
+          ?.runs ?? 0;
+      const before = await countRuns();
+      const doomed = spawnEod(['import', path], {
+        env: { DATABASE_URL: context.config.DATABASE_URL ?? '' },
+        cwd: folder,
+      });
+      await waitFor(async () => (await countRuns()) > before, { everyMs: 5, what: 'the run of the import' });
+      await pause(ms);
+      doomed.kill('SIGKILL');
+      kills += (await doomed.ended).signal === 'SIGKILL' ? 1 : 0;
+      await importInto(context, [path]);
+    },
+  }));
+
 const steps: fc.Arbitrary<Step> = fc.oneof(
+  ...(isSlowLayer ? [{ weight: 1, arbitrary: killed }] : []),
   { weight: 8, arbitrary: prices },
   { weight: 4, arbitrary: bands },
   { weight: 3, arbitrary: list },
@@ -220,5 +251,6 @@ describe('everything derived from the rows', () => {
       },
     );
     expect([...seen].sort()).toEqual(Object.keys(DERIVED).sort());
+    if (isSlowLayer) expect(kills).toBeGreaterThan(0);
   });
 });
