@@ -200,7 +200,7 @@ test('rejects of a response of which nothing was stored are settled by loading i
     { kind: 'reject', items: 12, command: expect.stringMatching(/^eod import .*cm\.csv --force$/) },
   ]);
   expect((await runCli(['issues'], options)).stdout).toMatch(
-    /12 of 20 records were rejected .*none\s+was stored/s,
+    /12 of 20 records were rejected .*none of them\s+was\s+stored/s,
   );
   const id = (await openRejects(store.drizzle, {}, 1))[0]?.id;
   expect((await runCli(['rejects', 'accept', String(id)], options)).stderr).toContain(
