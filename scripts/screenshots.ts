@@ -120,7 +120,7 @@ async function loadData(context: WorkContext): Promise<void> {
   await context.db.pool.query(
     `update etl.windows set unsettled = 'the response lacks 41 of 118 rows that the day had; nothing was withdrawn'
       where operation = 'GetBhavCopyCM' and exchange = 'NSE' and from_date = $1`,
-    [context.calendar.lastSessions('NSE', yesterday, 70)[0]],
+    [context.calendar.lastTradingDays('NSE', yesterday, 70)[0]],
   );
 }
 

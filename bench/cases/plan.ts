@@ -119,7 +119,7 @@ function requestsOf({ windows }: Operation, days: readonly string[]) {
   if (windows.per === 'once') return [];
   if (windows.per !== 'instrument') return before.map((day) => ({ day, variant: '' }));
   const requests = windows.requests({
-    sessions: before,
+    tradingDays: before,
     from: days[0] as string,
     to: addDays(LAST_SESSION, -1),
     today: LAST_SESSION,

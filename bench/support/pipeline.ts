@@ -85,7 +85,7 @@ const calendar = loadCalendar();
 
 /** So many sessions of the benchmarks' exchange, the last of them `LAST_SESSION`. */
 export function sessionsBefore(count: number, exchange = EXCHANGE): string[] {
-  return calendar.lastSessions(exchange, LAST_SESSION, count);
+  return calendar.lastTradingDays(exchange, LAST_SESSION, count);
 }
 
 /** Requests the bhav copies of these days, once more where they are loaded. */

@@ -1,7 +1,7 @@
--- The one definition of which sessions are stored, which are missing, and why. Gaps, the status, the pages, metrics,
+-- The one definition of which trading days are stored, which are missing, and why. Gaps, the status, the pages, metrics,
 -- alerts, reports of runs, nights and the view `etl.completeness` are selects of `etl.session_states`; docs/completeness.md says the same in words.
 
--- The exchange whose sessions a segment has, as `exchangeOfSegment` in src/core/exchanges.ts.
+-- The exchange whose trading days a segment has, as `exchangeOfSegment` in src/core/exchanges.ts.
 CREATE OR REPLACE FUNCTION etl.exchange_of_segment(code text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN code IN ('BSE', 'BFO', 'BSE_DEBT', 'BSE_IDX') THEN 'BSE' ELSE 'NSE' END
@@ -54,7 +54,7 @@ COMMENT ON FUNCTION etl.not_allowed() IS 'Operations and exchanges that nights r
 -- what else ever had a record. A pair that somebody once requested by mistake is forgotten thereby. Without a key, and if
 -- nothing was ever requested with one, nobody expects what is scheduled: then only what was imported is looked at. Nobody
 -- expects what the key may not use either; once it may, the days that were refused are missing.
---   named: [{"operation", "exchange"}], whose sessions are expected as if they were scheduled; null: those that are scheduled.
+--   named: [{"operation", "exchange"}], whose trading days are expected as if they were scheduled; null: those that are scheduled.
 --   has_others: whether to look at what else was ever requested or imported.
 --   settings: as in etl.session_states.
 CREATE OR REPLACE FUNCTION etl.expected_pairs(named jsonb, has_others boolean, settings jsonb)
@@ -81,7 +81,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT pair.operation, pair.exchange, pair.is_scheduled FROM pair
    WHERE NOT EXISTS (SELECT FROM etl.not_allowed() n WHERE n.operation = pair.operation AND n.exchange = pair.exchange)
 $$;
-COMMENT ON FUNCTION etl.expected_pairs(jsonb, boolean, jsonb) IS 'The operations and exchanges of which etl.session_states lists sessions.';
+COMMENT ON FUNCTION etl.expected_pairs(jsonb, boolean, jsonb) IS 'The operations and exchanges of which etl.session_states lists trading days.';
 
 -- What is expected of each of these pairs: when it is due, how long nights request it again, and of how many instruments.
 -- instruments: those that the settings name; null: the first ones of the newest bhav copy, up to the limit.
@@ -94,7 +94,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
          expectation.is_empty_normal, expectation.weekday,
          coalesce(CASE WHEN expectation.exchanges <> '{}' THEN (settings -> 'dueMinutes' ->> expectation.operation)::int END, 1440)
            * interval '1 minute',
-         -- For so many days after a session, nightly runs request it again; those of weekly operations once more.
+         -- For so many days after a trading day, nightly runs request it again; those of weekly operations once more.
          CASE WHEN expectation.days = 'quarters' THEN 92
            ELSE greatest(7, 2 * (settings ->> 'lookbackSessions')::int) + CASE WHEN expectation.weekday IS NULL THEN 0 ELSE 7 END
          END,
@@ -307,7 +307,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
   OFFSET 0
 $$;
 
--- The sessions of an exchange or segment in a range, or, of what is published by quarters, their last days.
+-- The trading days of an exchange or segment in a range, or, of what is published by quarters, their last days.
 CREATE OR REPLACE FUNCTION etl.session_days(days text, exchange text, from_day date, to_day date) RETURNS TABLE (day date)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT s.day FROM etl.sessions s
@@ -319,8 +319,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
    WHERE days = 'quarters' AND ends.day <= to_day
 $$;
 
--- The sessions that some operations and exchanges should have, when each is due, and what is known of it. The parameters are
--- those of etl.session_states. What is listed without days has one, of the last session that is due.
+-- The trading days that some operations and exchanges should have, when each is due, and what is known of it. The parameters are
+-- those of etl.session_states. What is listed without days has one, of the last trading day that is due.
 CREATE OR REPLACE FUNCTION etl.expected_sessions(
   named jsonb, has_others boolean, first_day date, last_day date, since date, as_of timestamptz, instruments text[],
   settings jsonb)
@@ -344,7 +344,7 @@ WITH clock AS (
 ), span AS (
   SELECT operation, exchange, min(day) AS stored_from, max(day) AS stored_to FROM known WHERE is_stored GROUP BY 1, 2
   UNION ALL
-  -- Sessions before the first one say nothing of what has no days; the last one before it is enough.
+  -- Trading days before the first one say nothing of what has no days; the last one before it is enough.
   SELECT operation, exchange, NULL, day FROM listed WHERE is_stored
 ), session AS (
   SELECT pair.*, due.day, due.day + (coalesce(weekday - extract(dow FROM due.day)::int, 0) + 7) % 7 + due_at AS due_there
@@ -379,7 +379,7 @@ SELECT newest.exchange, newest.operation, newest.day, days, variants, is_by_inst
   LEFT JOIN listed ON listed.operation = newest.operation AND listed.exchange = newest.exchange
 $$;
 
--- Why a session has no response: files alone bring it, it is further back than the source reaches, or nobody requested it.
+-- Why a trading day has no response: files alone bring it, it is further back than the source reaches, or nobody requested it.
 -- reach: the first day that the source has.
 CREATE OR REPLACE FUNCTION etl.unrequested_reason(day date, days text, is_from_files boolean, has_source boolean, reach date)
 RETURNS text
@@ -397,9 +397,9 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     ELSE state END
 $$;
 
--- The sessions of some operations and exchanges with their states.
---   named, has_others: as in etl.expected_pairs. What is named or scheduled is expected from its first stored session on, or
---     as far back as the source reaches; what else was requested or imported from its first to its last stored session.
+-- The trading days of some operations and exchanges with their states.
+--   named, has_others: as in etl.expected_pairs. What is named or scheduled is expected from its first stored trading day on, or
+--     as far back as the source reaches; what else was requested or imported from its first to its last stored trading day.
 --   first_day, last_day: these days, instead of the range of each pair.
 --   since: coverage of older days is not read, as if there were none; by default that before first_day.
 --   as_of: the moment that decides what is due.
@@ -407,7 +407,7 @@ $$;
 --   settings: {"zone", "dueMinutes", "lookbackSessions", "historyDays", "instrumentLimit", "hasKey"}; dueMinutes says of each
 --     operation how long after the midnight that a day begins with its data is due, whatever the weekday. What only files
 --     fill is due when the day is over.
--- known_on is the day of the coverage that says so, which differs from the session where a response is about no day; found is
+-- known_on is the day of the coverage that says so, which differs from the trading day where a response is about no day; found is
 -- the best response to it, whatever its share.
 -- Postgres inlines it, and what it consists of: with constants as arguments, and without the columns that are not selected.
 -- Only the selected ones read more of the coverage than two small indexes.
@@ -458,7 +458,7 @@ SELECT judged.exchange, judged.operation, judged.day,
        (SELECT max(c.checked_at) FROM etl.coverage c
          WHERE c.operation = judged.operation AND c.exchange = judged.exchange AND c.day = judged.known_on)
   FROM source CROSS JOIN judged
-  -- Looked up once a session, and only if it is selected.
+  -- Looked up once a trading day, and only if it is selected.
  CROSS JOIN LATERAL (
    SELECT CASE WHEN judged.is_share THEN etl.instruments_responded(
             judged.operation, judged.exchange, judged.known_on, judged.variants, instruments) END AS responded,
@@ -467,4 +467,4 @@ SELECT judged.exchange, judged.operation, judged.day,
    OFFSET 0) looked_up
 $$;
 COMMENT ON FUNCTION etl.session_states(jsonb, boolean, date, date, date, timestamptz, text[], jsonb) IS
-  'The sessions that operations should have for exchanges, and whether they are stored; the view etl.completeness says it of everything.';
+  'The trading days that operations should have for exchanges, and whether they are stored; the view etl.completeness says it of everything.';

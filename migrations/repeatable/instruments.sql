@@ -29,8 +29,8 @@ COMMENT ON COLUMN market.instruments.series IS 'Series (NSE) or group (BSE) it w
 COMMENT ON COLUMN market.instruments.scrip_code IS 'BSE: the scrip code; NSE: the number of its last line.';
 COMMENT ON COLUMN market.instruments.isin IS 'ISIN it was last seen with; joins an instrument of one exchange to the other.';
 COMMENT ON COLUMN market.instruments.name IS 'Name it was last seen with.';
-COMMENT ON COLUMN market.instruments.first_seen IS 'First session with prices; for an instrument that never had any, the first day on which another table names it.';
-COMMENT ON COLUMN market.instruments.last_seen IS 'Last session with prices; for an instrument that never had any, the last day on which another table names it.';
+COMMENT ON COLUMN market.instruments.first_seen IS 'First trading day with prices; for an instrument that never had any, the first day on which another table names it.';
+COMMENT ON COLUMN market.instruments.last_seen IS 'Last trading day with prices; for an instrument that never had any, the last day on which another table names it.';
 
 -- A name belongs to the first instrument seen with it from the beginning of time, and to each later one from the day
 -- that one is first seen with it. Where an instrument had the name for some days only while another had it before and

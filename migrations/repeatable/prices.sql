@@ -44,8 +44,8 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
 $$;
 COMMENT ON FUNCTION etl.share_kept_factors(text, text) IS 'The factors of a share as of each day: those of etl.share_price_factors as of known_from are the same on every day before known_to.';
 
--- The sessions whose previous close the events of an exchange may change: those of each ex-date, and the first from it on of
--- each symbol that the share has then. A session between the two would be one of the share, which includes the event.
+-- The trading days whose previous close the events of an exchange may change: those of each ex-date, and the first from it on of
+-- each symbol that the share has then. A trading day between the two would be one of the share, which includes the event.
 CREATE OR REPLACE FUNCTION etl.sessions_after_events(exchange text) RETURNS TABLE (symbol text, trade_date date)
 LANGUAGE sql STABLE AS $$
   SELECT DISTINCT n.symbol, d.day
@@ -65,7 +65,7 @@ COMMENT ON FUNCTION etl.sessions_after_events(text) IS 'The rows of etl.event_se
 -- One share's stretches of days, as above, with what is left of a price after the dividends of later days: (c - d) ÷ c for
 -- a dividend of d rupees and a last close c before it. c is in shares of the dividend's day: splits in between, while the
 -- share was not traded, change it; those of the same day do not, as the dividend is of the shares before them. The last
--- stretch has no end. By share, because each dividend looks for a close through the indexes of sessions. What a trust
+-- stretch has no end. By share, because each dividend looks for a close through the indexes of trading days. What a trust
 -- distributes is applied by its parts, of several kinds; special dividends count although a person has yet to decide.
 CREATE OR REPLACE FUNCTION etl.share_return_factors(exchange text, share_id text, as_of date)
 RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric, reinvested numeric)
@@ -139,7 +139,7 @@ COMMENT ON FUNCTION etl.unreviewed_until(date) IS 'The last ex-date, not after t
 
 -- Without dividends, for whole markets: the kept factors of few names are joined, instead of computed. A column that
 -- nobody selects costs nothing, as its join is left out. The exchange is no equality, because then the planner would hash
--- the sessions instead of the names; in this form it still reaches the indexes of names.
+-- the trading days instead of the names; in this form it still reaches the indexes of names.
 CREATE OR REPLACE FUNCTION market.adjusted_prices(as_of date DEFAULT current_date)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open_price numeric,
                high_price numeric, low_price numeric, close_price numeric, traded_quantity numeric, price_factor numeric,
@@ -166,9 +166,9 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
      AND b.trade_date >= f.named_from AND b.trade_date < f.named_to AND f.exchange = ANY (ARRAY[b.exchange])
    WHERE b.trade_date <= as_of
 $$;
-COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All sessions until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after that day: what was known on that day.';
+COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All trading days until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the trading day and not after that day: what was known on that day.';
 
--- The names and their factors, a few thousand rows, are joined first, so that sessions are joined with one hash join, or
+-- The names and their factors, a few thousand rows, are joined first, so that trading days are joined with one hash join, or
 -- through their indexes if a symbol or an instrument is given.
 CREATE OR REPLACE FUNCTION market.adjusted_prices(as_of date, total_return boolean)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open_price numeric,
@@ -216,10 +216,10 @@ CREATE OR REPLACE VIEW etl.unlisted_days AS
             FROM (SELECT n.exchange, n.ex_date FROM market.corporate_action_notices n WHERE n.stated_kind = ''
                   UNION SELECT a.exchange, a.prov_xdate FROM market.corporate_actions a WHERE a.prov_xdate IS NOT NULL) AS l) AS d
    CROSS JOIN LATERAL (SELECT min(b.trade_date) AS first, max(b.trade_date) AS last FROM market.bhavcopy_cm b WHERE b.exchange = d.exchange) AS p
-   -- The first condition, which the second includes, leaves few rows to look for sessions of.
+   -- The first condition, which the second includes, leaves few rows to look for trading days of.
    WHERE coalesce(d.next, 'infinity') > d.ex_date + 30
      AND least(coalesce(d.next, 'infinity'), p.last) > greatest(d.ex_date, p.first) + 30;
-COMMENT ON VIEW etl.unlisted_days IS 'More than 30 days in a row, between the first and the last session of an exchange, of which its lists of corporate actions have no ex-date: earlier adjusted prices lack their splits and bonuses.';
+COMMENT ON VIEW etl.unlisted_days IS 'More than 30 days in a row, between the first and the last trading day of an exchange, of which its lists of corporate actions have no ex-date: earlier adjusted prices lack their splits and bonuses.';
 COMMENT ON COLUMN etl.unlisted_days.exchange IS 'Exchange.';
 COMMENT ON COLUMN etl.unlisted_days.listed_to IS 'The last listed ex-date before them.';
 COMMENT ON COLUMN etl.unlisted_days.listed_from IS 'The first one after them; infinity if there is none.';
@@ -237,7 +237,7 @@ COMMENT ON COLUMN market.prices_adjusted.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.prices_adjusted.symbol IS 'Ticker symbol of that day.';
 COMMENT ON COLUMN market.prices_adjusted.series IS 'Series (NSE) or group (BSE) of that day.';
 COMMENT ON COLUMN market.prices_adjusted.isin IS 'ISIN of that day.';
-COMMENT ON COLUMN market.prices_adjusted.trade_date IS 'Session.';
+COMMENT ON COLUMN market.prices_adjusted.trade_date IS 'Trading day.';
 COMMENT ON COLUMN market.prices_adjusted.open_price IS 'Opening price, adjusted. Unit: rupees.';
 COMMENT ON COLUMN market.prices_adjusted.high_price IS 'Highest price, adjusted. Unit: rupees.';
 COMMENT ON COLUMN market.prices_adjusted.low_price IS 'Lowest price, adjusted. Unit: rupees.';
@@ -252,8 +252,8 @@ CREATE OR REPLACE FUNCTION etl.changes_shares(kind text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT $1 IN ('split', 'consolidation', 'bonus', 'demerger', 'capital_reduction') $$;
 COMMENT ON FUNCTION etl.changes_shares(text) IS 'True of the kinds of events by which prices have to be adjusted, however little the price moved on the ex-date.';
 
--- The last close before a day, and how far the price moved from it to the open or to the close of the first session from
--- then on. Sessions are compared only if the second states the close of the first: otherwise some are missing in between.
+-- The last close before a day, and how far the price moved from it to the open or to the close of the first trading day from
+-- then on. Trading days are compared only if the second states the close of the first: otherwise some are missing in between.
 CREATE OR REPLACE FUNCTION etl.price_move(exchange text, share_id text, ex_date date, OUT close_before numeric, OUT moved numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT before.close_price,
@@ -276,7 +276,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            ORDER BY s.trade_date, a.symbol, a.series LIMIT 1) first
    WHERE first.previous_close_price = before.close_price
 $$;
-COMMENT ON FUNCTION etl.price_move(text, text, date) IS 'The last close of a share before a day, and as a part of it how far the price moved; null where a session in between is missing.';
+COMMENT ON FUNCTION etl.price_move(text, text, date) IS 'The last close of a share before a day, and as a part of it how far the price moved; null where a trading day in between is missing.';
 
 -- The market may move the price back on the ex-date, so its move alone is no bound of what has terms: of a split, a bonus or
 -- a consolidation its ratio (shares before ÷ after), of a dividend its amount, of rights both, whose amount is the premium:

@@ -2,7 +2,7 @@
 -- `eod migrate` whenever it changes. A view keeps its columns and their order; new ones go to the end. A function that
 -- returns a table has no SET, so that the planner puts it in place of its call and conditions reach the indexes.
 
--- What events change of the previous close of a row of such a session. A call of its own, for few rows.
+-- What events change of the previous close of a row of such a trading day. A call of its own, for few rows.
 CREATE OR REPLACE FUNCTION etl.previous_close_factor(exchange text, symbol text, series text, day date, previous_close_price numeric)
 RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -15,8 +15,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
        WHERE s.exchange = $1 AND s.symbol = $2 AND s.series = $3 AND $4 >= s.valid_from AND $4 < s.valid_to
        GROUP BY s.instrument_id) a
    CROSS JOIN LATERAL (
-     -- How many of the passed events the previous close already includes: those that the session before had passed. If
-     -- that is not stored, or its close is not the previous close of this row, sessions are missing here, and only an
+     -- How many of the passed events the previous close already includes: those that the trading day before had passed. If
+     -- that is not stored, or its close is not the previous close of this row, trading days are missing here, and only an
      -- event of this very day is certainly later.
      SELECT passed, coalesce((
               SELECT width_bucket(p.trade_date, a.ex_dates)
@@ -34,7 +34,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
             passed - (a.ex_dates[passed] = $4)::int) AS known
        FROM (SELECT width_bucket($4, a.ex_dates) AS passed) k) n
 $$;
-COMMENT ON FUNCTION etl.previous_close_factor(text, text, text, date, numeric) IS 'What the printed previous close of a session is multiplied by for the events since the session before.';
+COMMENT ON FUNCTION etl.previous_close_factor(text, text, text, date, numeric) IS 'What the printed previous close of a trading day is multiplied by for the events since the trading day before.';
 
 -- Few days. With SECURITY DEFINER the planner does not see through it, and may scan prices in parallel.
 CREATE OR REPLACE FUNCTION etl.rejected_days(operation text) RETURNS TABLE (exchange text, day date)
@@ -78,20 +78,20 @@ CREATE OR REPLACE VIEW market.prices AS
     LEFT JOIN etl.hit_bands h
       ON h.exchange = r.exchange AND h.trade_date = r.trade_date AND h.symbol = r.symbol AND h.series = r.series;
 
-COMMENT ON VIEW market.prices IS 'Sessions of all instruments as they were printed, with the return against the adjusted previous close, deliveries and price bands: one row an instrument and session. market.prices_adjusted has prices that compare over years.';
+COMMENT ON VIEW market.prices IS 'Trading days of all instruments as they were printed, with the return against the adjusted previous close, deliveries and price bands: one row an instrument and trading day. market.prices_adjusted has prices that compare over years.';
 COMMENT ON COLUMN market.prices.instrument_id IS 'The instrument: market.instruments.instrument_id, the same through renames.';
 COMMENT ON COLUMN market.prices.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.prices.symbol IS 'Ticker symbol of that day.';
 COMMENT ON COLUMN market.prices.series IS 'Series (NSE) or group (BSE) of that day.';
 COMMENT ON COLUMN market.prices.isin IS 'ISIN of that day.';
 COMMENT ON COLUMN market.prices.name IS 'Name of that day; null where the file of the day has none.';
-COMMENT ON COLUMN market.prices.trade_date IS 'Session.';
+COMMENT ON COLUMN market.prices.trade_date IS 'Trading day.';
 COMMENT ON COLUMN market.prices.open_price IS 'Opening price. Unit: rupees.';
 COMMENT ON COLUMN market.prices.high_price IS 'Highest price. Unit: rupees.';
 COMMENT ON COLUMN market.prices.low_price IS 'Lowest price. Unit: rupees.';
 COMMENT ON COLUMN market.prices.close_price IS 'Closing price. Unit: rupees.';
-COMMENT ON COLUMN market.prices.previous_close_price IS 'Closing price of the session before, as printed; null on the day of listing. Unit: rupees.';
-COMMENT ON COLUMN market.prices.adjusted_previous_close_price IS 'previous_close_price times the factors of the applied events since that session: splits, consolidations and bonuses with this ex-date. Unit: rupees.';
+COMMENT ON COLUMN market.prices.previous_close_price IS 'Closing price of the trading day before, as printed; null on the day of listing. Unit: rupees.';
+COMMENT ON COLUMN market.prices.adjusted_previous_close_price IS 'previous_close_price times the factors of the applied events since that trading day: splits, consolidations and bonuses with this ex-date. Unit: rupees.';
 COMMENT ON COLUMN market.prices.return_percent IS 'Change of close_price against adjusted_previous_close_price; dividends are not in it. Unit: percent.';
 COMMENT ON COLUMN market.prices.vwap IS 'turnover ÷ traded_quantity, the average price of what was traded. Unit: rupees.';
 COMMENT ON COLUMN market.prices.traded_quantity IS 'Total traded quantity. Unit: shares.';
@@ -129,7 +129,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
    WHERE p.trade_date >= since
    GROUP BY p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(etl.period_unit(period), p.trade_date::timestamp)::date
 $$;
-COMMENT ON FUNCTION market.candles(text, date, date) IS 'Candles by week, month, quarter or year of sessions up to the given day (and from another on), adjusted as of it by market.adjusted_prices. One row an instrument and period with a session; symbol and series are those it was last seen under, so that its candles go on through renames.';
+COMMENT ON FUNCTION market.candles(text, date, date) IS 'Candles by week, month, quarter or year of trading days up to the given day (and from another on), adjusted as of it by market.adjusted_prices. One row an instrument and period with a trading day; symbol and series are those it was last seen under, so that its candles go on through renames.';
 
 CREATE OR REPLACE FUNCTION market.universe_on(day date, at_exchange text DEFAULT NULL)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, name text, first_session date,
@@ -158,7 +158,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
        WHERE b.trade_date = day
     ) t ON t.exchange = n.exchange AND t.instrument_id = n.instrument_id
 $$;
-COMMENT ON FUNCTION market.universe_on(date, text) IS 'Instruments that were tradable on a day, also if delisted since: the day is not before their first session and not after their last so far (after the newest session stored: as on that one). With their names of that day, first and last session, and whether they traded.';
+COMMENT ON FUNCTION market.universe_on(date, text) IS 'Instruments that were tradable on a day, also if delisted since: the day is not before their first trading day and not after their last so far (after the newest trading day stored: as on that one). With their names of that day, first and last trading day, and whether they traded.';
 
 CREATE OR REPLACE FUNCTION market.classification_on(day date)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, isin text, company_name text, macro_sector text, sector text,
@@ -336,18 +336,18 @@ CREATE OR REPLACE VIEW market.band_hits AS
     LEFT JOIN market.prices n
       ON n.exchange = b.exchange AND n.symbol = b.symbol AND n.series = b.series AND n.trade_date = b.trade_date;
 
-COMMENT ON VIEW market.band_hits IS 'Securities that hit a price band, with the returns of that day and of the next session; one that hit both bands has two rows.';
+COMMENT ON VIEW market.band_hits IS 'Securities that hit a price band, with the returns of that day and of the next trading day; one that hit both bands has two rows.';
 COMMENT ON COLUMN market.band_hits.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no prices of the day are stored.';
 COMMENT ON COLUMN market.band_hits.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.band_hits.symbol IS 'Ticker symbol of that day.';
 COMMENT ON COLUMN market.band_hits.series IS 'Series of that day.';
-COMMENT ON COLUMN market.band_hits.trade_date IS 'Session.';
+COMMENT ON COLUMN market.band_hits.trade_date IS 'Trading day.';
 COMMENT ON COLUMN market.band_hits.band IS 'Band that was hit: H upper, L lower.';
 COMMENT ON COLUMN market.band_hits.close_price IS 'Closing price. Unit: rupees.';
 COMMENT ON COLUMN market.band_hits.return_percent IS 'Change against the adjusted previous close, as in market.prices. Unit: percent.';
-COMMENT ON COLUMN market.band_hits.next_session IS 'The next session of the instrument, in whatever series; null where there is none yet.';
-COMMENT ON COLUMN market.band_hits.next_close_price IS 'Closing price of that session. Unit: rupees.';
-COMMENT ON COLUMN market.band_hits.next_return_percent IS 'Change of that session against its adjusted previous close. Unit: percent.';
+COMMENT ON COLUMN market.band_hits.next_session IS 'The next trading day of the instrument, in whatever series; null where there is none yet.';
+COMMENT ON COLUMN market.band_hits.next_close_price IS 'Closing price of that trading day. Unit: rupees.';
+COMMENT ON COLUMN market.band_hits.next_return_percent IS 'Change of that trading day against its adjusted previous close. Unit: percent.';
 
 -- An event of a share has a row for each of its lines in market.corporate_events, because prices are adjusted by line. A
 -- share is known on both exchanges by its ISINs; of several lines on NSE the first stands for it. Where each exchange has

@@ -1,4 +1,4 @@
--- What the service and the exchanges state of a session, computed from prices for those who have only the bhav copies. The
+-- What the service and the exchanges state of a trading day, computed from prices for those who have only the bhav copies. The
 -- names begin with computed, and no row of the tables beside them comes from here. This file is applied by `eod migrate`
 -- whenever it changes, after the views that it uses.
 
@@ -18,17 +18,17 @@ CREATE OR REPLACE VIEW market.computed_gainers_losers AS
                                     ORDER BY abs(p.return_percent) DESC, p.symbol, p.series) AS rank
             FROM market.prices p WHERE p.return_percent <> 0 AND etl.is_share_line(p.isin, p.symbol, p.series)) AS m
    WHERE m.rank <= 10;
-COMMENT ON VIEW market.computed_gainers_losers IS 'Computed from market.prices: the ten shares of each exchange and session that rose most, and the ten that fell most. market.top_gainers_losers has what the source states.';
+COMMENT ON VIEW market.computed_gainers_losers IS 'Computed from market.prices: the ten shares of each exchange and trading day that rose most, and the ten that fell most. market.top_gainers_losers has what the source states.';
 COMMENT ON COLUMN market.computed_gainers_losers.exchange IS 'Exchange.';
-COMMENT ON COLUMN market.computed_gainers_losers.trade_date IS 'Session.';
+COMMENT ON COLUMN market.computed_gainers_losers.trade_date IS 'Trading day.';
 COMMENT ON COLUMN market.computed_gainers_losers.is_loser IS 'True of those that fell.';
-COMMENT ON COLUMN market.computed_gainers_losers.rank IS '1 for the largest change of the session, among those that rose or among those that fell.';
+COMMENT ON COLUMN market.computed_gainers_losers.rank IS '1 for the largest change of the trading day, among those that rose or among those that fell.';
 COMMENT ON COLUMN market.computed_gainers_losers.instrument_id IS 'The instrument: market.instruments.instrument_id.';
 COMMENT ON COLUMN market.computed_gainers_losers.symbol IS 'Ticker symbol of that day.';
 COMMENT ON COLUMN market.computed_gainers_losers.series IS 'Series (NSE) or group (BSE) of that day.';
 COMMENT ON COLUMN market.computed_gainers_losers.name IS 'Name of that day; null where the file of the day has none.';
 COMMENT ON COLUMN market.computed_gainers_losers.close_price IS 'Closing price. Unit: rupees.';
-COMMENT ON COLUMN market.computed_gainers_losers.adjusted_previous_close_price IS 'Close of the session before, as in market.prices. Unit: rupees.';
+COMMENT ON COLUMN market.computed_gainers_losers.adjusted_previous_close_price IS 'Close of the trading day before, as in market.prices. Unit: rupees.';
 COMMENT ON COLUMN market.computed_gainers_losers.return_percent IS 'Change against adjusted_previous_close_price. Unit: percent.';
 COMMENT ON COLUMN market.computed_gainers_losers.traded_quantity IS 'Total traded quantity. Unit: shares.';
 COMMENT ON COLUMN market.computed_gainers_losers.turnover IS 'Total traded value. Unit: rupees.';
@@ -37,9 +37,9 @@ CREATE OR REPLACE VIEW market.computed_trade_totals AS
   SELECT b.exchange, b.trade_date, count(*) AS line_count, sum(b.trade_count) AS trade_count, sum(b.traded_quantity) AS traded_quantity,
          sum(b.turnover) AS turnover
     FROM market.bhavcopy_cm b GROUP BY b.exchange, b.trade_date;
-COMMENT ON VIEW market.computed_trade_totals IS 'Computed from market.bhavcopy_cm: the sums of all lines of each exchange and session. market.total_trade_highlights has what the source states.';
+COMMENT ON VIEW market.computed_trade_totals IS 'Computed from market.bhavcopy_cm: the sums of all lines of each exchange and trading day. market.total_trade_highlights has what the source states.';
 COMMENT ON COLUMN market.computed_trade_totals.exchange IS 'Exchange.';
-COMMENT ON COLUMN market.computed_trade_totals.trade_date IS 'Session.';
+COMMENT ON COLUMN market.computed_trade_totals.trade_date IS 'Trading day.';
 COMMENT ON COLUMN market.computed_trade_totals.line_count IS 'Number of lines, which are a symbol and a series each.';
 COMMENT ON COLUMN market.computed_trade_totals.trade_count IS 'Number of trades; null where the files of the day have none.';
 COMMENT ON COLUMN market.computed_trade_totals.traded_quantity IS 'Total traded quantity. Unit: shares.';
@@ -63,13 +63,13 @@ CREATE OR REPLACE VIEW market.computed_band_hits AS
                 WHEN p.close_price > 5000 THEN 0.5 WHEN p.close_price > 1000 THEN 0.1 ELSE 0.05 END END
       ORDER BY m.short LIMIT 1) AS l
    WHERE p.close_price IN (p.high_price, p.low_price) AND etl.is_share_line(p.isin, p.symbol, p.series);
-COMMENT ON VIEW market.computed_band_hits IS 'Computed from market.prices: shares that closed at the limit of a usual price band, the highest or lowest price of the session. Which band a share has is not known; market.circuit_breakers has what the source states. Of three sessions in December 2025, NSE lists 165 of 168 hits at 5 to 20 %, 12 of 76 at 2 %; of its 397, 211 did not close there.';
+COMMENT ON VIEW market.computed_band_hits IS 'Computed from market.prices: shares that closed at the limit of a usual price band, the highest or lowest price of the trading day. Which band a share has is not known; market.circuit_breakers has what the source states. Of three trading days in December 2025, NSE lists 165 of 168 hits at 5 to 20 %, 12 of 76 at 2 %; of its 397, 211 did not close there.';
 COMMENT ON COLUMN market.computed_band_hits.instrument_id IS 'The instrument: market.instruments.instrument_id.';
 COMMENT ON COLUMN market.computed_band_hits.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.computed_band_hits.symbol IS 'Ticker symbol of that day.';
 COMMENT ON COLUMN market.computed_band_hits.series IS 'Series (NSE) or group (BSE) of that day.';
-COMMENT ON COLUMN market.computed_band_hits.trade_date IS 'Session.';
+COMMENT ON COLUMN market.computed_band_hits.trade_date IS 'Trading day.';
 COMMENT ON COLUMN market.computed_band_hits.band IS 'Limit at which it closed: H upper, L lower.';
 COMMENT ON COLUMN market.computed_band_hits.band_percent IS 'Band of that limit. Unit: percent.';
 COMMENT ON COLUMN market.computed_band_hits.close_price IS 'Closing price. Unit: rupees.';
-COMMENT ON COLUMN market.computed_band_hits.adjusted_previous_close_price IS 'Close of the session before, as in market.prices. Unit: rupees.';
+COMMENT ON COLUMN market.computed_band_hits.adjusted_previous_close_price IS 'Close of the trading day before, as in market.prices. Unit: rupees.';

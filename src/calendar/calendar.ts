@@ -7,28 +7,28 @@ import { exchangeOfSegment } from '../core/exchanges.ts';
 import { firstItem } from '../core/iterables.ts';
 import { CODE } from '../core/package-folders.ts';
 
-/** Why a day is or is not a session. */
+/** Why a day is or is not a trading day. */
 type DayKind = 'session' | 'special' | 'weekend' | 'holiday';
 
-/** Trading sessions of the cash markets. */
+/** Trading days of the cash markets. */
 export interface Calendar {
-  isSession(exchange: string, day: Day): boolean;
+  isTradingDay(exchange: string, day: Day): boolean;
   kindOf(exchange: string, day: Day): DayKind;
-  /** True if it is a session that is listed, such as one on a Saturday. */
+  /** True if it is a trading day that is listed, such as one on a Saturday. */
   isSpecial(exchange: string, day: Day): boolean;
-  /** Sessions from `from` to `to`, both included, ascending. */
-  sessions(exchange: string, from: Day, to: Day): Day[];
-  /** The last `count` sessions up to `day`, which is included, ascending. */
-  lastSessions(exchange: string, day: Day, count: number): Day[];
-  /** True if there is data for this year. If not, sessions are assumed from Monday to Friday. */
+  /** Trading days from `from` to `to`, both included, ascending. */
+  tradingDays(exchange: string, from: Day, to: Day): Day[];
+  /** The last `count` trading days up to `day`, which is included, ascending. */
+  lastTradingDays(exchange: string, day: Day, count: number): Day[];
+  /** True if there is data for this year. If not, trading days are assumed from Monday to Friday. */
   knows(exchange: string, year: number): boolean;
 }
 
-/** One exchange: its listed days, the years with data, and the sessions of the years requested so far. */
+/** One exchange: its listed days, the years with data, and the trading days of the years requested so far. */
 interface Market {
   readonly listed: ReadonlyMap<Day, Entry['kind']>;
   readonly years: ReadonlySet<number>;
-  readonly sessions: Map<number, readonly Day[]>;
+  readonly tradingDays: Map<number, readonly Day[]>;
 }
 
 /** Exchanges with a calendar of their own; any other name follows NSE. */
@@ -56,7 +56,7 @@ const HEADER_WITHOUT_NOTE = 'exchange,date,kind';
 /**
  * Builds a calendar from lists of entries; later lists override earlier ones.
  *
- * A day listed as a session is `special`; otherwise Saturday and Sunday are `weekend`, a day listed as a holiday is
+ * A day listed as a trading day is `special`; otherwise Saturday and Sunday are `weekend`, a day listed as a holiday is
  * `holiday`, and any other day is a `session`. A year is known if a holiday is listed in it.
  */
 export function buildCalendar(lists: readonly (readonly Entry[])[]): Calendar {
@@ -65,21 +65,21 @@ export function buildCalendar(lists: readonly (readonly Entry[])[]): Calendar {
   const of = (exchange: string): Market => (exchangeOfSegment(exchange) === 'BSE' ? bse : nse);
 
   return {
-    isSession: (exchange, day) => isOpen(kindIn(of(exchange), day)),
+    isTradingDay: (exchange, day) => isOpen(kindIn(of(exchange), day)),
     kindOf: (exchange, day) => kindIn(of(exchange), day),
     isSpecial: (exchange, day) => of(exchange).listed.get(day) === 'session',
-    sessions(exchange, from, to) {
+    tradingDays(exchange, from, to) {
       const days: Day[] = [];
       for (let year = readYear(from); year <= readYear(to); year++) {
-        for (const day of sessionsIn(of(exchange), year)) if (from <= day && day <= to) days.push(day);
+        for (const day of tradingDaysIn(of(exchange), year)) if (from <= day && day <= to) days.push(day);
       }
       return days;
     },
-    lastSessions(exchange, day, count) {
+    lastTradingDays(exchange, day, count) {
       if (count < 1) return [];
-      let days = sessionsIn(of(exchange), readYear(day)).filter((session) => session <= day);
+      let days = tradingDaysIn(of(exchange), readYear(day)).filter((tradingDay) => tradingDay <= day);
       for (let year = readYear(day) - 1; days.length < count && year > 0; year--) {
-        days = [...sessionsIn(of(exchange), year), ...days];
+        days = [...tradingDaysIn(of(exchange), year), ...days];
       }
       return days.slice(-count);
     },
@@ -99,7 +99,7 @@ function market(exchange: Exchange, lists: readonly (readonly Entry[])[]): Marke
       }
     }
   }
-  return { listed, years, sessions: new Map() };
+  return { listed, years, tradingDays: new Map() };
 }
 
 function kindIn(market: Market, day: Day, dayOfWeek = weekday(day)): DayKind {
@@ -113,15 +113,15 @@ function isOpen(kind: DayKind): boolean {
   return kind === 'session' || kind === 'special';
 }
 
-/** The sessions of a year, cached because planning requests the same few years many times. */
-function sessionsIn(market: Market, year: number): readonly Day[] {
-  const known = market.sessions.get(year);
+/** The trading days of a year, cached because planning requests the same few years many times. */
+function tradingDaysIn(market: Market, year: number): readonly Day[] {
+  const known = market.tradingDays.get(year);
   if (known !== undefined) return known;
   const days = daysIn(year);
   const first = weekday(firstItem(days));
-  const sessions = days.filter((day, at) => isOpen(kindIn(market, day, (first + at) % 7)));
-  market.sessions.set(year, sessions);
-  return sessions;
+  const tradingDays = days.filter((day, at) => isOpen(kindIn(market, day, (first + at) % 7)));
+  market.tradingDays.set(year, tradingDays);
+  return tradingDays;
 }
 
 /** The days of each year, for all markets. */
@@ -139,21 +139,21 @@ function readYear(day: Day): number {
 }
 
 /** A day on which an exchange was open, as data of that day shows. */
-interface ObservedSession {
+interface ObservedTradingDay {
   readonly exchange: string;
   readonly day: Day;
 }
 
-/** A calendar that can be corrected: if there is data for a day that it lists as closed, that day is a session. */
+/** A calendar that can be corrected: if there is data for a day that it lists as closed, that day is a trading day. */
 export interface LearningCalendar extends Calendar {
-  /** The calendar without observed sessions. */
+  /** The calendar without observed trading days. */
   readonly listed: Calendar;
-  /** Replaces the observed sessions, which become `special` days. */
-  learn(observed: readonly ObservedSession[]): void;
+  /** Replaces the observed trading days, which become `special` days. */
+  learn(observed: readonly ObservedTradingDay[]): void;
 }
 
 /**
- * Builds a calendar like `buildCalendar` to which observed sessions can be added while it is in use. They override
+ * Builds a calendar like `buildCalendar` to which observed trading days can be added while it is in use. They override
  * every list, because the exchange was open.
  */
 export function learningCalendar(lists: readonly (readonly Entry[])[]): LearningCalendar {
@@ -162,11 +162,11 @@ export function learningCalendar(lists: readonly (readonly Entry[])[]): Learning
   let learned = '';
   return {
     listed,
-    isSession: (exchange, day) => current.isSession(exchange, day),
+    isTradingDay: (exchange, day) => current.isTradingDay(exchange, day),
     kindOf: (exchange, day) => current.kindOf(exchange, day),
     isSpecial: (exchange, day) => current.isSpecial(exchange, day),
-    sessions: (exchange, from, to) => current.sessions(exchange, from, to),
-    lastSessions: (exchange, day, count) => current.lastSessions(exchange, day, count),
+    tradingDays: (exchange, from, to) => current.tradingDays(exchange, from, to),
+    lastTradingDays: (exchange, day, count) => current.lastTradingDays(exchange, day, count),
     knows: (exchange, year) => current.knows(exchange, year),
     learn(observed) {
       const entries = observed.flatMap(makeEntries);
@@ -179,7 +179,7 @@ export function learningCalendar(lists: readonly (readonly Entry[])[]): Learning
 }
 
 /** Exchanges without a calendar of their own follow NSE and add nothing to it. */
-function makeEntries({ exchange, day }: ObservedSession): Entry[] {
+function makeEntries({ exchange, day }: ObservedTradingDay): Entry[] {
   const known = EXCHANGES.find((code) => code === exchange);
   return known === undefined ? [] : [{ exchange: known, day, kind: 'session' }];
 }
@@ -187,8 +187,8 @@ function makeEntries({ exchange, day }: ObservedSession): Entry[] {
 const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
 
 /**
- * Loads the trading sessions of NSE and BSE (cash market): reviewed data for 2015 to 2026 (each file in `data/` names
- * its sources), Monday to Friday for other years. Any other exchange gets the sessions of NSE.
+ * Loads the trading days of NSE and BSE (cash market): reviewed data for 2015 to 2026 (each file in `data/` names
+ * its sources), Monday to Friday for other years. Any other exchange gets the trading days of NSE.
  *
  * @param options.file calendar file of the user, which overrides the reviewed data; see docs/completeness.md.
  * @throws PipelineError `usage` when that file cannot be read or has invalid lines.

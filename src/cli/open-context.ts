@@ -8,7 +8,7 @@ import { type Pair, pairName } from '../core/exchanges.ts';
 import { createLog, type Logger } from '../core/log.ts';
 import type { SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
-import { syncSessions } from '../jobs/responses/sync-sessions.ts';
+import { syncTradingDays } from '../jobs/responses/sync-sessions.ts';
 import { explainMissingRight, migrateDatabase, schemaState } from '../migrate.ts';
 import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../postgres/database.ts';
 import { clusterLocation } from '../postgres/embedded/account.ts';
@@ -124,7 +124,7 @@ async function openBaseContext(
     );
   }
   const context = { config, log, db, calendar, clock };
-  await life.open(() => syncSessions(context));
+  await life.open(() => syncTradingDays(context));
   return context;
 }
 

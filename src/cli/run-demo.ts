@@ -20,13 +20,13 @@ import { bold, type Column, table } from './output.ts';
 import { failuresText, runExitCode, runText } from './run-output.ts';
 import { newRun, workOnRun } from './work-on-run.ts';
 
-const SESSIONS = 5;
+const TRADING_DAYS = 5;
 
 /** What a demo has loaded, as JSON. */
 interface DemoReport {
   readonly report: RunReport;
   readonly queries: readonly ExampleResult[];
-  /** A share that split in these sessions; null if there was none. */
+  /** A share that split in these trading days; null if there was none. */
   readonly split: SplitShare | null;
   readonly databaseUrl: string;
   readonly sourceUrl: string;
@@ -53,7 +53,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   const request = demoRequest(config, calendar, last);
   logNote(
     cli,
-    `calling the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${requestedOperations(config).length} operations`,
+    `calling the sandbox at ${sandbox.url} for ${TRADING_DAYS} trading days of ${requestedOperations(config).length} operations`,
   );
   const runId = await newRun(context, request);
   const { report, interrupted } = await workOnRun(cli, context, runId);
@@ -68,7 +68,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   const shown = {
     report,
     queries: await runExamples(context.db.pool),
-    split: await splitShare(context, calendar.lastSessions('NSE', last, SESSIONS), sandbox),
+    split: await splitShare(context, calendar.lastTradingDays('NSE', last, TRADING_DAYS), sandbox),
     databaseUrl,
     sourceUrl: sandbox.url,
   };
@@ -89,16 +89,21 @@ interface SplitShare extends Split {
   readonly closes: Awaited<ReturnType<typeof adjustedCloses>>;
 }
 
-/** The split with the most of these sessions on both sides; prices are adjusted for it by what the source has sent. */
+/**
+ * The split with the most of these trading days on both sides; prices are adjusted for it by what the source has sent.
+ */
 async function splitShare(
   context: Context,
-  sessions: readonly Day[],
+  tradingDays: readonly Day[],
   sandbox: Sandbox,
 ): Promise<SplitShare | null> {
-  const [from = '', to = from] = [sessions[0], sessions.at(-1)];
+  const [from = '', to = from] = [tradingDays[0], tradingDays.at(-1)];
   const splits = sandbox.splits(from, to);
   const beside = ({ exDate }: Split) =>
-    Math.min(sessions.filter((day) => day < exDate).length, sessions.filter((day) => day >= exDate).length);
+    Math.min(
+      tradingDays.filter((day) => day < exDate).length,
+      tradingDays.filter((day) => day >= exDate).length,
+    );
   const [chosen] = splits.filter(({ kind }) => kind === 'split').sort((a, b) => beside(b) - beside(a));
   if (chosen === undefined || beside(chosen) === 0) return null;
   return {
@@ -131,16 +136,16 @@ function splitText({ symbol, exDate, ratio, closes }: SplitShare): string {
 const QUARTER_DAYS = 92;
 
 /**
- * Requests the last sessions of all operations that are published, also if they are loaded, because that is what a demo
- * shows. In the evening today is among them; otherwise "eod --demo status" would say that it is late.
+ * Requests the last trading days of all operations that are published, also if they are loaded, because that is what a
+ * demo shows. In the evening today is among them; otherwise "eod --demo status" would say that it is late.
  */
 function demoRequest(config: Config, calendar: Calendar, last: Day): RunRequest {
   const targets = requestedOperations(config).flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => {
-      const sessions = calendar.lastSessions(exchange, last, SESSIONS);
+      const tradingDays = calendar.lastTradingDays(exchange, last, TRADING_DAYS);
       // For quarterly figures, the last quarter that has ended.
-      const from = isQuarterly(operation) ? addDays(last, -QUARTER_DAYS) : (sessions[0] ?? last);
-      const to = sessions.at(-1) ?? last;
+      const from = isQuarterly(operation) ? addDays(last, -QUARTER_DAYS) : (tradingDays[0] ?? last);
+      const to = tradingDays.at(-1) ?? last;
       return { operation: operation.name, exchange, from, to, refetchFrom: from };
     }),
   );

@@ -3,7 +3,7 @@ import type { Pair } from '../core/exchanges.ts';
 import { groupBy } from '../core/iterables.ts';
 import {
   causeOf,
-  emptySessionsText,
+  emptyTradingDaysText,
   type Retry,
   retryText,
   runDaysText,
@@ -141,12 +141,12 @@ const withoutRecordsLines = ({ withoutRecords }: ReportedRun): string[] =>
     (dataSet) => `no records: ${pairTitle(dataSet)}, in ${plural(dataSet.windows, 'window')}`,
   );
 
-/** Sessions for which the source sent nothing, though each should have records. */
+/** Trading days for which the source sent nothing, though each should have records. */
 function emptyLines({ emptySessions }: ReportedRun): string[] {
   if (emptySessions.length === 0) return [];
   return [
     '',
-    ...emptySessions.map((dataSet) => `${pairTitle(dataSet)}: ${emptySessionsText(dataSet)}`),
+    ...emptySessions.map((dataSet) => `${pairTitle(dataSet)}: ${emptyTradingDaysText(dataSet)}`),
     'if the source should have them, "eod gaps fill" requests them again',
   ];
 }

@@ -90,7 +90,7 @@ export const reachOf = ({ trialDay: day }: Clock): Reach | undefined =>
     ? undefined
     : { from: day, to: day, reason: `only ${day} can be requested (EOD_TRIAL_DAY)` };
 
-/** As of when sessions are due, and how many days before that can be requested. @param now null: the present. */
+/** As of when trading days are due, and how many days before that can be requested. @param now null: the present. */
 export const reachOfSource = (
   {
     EOD_TRIAL_DAY: trialDay,

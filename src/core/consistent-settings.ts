@@ -100,7 +100,7 @@ const RULES = [
   consistent(
     (config) => config.EOD_LOOKBACK_SESSIONS < config.EOD_HISTORY_DAYS,
     'EOD_LOOKBACK_SESSIONS ({EOD_LOOKBACK_SESSIONS}) reaches further back than a night may (EOD_HISTORY_DAYS, {EOD_HISTORY_DAYS})',
-    'set EOD_LOOKBACK_SESSIONS to a few sessions',
+    'set EOD_LOOKBACK_SESSIONS to a few trading days',
   ),
   consistent(
     (config) => config.EOD_PUBLISHED_AT > '15:30',

@@ -60,7 +60,7 @@ export function commonDays(some: DayRange, others: DayRange): DayRange | null {
 
 /** Every day from `from` to `to`, both included; empty when reversed. */
 export function eachDay(from: Day, to: Day): Day[] {
-  // Without dates, because every command lists the sessions of more than ten years.
+  // Without dates, because every command lists the trading days of more than ten years.
   const days: Day[] = [];
   let [year = 0, month = 1, date = 1] = from.split('-').map(Number);
   for (let day = from; day <= to && year <= LAST_YEAR; day = formatDay(year, month, date)) {

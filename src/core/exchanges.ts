@@ -21,8 +21,8 @@ export const SEGMENTS: Readonly<Record<string, Exchange>> = {
 export const EXCHANGE_CODES: readonly string[] = [...EXCHANGES, ...Object.keys(SEGMENTS)];
 
 /**
- * The exchange whose calendar and settings a code follows. One that is not known follows NSE, whose sessions are those
- * of most markets in India.
+ * The exchange whose calendar and settings a code follows. One that is not known follows NSE, whose trading days are
+ * those of most markets in India.
  */
 export function exchangeOfSegment(code: string): Exchange {
   return EXCHANGES.find((exchange) => exchange === code) ?? SEGMENTS[code] ?? 'NSE';

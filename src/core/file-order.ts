@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { fullYear, isDay, MONTHS } from './days.ts';
 
-/** Where a file stands among the files of its session, or a list among all lists. */
+/** Where a file stands among the files of its trading day, or a list among all lists. */
 export interface FileOrder {
   /** Of its format; null for a list. */
   readonly rank: number | null;
@@ -14,9 +14,9 @@ export interface FileOrder {
 }
 
 /**
- * Shows whether a file comes before another one of the same session, so that the other one is used where they differ: by
- * the rank, by the day in the name, and of downloads of the same name by their number. Otherwise nothing decides, and the
- * one that is imported later is used.
+ * Shows whether a file comes before another one of the same trading day, so that the other one is used where they
+ * differ: by the rank, by the day in the name, and of downloads of the same name by their number. Otherwise nothing
+ * decides, and the one that is imported later is used.
  */
 export function comesBefore(file: FileOrder, other: FileOrder): boolean {
   if (file.rank !== other.rank) return (file.rank ?? 0) < (other.rank ?? 0);

@@ -164,7 +164,7 @@ export const settingGroups = {
     ),
     EOD_LOOKBACK_SESSIONS: setting(
       integer(0, 60).default(3),
-      'How many sessions before the last loaded one a nightly run requests again, to get late corrections.',
+      'How many trading days before the last loaded one a nightly run requests again, to get late corrections.',
     ),
     EOD_HISTORY_DAYS: setting(
       integer(1, 10_000).default(30),

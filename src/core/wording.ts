@@ -52,15 +52,15 @@ export const runDaysText = (run: Parameters<typeof hasDays>[0] & DayRange): stri
   hasDays(run) ? `${run.kind}, ${rangeText(run)}` : run.kind;
 
 /** `empty on 5 sessions that should have data, 2 of them not published yet (2025-02-20 to 2025-02-27)`. */
-export function emptySessionsText({
+export function emptyTradingDaysText({
   sessions,
   notPublished,
   ...range
 }: DayRange & { readonly sessions: number; readonly notPublished: number }): string {
   if (notPublished === sessions)
-    return `${plural(sessions, 'session')} ${sessions === 1 ? 'is' : 'are'} not published yet (${rangeText(range)})`;
+    return `${plural(sessions, 'trading day')} ${sessions === 1 ? 'is' : 'are'} not published yet (${rangeText(range)})`;
   const ofThem = notPublished === 0 ? '' : `, ${notPublished} of them not published yet`;
-  return `empty on ${plural(sessions, 'session')} that should have data${ofThem} (${rangeText(range)})`;
+  return `empty on ${plural(sessions, 'trading day')} that should have data${ofThem} (${rangeText(range)})`;
 }
 
 /** A reason without its numbers and times: reasons that differ only in these are one cause. */
@@ -98,8 +98,13 @@ export function retryText(retry: Retry, timeZone: string): string {
 }
 
 /** Says of a trading day that only prices show. */
-export const observedSessionText = ({ exchange, day }: { readonly exchange: string; readonly day: string }) =>
-  `${exchange} ${day} counts as a trading day: prices exist, although the calendar has it closed`;
+export const observedTradingDayText = ({
+  exchange,
+  day,
+}: {
+  readonly exchange: string;
+  readonly day: string;
+}) => `${exchange} ${day} counts as a trading day: prices exist, although the calendar has it closed`;
 
 /** `1st`, `2nd`, `3rd`, `4th`, `11th`. */
 function ordinal(value: number): string {

@@ -148,7 +148,7 @@ export interface Shape<Table extends TableDefinition = TableDefinition> {
   /** Column with the requested symbol, if coverage can be recorded for each instrument. */
   readonly symbolColumn?: ColumnOf<Table>;
   /**
-   * True if records have the session day that was requested, so that coverage can be recorded day by day. Then a
+   * True if records have the trading day that was requested, so that coverage can be recorded day by day. Then a
    * record of any other day is rejected.
    */
   readonly dated: boolean;
@@ -229,8 +229,8 @@ export interface InstrumentRequest extends DayRange {
 }
 
 export interface RequestInput extends DayRange {
-  /** Sessions of the exchange from `from` to `to`, ascending. */
-  readonly sessions: readonly string[];
+  /** Trading days of the exchange from `from` to `to`, ascending. */
+  readonly tradingDays: readonly string[];
   /** Today in the source's zone. */
   readonly today: string;
   /** True for today's nightly run. Only then are real-time figures worth a request. */
@@ -244,7 +244,7 @@ interface RangeWindows {
   readonly per: 'range';
   /** The longest range of a request. */
   readonly days: number;
-  /** Records may be of days that are not sessions. */
+  /** Records may be of days that are not trading days. */
   readonly everyDay: boolean;
   /** A response about days may list only what has changed on them; every run also requests each part, once a day. */
   readonly parts?: Parts;
@@ -255,19 +255,22 @@ interface RangeWindows {
 /** One window for each instrument and request. */
 interface InstrumentWindows {
   readonly per: 'instrument';
-  /** The days for which data is expected: sessions, last days of quarters, or none in particular. */
+  /** The days for which data is expected: trading days, last days of quarters, or none in particular. */
   readonly days: 'sessions' | 'quarters' | 'none';
   readonly requests: (input: RequestInput) => readonly InstrumentRequest[];
 }
 
-/** How a date range is divided into windows, of which each is one request: `session`: one session; `once`: one a run, without dates. */
+/**
+ * How a date range is divided into windows, of which each is one request: `session`: one trading day; `once`: one a
+ * run, without dates.
+ */
 type Windows = RangeWindows | InstrumentWindows | { readonly per: 'session' | 'once' };
 
 /** Its records come from imported files, or are computed from stored data. */
 export interface FileWindows {
   readonly per: 'file';
   /**
-   * The days for which data is expected, between the first and the last that files have: all sessions; only some,
+   * The days for which data is expected, between the first and the last that files have: all trading days; only some,
    * because files leave out the days without records; or none in particular, because a file is a list.
    */
   readonly days: 'sessions' | 'some sessions' | 'none';
@@ -278,7 +281,7 @@ export interface Schedule {
   readonly at: string;
   /** Every day, or the weekday of a weekly operation. */
   readonly on: keyof typeof SCHEDULED_WEEKDAYS;
-  /** True if the last EOD_LOOKBACK_SESSIONS sessions are requested again, to get late corrections. */
+  /** True if the last EOD_LOOKBACK_SESSIONS trading days are requested again, to get late corrections. */
   readonly hasLookback: boolean;
   /** When it comes in a night whose calls do not all fit: 1 prices, 2 lists of whole exchanges, 3 details of instruments. */
   readonly order: 1 | 2 | 3;
@@ -312,7 +315,7 @@ export interface Operation {
   /** `HH:mm` in the source's zone, when the day's data can be expected. An earlier empty response means nothing. */
   readonly publishedAt: string;
   readonly schedule: Schedule;
-  /** True if it is normal that a session has no records. If not, data is missing. */
+  /** True if it is normal that a trading day has no records. If not, data is missing. */
   readonly emptyIsNormal: boolean;
   /** An example of a request and of the service's response to it. */
   readonly sample: { readonly requested: Omit<Requested, 'calledOn'>; readonly response: unknown };

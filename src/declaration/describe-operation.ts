@@ -37,7 +37,7 @@ function windowsText({ windows, request }: DataSet): string {
         ...(windows.ahead === undefined ? [] : [`each night also the ${windows.ahead} days after it`]),
       ].join('; ');
     case 'session':
-      return 'session, one a request';
+      return 'trading day, one a request';
     case 'once':
       return 'run, once: it takes no dates';
     case 'instrument':

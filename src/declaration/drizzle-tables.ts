@@ -58,8 +58,8 @@ export function drizzleTables({
   dateColumn,
   partitioned,
 }: TableDefinition): readonly [PgTable, PgTable] {
-  // The day comes early in the key of a partitioned table, because loads and queries of a day read by day, and so that the
-  // rows of a session lie side by side. Measured in docs/performance.md.
+  // The day comes early in the key of a partitioned table, because loads and queries of a day read by day, and so that
+  // the rows of a trading day lie side by side. Measured in docs/performance.md.
   const sortedKey = partitioned && dateColumn !== null ? [...new Set(['exchange', dateColumn, ...key])] : key;
   // Each table needs its own column builders, because drizzle binds them to it.
   const dataColumns = () =>

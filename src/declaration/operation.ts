@@ -26,7 +26,7 @@ export type {
 } from './declaration.ts';
 export { GROUPS, SCHEDULED_WEEKDAYS } from './declaration-values.ts';
 
-/** The operation whose data shows which days were sessions, and which instruments there are. */
+/** The operation whose data shows which days were trading days, and which instruments there are. */
 export const BHAV_COPY = 'GetBhavCopyCM';
 
 /** The value as the source spells it (in any case), or as it is where any is known; null if it is not a known one. */
@@ -77,7 +77,7 @@ export function publicationTime({ publishedAt }: DataSet, earliest: string): str
   return publishedAt > earliest ? publishedAt : earliest;
 }
 
-/** True if its data is expected for the last days of quarters, not for sessions. */
+/** True if its data is expected for the last days of quarters, not for trading days. */
 export function isQuarterly({ windows }: Pick<DataSet, 'windows'>): boolean {
   return windows.per === 'instrument' && windows.days === 'quarters';
 }
@@ -134,10 +134,10 @@ export function expectedVariants(dataSet: Pick<DataSet, 'windows'>): string[] | 
   return windows.requests(expectedDay()).map(({ variant }) => variant);
 }
 
-/** A day that is the last of a quarter, and also a session: what is requested for it stands for all days. */
+/** A day that is the last of a quarter, and also a trading day: what is requested for it stands for all days. */
 export function expectedDay(): RequestInput {
   const day = '2025-03-31';
-  return { sessions: [day], from: day, to: day, today: day, live: false, options: {} };
+  return { tradingDays: [day], from: day, to: day, today: day, live: false, options: {} };
 }
 
 /** The service takes at most this many symbols in `instrumentIdentifiers`. */

@@ -86,7 +86,7 @@ export interface SymbolOwner {
   /** The days on which the symbol means it, `to` excluded; `-infinity` and `infinity` for no bound. */
   readonly from: string;
   readonly to: string;
-  /** Its first session. */
+  /** Its first trading day. */
   readonly firstSeen: string;
 }
 
@@ -114,7 +114,7 @@ export interface LineElsewhere {
   readonly exchange: string;
   readonly instrumentId: string;
   readonly symbol: string;
-  /** The first session under this symbol. */
+  /** The first trading day under this symbol. */
   readonly firstSeen: string;
 }
 

@@ -12,14 +12,14 @@ interface Example {
 /** First queries for somebody who has just loaded a week. */
 export const EXAMPLES: readonly Example[] = [
   {
-    title: 'The five most traded shares of the last session on NSE',
+    title: 'The five most traded shares of the last trading day on NSE',
     sql: `select symbol, series, close_price, traded_quantity, round(turnover / 1e7, 2) as turnover_crore
   from market.bhavcopy_cm
  where exchange = 'NSE' and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = 'NSE')
  order by turnover desc limit 5;`,
   },
   {
-    title: 'Who moved most over these sessions, on either exchange; adjusted for splits',
+    title: 'Who moved most over these trading days, on either exchange; adjusted for splits',
     sql: `with week as (
   select exchange, symbol, series, (array_agg(close_price order by trade_date))[1] as first,
          (array_agg(close_price order by trade_date desc))[1] as last
@@ -30,7 +30,7 @@ select exchange, symbol, series, round(first, 2) as first, last, round(100 * (la
  order by abs(last / first - 1) desc limit 5;`,
   },
   {
-    title: "The last session's top gainers on BSE, with their prices",
+    title: "The last trading day's top gainers on BSE, with their prices",
     sql: `select g.rank, b.symbol, g.close_price, g.change_percent, b.traded_quantity, b.trade_count
   from market.top_gainers_losers g
   join market.bhavcopy_cm b on b.exchange = g.exchange and b.trade_date = g.trade_date
@@ -61,14 +61,14 @@ export async function runExamples(pool: Pool): Promise<ExampleResult[]> {
   return results;
 }
 
-/** A session of a share with its close as printed and as adjusted for later events. */
+/** A trading day of a share with its close as printed and as adjusted for later events. */
 interface AdjustedClose {
   readonly day: string;
   readonly printed: number;
   readonly adjusted: number;
 }
 
-/** The sessions of a share on an exchange, the oldest first, in the series in which it was traded most. */
+/** The trading days of a share on an exchange, the oldest first, in the series in which it was traded most. */
 export async function adjustedCloses(
   pool: Pool,
   { exchange, symbol, from, to }: DayRange & { readonly exchange: string; readonly symbol: string },
@@ -84,7 +84,7 @@ export async function adjustedCloses(
   return rows;
 }
 
-/** The shares that were traded most on the last session of an exchange until a day, by turnover. */
+/** The shares that were traded most on the last trading day of an exchange until a day, by turnover. */
 export async function mostTraded(
   pool: Pool,
   exchange: string,

@@ -15,20 +15,20 @@ import type { ResponseOfWindow } from './window-load.ts';
  * Ends the window of a response that repeats the last one about its days (`findRepeated`), as if it had been read and
  * compared row by row: with the same counts, coverage, kept response and state.
  *
- * @param sessions the sessions that were requested: all have to be loaded.
+ * @param tradingDays the trading days that were requested: all have to be loaded.
  * @returns the counts; null if the response has to be read, and then nothing was written.
  */
 export async function repeatLoad(
   database: Database,
   response: ResponseOfWindow & { readonly digest: string; readonly calledOn: string },
-  sessions: readonly string[],
+  tradingDays: readonly string[],
 ): Promise<RecordCounts | null> {
   const { windowId, exchange, bytes } = response;
   const { shapes } = operationNamed(response.operation);
   // Only of these operations it is known without reading that all rows are of the days requested.
   if (!shapes.every((shape) => shape.fullSet === 'days' && shape.dated)) return null;
   const tables = shapes.map(({ table }) => table);
-  const requested = { ...response, operations: namesFilling(tables), sessions };
+  const requested = { ...response, operations: namesFilling(tables), tradingDays };
   // Without locks first, because nearly always the response is a new one.
   if ((await findRepeated(database.drizzle, requested)) === null) return null;
   return transaction(database, async (tx) => {

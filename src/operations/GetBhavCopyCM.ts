@@ -17,7 +17,7 @@ const DERIVATIVES = [
 const table = defineTable({
   name: 'bhavcopy_cm',
   comment:
-    'End-of-day prices of the cash market (the bhav copies of the exchanges), one row per symbol, series and session. Partitioned by year of trade_date.',
+    'End-of-day prices of the cash market (the bhav copies of the exchanges), one row per symbol, series and trading day. Partitioned by year of trade_date.',
   key: ['exchange', 'symbol', 'series', 'trade_date'],
   partitionBy: 'trade_date',
   names: [

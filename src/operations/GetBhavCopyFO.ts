@@ -30,7 +30,7 @@ const OWN: Readonly<Record<string, OwnMeaning>> = {
     meaning:
       'Closing price, also where nothing was traded; on the day of expiry BSE prints that of the underlying.',
   },
-  previous_close_price: { meaning: 'Closing price of the session before.' },
+  previous_close_price: { meaning: 'Closing price of the trading day before.' },
   settlement_price: { meaning: 'Settlement price.' },
   traded_quantity: {
     meaning:
@@ -49,7 +49,7 @@ const OWN: Readonly<Record<string, OwnMeaning>> = {
 const table = defineTable({
   name: 'bhavcopy_fo',
   comment:
-    'Bhav copy of derivatives: the end-of-day trade file of futures and options, one row per contract and session. Partitioned by year of trade_date.',
+    'Bhav copy of derivatives: the end-of-day trade file of futures and options, one row per contract and trading day. Partitioned by year of trade_date.',
   key: ['exchange', 'symbol', 'expiry_date', 'strike_price', 'option_type', 'trade_date'],
   partitionBy: 'trade_date',
   fields: [

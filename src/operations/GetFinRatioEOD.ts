@@ -12,8 +12,8 @@ export default defineOperation({
   windows: {
     per: 'instrument',
     days: 'sessions',
-    requests: ({ sessions }) =>
-      sessions.flatMap((day) =>
+    requests: ({ tradingDays }) =>
+      tradingDays.flatMap((day) =>
         forBothNatures({ variant: '', from: day, to: day, params: { variant: 'eod' } }),
       ),
   },

@@ -81,7 +81,7 @@ function selectedByOptions({ today, options }: RequestInput): readonly Instrumen
  * with the option `type` set to EOD.
  */
 function requests(input: RequestInput): readonly InstrumentRequest[] {
-  const { sessions, from, to, today, live, options } = input;
+  const { tradingDays, from, to, today, live, options } = input;
   const selected = selectedByOptions(input);
   if (selected !== null) return selected;
   const requestsFor = (from: string, to: string, params: Record<string, string> & { variant: string }) =>
@@ -92,7 +92,7 @@ function requests(input: RequestInput): readonly InstrumentRequest[] {
   );
   return [
     ...(options.type === 'EOD'
-      ? sessions.flatMap((day) => requestsFor(day, day, { variant: 'eod', type: 'EOD' }))
+      ? tradingDays.flatMap((day) => requestsFor(day, day, { variant: 'eod', type: 'EOD' }))
       : []),
     ...quarters.flatMap((quarter) =>
       requestsFor(quarter.from, quarter.to, {

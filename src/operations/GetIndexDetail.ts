@@ -10,7 +10,7 @@ const readAs =
   (_get, read) =>
     read(source, kind);
 
-/** The schema has the value of an earlier session, the glossary its day: a column for each. */
+/** The schema has the value of an earlier trading day, the glossary its day: a column for each. */
 const earlier = <const Name extends string>(source: string, name: Name, when: string) => [
   numeric(source, `${name}_value`, `Value ${when}; null where the source sends the day.`, {
     ...POINTS,
@@ -39,9 +39,9 @@ const table = defineTable({
     numeric('High', 'high_value', 'Highest value of the day.', POINTS),
     numeric('Low', 'low_value', 'Lowest value of the day.', POINTS),
     numeric('Closing', 'close_value', 'Last value of the day.', POINTS),
-    numeric('Change', 'value_change', 'Change against the session before.', POINTS),
-    numeric('PerChange', 'change_percent', 'Change against the session before.', { unit: 'percent' }),
-    ...earlier('LastDay', 'previous_session', 'of the session before'),
+    numeric('Change', 'value_change', 'Change against the trading day before.', POINTS),
+    numeric('PerChange', 'change_percent', 'Change against the trading day before.', { unit: 'percent' }),
+    ...earlier('LastDay', 'previous_session', 'of the trading day before'),
     ...earlier('WeekAgo', 'week_ago', 'a week ago'),
     ...earlier('MonthAgo', 'month_ago', 'a month ago'),
     ...earlier('YearAgo', 'year_ago', 'a year ago'),

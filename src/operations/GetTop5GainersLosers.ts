@@ -26,7 +26,7 @@ const table = defineTable({
     text('scripName', 'scrip_name', 'Short name of the security.'),
     text('scripGroup', 'scrip_group', 'Group of the security on the exchange.'),
     numeric('currentClosing', 'close_price', 'Closing price of the day.', { unit: 'rupees' }),
-    numeric('previousClosing', 'previous_close_price', 'Closing price of the session before.', {
+    numeric('previousClosing', 'previous_close_price', 'Closing price of the trading day before.', {
       unit: 'rupees',
     }),
     numeric('percentageFluctation', 'change_percent', 'Change of the closing price; negative for losers.', {

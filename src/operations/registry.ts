@@ -25,8 +25,8 @@ export const coveredSets: readonly DataSet[] = dataSets.filter(
   ({ windows }) => windows.per !== 'file' || windows.days !== 'none',
 );
 
-/** True if the state of single sessions is known of it, or of single quarters. */
-export const hasSessions = (dataSet: DataSet): boolean => expectedVariants(dataSet) !== null;
+/** True if the state of single trading days is known of it, or of single quarters. */
+export const hasTradingDays = (dataSet: DataSet): boolean => expectedVariants(dataSet) !== null;
 
 /** True if this is a data set. Windows and responses of others may be stored, if another version has requested them. */
 export const isDataSet = (name: string): boolean => dataSets.some((dataSet) => dataSet.name === name);

@@ -18,7 +18,7 @@ export interface CheckResult extends FindingCounts {
 interface CheckContext {
   readonly config: Pick<Config, 'EOD_EXCHANGES' | 'EOD_FINDING_SEVERITY'>;
   readonly db: Database;
-  readonly calendar: Pick<Calendar, 'sessions'>;
+  readonly calendar: Pick<Calendar, 'tradingDays'>;
 }
 
 interface QualityRange extends DayRange {
@@ -35,13 +35,13 @@ interface QualityRange extends DayRange {
  */
 export async function checkQuality(context: CheckContext, range: QualityRange): Promise<CheckResult[]> {
   const { from, to, runId = null } = range;
-  const sessions = sessionsAround(context, range);
+  const tradingDays = tradingDaysAround(context, range);
   const results: CheckResult[] = [];
   const { now: began } = await readMoment(context.db.drizzle, 'now');
   for (const [check, severity] of severities(context.config)) {
     const counts = await transaction(context.db, async (tx) => {
       await prepareCheck(tx);
-      return runCheck(tx, check, { from, to, sessions }, { severity, runId });
+      return runCheck(tx, check, { from, to, tradingDays }, { severity, runId });
     });
     if (severity !== 'off') results.push({ check: check.name, severity, ...counts });
   }
@@ -49,9 +49,9 @@ export async function checkQuality(context: CheckContext, range: QualityRange): 
   return results;
 }
 
-function sessionsAround({ calendar, config }: CheckContext, { from, to }: QualityRange) {
+function tradingDaysAround({ calendar, config }: CheckContext, { from, to }: QualityRange) {
   const first = addDays(from, -PRECEDING_DAYS);
   return config.EOD_EXCHANGES.flatMap((exchange) =>
-    calendar.sessions(exchange, first, to).map((day) => ({ exchange, day })),
+    calendar.tradingDays(exchange, first, to).map((day) => ({ exchange, day })),
   );
 }

@@ -1,11 +1,11 @@
 import { quote } from '../load/merge/merge-sql.ts';
 import { dataSets } from '../operations/registry.ts';
-import { loadedSessionsSql } from '../state/coverage/coverage.ts';
+import { loadedTradingDaysSql } from '../state/coverage/coverage.ts';
 import type { Check } from './quality-check.ts';
 
 /**
- * Some files have the records of a second table as well, others of the same day do not. It has no sessions of its own, so
- * that nothing else says which of its days are missing.
+ * Some files have the records of a second table as well, others of the same day do not. It has no trading days of its
+ * own, so that nothing else says which of its days are missing.
  */
 export const missingBesideChecks = (): Check[] =>
   dataSets.flatMap(({ name, alsoInFiles = [] }) =>
@@ -20,22 +20,22 @@ export const missingBesideChecks = (): Check[] =>
         dated: true,
         sql: `
     select c.exchange, c.day as date, '' as instrument, 'rows of ${table}' as expected, 'no row' as found
-      from (${loadedSessionsSql(name)}) as c
+      from (${loadedTradingDaysSql(name)}) as c
      where c.records > 0 and c.day between $1 and $2 and ${row('= c.day')} is null
        and ${row('< c.day')} = 1 and ${row('> c.day')} = 1`,
       };
     }),
   );
 
-/** How many sessions a day's number of records is compared with, and the fewest that are enough. */
-const SESSIONS = 20;
+/** How many trading days a day's number of records is compared with, and the fewest that are enough. */
+const TRADING_DAYS = 20;
 const AT_LEAST = 5;
-/** Sessions more than this many days older are not compared, because markets grow. */
+/** Trading days more than this many days older are not compared, because markets grow. */
 const DAYS = 60;
 /** How far from their median it may be, as a fraction. */
 const SHARE = '0.2';
 
-/** Data sets with about the same number of records every session. */
+/** Data sets with about the same number of records every trading day. */
 const STEADY = ['GetBhavCopyCM', 'GetTop5GainersLosers', 'GetTotalTradeHighlights'];
 
 const rowCount = (operation: string): Check => ({
@@ -43,19 +43,19 @@ const rowCount = (operation: string): Check => ({
     operation === 'GetBhavCopyCM' ? 'row_count' : `row_count_${operation.slice('Get'.length).toLowerCase()}`,
   severity: 'warning',
   operation,
-  rule: `${operation} brings about as many records as the ${SESSIONS} sessions before it (their median, ${Number(SHARE) * 100} % more or less).`,
+  rule: `${operation} brings about as many records as the ${TRADING_DAYS} trading days before it (their median, ${Number(SHARE) * 100} % more or less).`,
   dated: true,
   sql: `
     select c.exchange, c.day as date, '' as instrument,
-           format('about %s (median of %s sessions)', before.median, before.sessions) as expected,
+           format('about %s (median of %s trading days)', before.median, before.sessions) as expected,
            c.records::text as found
-      from (${loadedSessionsSql(operation)}) as c
+      from (${loadedTradingDaysSql(operation)}) as c
       cross join lateral (
         select percentile_cont(0.5) within group (order by records) as median, count(*) as sessions
           from (
-            select records from (${loadedSessionsSql(operation)}) as e
+            select records from (${loadedTradingDaysSql(operation)}) as e
              where e.exchange = c.exchange and e.day < c.day and e.day >= c.day - ${DAYS}
-             order by e.day desc limit ${SESSIONS}) as earlier) as before
+             order by e.day desc limit ${TRADING_DAYS}) as earlier) as before
      where c.day between $1 and $2
        and before.sessions >= ${AT_LEAST} and abs(c.records - before.median) > before.median * ${SHARE}`,
 });

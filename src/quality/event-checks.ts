@@ -5,8 +5,9 @@ import { type Check, lineName, PRECEDING_DAYS } from './quality-check.ts';
 const WIDEST_BAND = 20;
 
 /**
- * An event moves the open and the close. A price that moved further than the band alone is a stray price, as of funds that few
- * trade, or a move within the session, as of shares without a band, whose open moves by at most so many percent.
+ * An event moves the open and the close. A price that moved further than the band alone is a stray price, as of funds
+ * that few trade, or a move within the trading day, as of shares without a band, whose open moves by at most so many
+ * percent.
  */
 const NARROW_BAND = 10;
 
@@ -20,8 +21,8 @@ const TICK = '0.05';
 const ABOUT = '0.03';
 const NEAR = '0.15';
 
-/** How many sessions before a day say what is usual of a share. */
-const USUAL_SESSIONS = 20;
+/** How many trading days before a day say what is usual of a share. */
+const USUAL_TRADING_DAYS = 20;
 
 /** An event that moves the price by less than this share cannot be distinguished from the usual moves of a day. */
 const VISIBLE = '0.15';
@@ -40,13 +41,13 @@ const isShare = (
   and (${row}.exchange <> 'NSE' or ${row}.series in ('EQ', 'BE', 'BZ', 'SM', 'ST', 'SZ', 'IV', 'RR')))`;
 
 /**
- * Sessions of shares with the last close before, under whatever name. Only if the line itself states that close as its
- * previous one: then no session is missing in between, and the previous close is not adjusted.
+ * Trading days of shares with the last close before, under whatever name. Only if the line itself states that close as
+ * its previous one: then no trading day is missing in between, and the previous close is not adjusted.
  */
 const MOVES = `
   select * from (
     select b.exchange, b.trade_date, b.symbol, b.series, ${lineName('b')} as line, a.instrument_id, b.open_price, b.close_price, b.isin,
-           b.previous_close_price, b.trade_count, b.turnover, avg(b.turnover) over (share rows between ${USUAL_SESSIONS} preceding and 1 preceding) as usual_turnover,
+           b.previous_close_price, b.trade_count, b.turnover, avg(b.turnover) over (share rows between ${USUAL_TRADING_DAYS} preceding and 1 preceding) as usual_turnover,
            lag(b.close_price) over share as before_close, lag(b.trade_date) over share as before_date,
            lag(b.isin) over share as before_isin
       from market.bhavcopy_cm b
@@ -62,7 +63,7 @@ const eventsOfShares = (...statuses: ('applied' | 'needs_review')[]) => `(
    where status in ('${statuses.join("', '")}') and instrument_id is not null
    order by exchange, instrument_id, ex_date, kind, item, symbol)`;
 
-/** True if both prices of the session have left the narrow band in this direction, and one of them the widest. */
+/** True if both prices of the trading day have left the narrow band in this direction, and one of them the widest. */
 const areBeyond = (sign: '+' | '-') => {
   const [compared, furthest, nearest] =
     sign === '+' ? ['>', 'greatest', 'least'] : ['<', 'least', 'greatest'];
@@ -98,7 +99,7 @@ const unexplainedGap: Check = {
                      and abs(m.open_price / (m.before_close * r.factor) - 1) <= ${NEAR}
                order by abs(ln(m.open_price / (m.before_close * r.factor))) limit 1),
              m.trade_count || ' trades',
-             'turnover ' || round(m.turnover / nullif(m.usual_turnover, 0), 1) || ' times that of the ${USUAL_SESSIONS} sessions before',
+             'turnover ' || round(m.turnover / nullif(m.usual_turnover, 0), 1) || ' times that of the ${USUAL_TRADING_DAYS} trading days before',
              case when m.isin <> m.before_isin then format('ISIN %s before, %s after', m.before_isin, m.isin) end,
              ${changed('face value', 'face_value', 'market.financial_ratios', 't.exchange = m.exchange and upper(t.symbol) = m.symbol', 'as_of_date')},
              ${changed('issued shares', 'total_issued_shares', 'market.consolidated_pledge', 't.exchange = m.exchange and t.scrip_id = m.symbol', 'trade_date')}) as found
@@ -116,7 +117,7 @@ const factorWithoutGap: Check = {
   name: 'factor_without_gap',
   severity: 'warning',
   operation: 'CorporateEvents',
-  rule: 'On the first session from the ex-date of an applied split, consolidation or bonus on, open or close is nearer to the adjusted last close than to the unadjusted one.',
+  rule: 'On the first trading day from the ex-date of an applied split, consolidation or bonus on, open or close is nearer to the adjusted last close than to the unadjusted one.',
   dated: true,
   sql: `
     select exchange, trade_date as date, line as instrument,

@@ -42,7 +42,7 @@ const pricePositive: Check = {
      where b.trade_date between $1 and $2 and (b.close_price = 0 or ${PRICES.map((price) => `b.${price} < 0`).join(' or ')})`,
 };
 
-/** The closes of each line with its previous close. `stretch` numbers unbroken sequences of loaded sessions. */
+/** The closes of each line with its previous close. `stretch` numbers unbroken sequences of loaded trading days. */
 const NEIGHBOURS = `
   select l.*, lag(l.close_price) over line as before_close, lag(l.trade_date) over line as before_date,
          lag(l.stretch) over line as before_stretch
@@ -64,7 +64,7 @@ const NEIGHBOURS = `
        where b.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date) as l
   window line as (partition by l.exchange, l.symbol, l.series order by l.trade_date)`;
 
-/** The condition that the security had that close under another series or name since the line's last session. */
+/** The condition that the security had that close under another series or name since the line's last trading day. */
 const closedElsewhere = (sameSecurity: string) => `
   exists (
     select from market.bhavcopy_cm o
@@ -81,8 +81,8 @@ const MANY = 20;
 const MOST = '0.25';
 
 /**
- * Compares with the line's last earlier close, only within an unbroken sequence of loaded sessions: across a gap the
- * close before is not known.
+ * Compares with the line's last earlier close, only within an unbroken sequence of loaded trading days: across a gap
+ * the close before is not known.
  */
 const previousClose: Check = {
   name: 'previous_close',
@@ -93,7 +93,7 @@ const previousClose: Check = {
   sql: `
     select exchange, trade_date as date,
            case when is_file then '' else instrument end as instrument,
-           case when is_file then 'the closes of the session before' else expected end as expected,
+           case when is_file then 'the closes of the trading day before' else expected end as expected,
            case when is_file then format('%s of %s lines have another previous close', wrong, compared)
                 else previous_close_price::text end as found
       from (

@@ -23,7 +23,7 @@ export interface Check {
   readonly sql: string;
 }
 
-/** How many days before the first checked one are read, for earlier sessions to compare with. */
+/** How many days before the first checked one are read, for earlier trading days to compare with. */
 export const PRECEDING_DAYS = 30;
 
 /** The name of a row of the bhav copy in findings. */

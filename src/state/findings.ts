@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import * as z from 'zod';
 import type { DayRange } from '../core/days.ts';
 import { lockUntilCommit } from '../postgres/transaction.ts';
-import { loadedSessionsSql } from './coverage/coverage.ts';
+import { loadedTradingDaysSql } from './coverage/coverage.ts';
 import { daysAgo } from './schema/columns.ts';
 import { checkedDays, findings, SEVERITIES } from './schema/knowledge.ts';
 
@@ -108,8 +108,8 @@ interface CheckToRun {
 }
 
 interface CheckedRange extends DayRange {
-  /** Exchange and day of the calendar's sessions that the SQL of the check may use. */
-  readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
+  /** Exchange and day of the calendar's trading days that the SQL of the check may use. */
+  readonly tradingDays: readonly { readonly exchange: string; readonly day: string }[];
 }
 
 const findingCounts = z.object({
@@ -134,8 +134,8 @@ export async function runCheck(
   range: CheckedRange,
   kept: { readonly severity: Severity | 'off'; readonly runId: number | null },
 ): Promise<FindingCounts> {
-  const exchanges = sql.param(range.sessions.map(({ exchange }) => exchange));
-  const days = sql.param(range.sessions.map(({ day }) => day));
+  const exchanges = sql.param(range.tradingDays.map(({ exchange }) => exchange));
+  const days = sql.param(range.tradingDays.map(({ day }) => day));
   // The first four parameters are $1 to $4 of the check.
   const result = await tx.execute(sql`
     with span as (
@@ -143,7 +143,7 @@ export async function runCheck(
     ), sessions as (
       select exchange, day from unnest(${exchanges}::text[], ${days}::date[]) as s(exchange, day)
     ), complete as (
-      ${sql.raw(loadedSessionsSql('GetBhavCopyCM'))}
+      ${sql.raw(loadedTradingDaysSql('GetBhavCopyCM'))}
     ), found as materialized (
       select distinct on (exchange, date, instrument) exchange, date, instrument, expected, found
         from (${sql.raw(check.sql)}) as wrong where ${kept.severity !== 'off'}::boolean order by exchange, date, instrument, found
@@ -178,8 +178,8 @@ export async function runCheck(
   return findingCounts.parse(result.rows[0]);
 }
 
-/** The sessions with a complete bhav copy, which checks compare with. */
-const LOADED = sql.raw(loadedSessionsSql('GetBhavCopyCM'));
+/** The trading days with a complete bhav copy, which checks compare with. */
+const LOADED = sql.raw(loadedTradingDaysSql('GetBhavCopyCM'));
 
 /** Remembers that all checks were run over these days; what was loaded after they `began` is not checked. */
 export async function markChecked(

@@ -6,10 +6,10 @@ import { expectations, sessions } from './schema/knowledge.ts';
 import { coverage } from './schema/load-results.ts';
 
 /** A day on which an exchange was open. */
-export type SessionRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' | 'day' | 'kind'>>;
+export type TradingDayRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' | 'day' | 'kind'>>;
 
-/** A digest of stored sessions, which is much faster than reading the rows of ten years. */
-export async function digestStoredSessions(db: NodePgDatabase, { from, to }: DayRange): Promise<string> {
+/** A digest of stored trading days, which is much faster than reading the rows of ten years. */
+export async function digestStoredTradingDays(db: NodePgDatabase, { from, to }: DayRange): Promise<string> {
   const line = sql`${sessions.exchange} || ' ' || ${sessions.day} || ' ' || ${sessions.kind}`;
   const rows = await db
     .select({ digest: sql<string>`md5(coalesce(string_agg(${line}, ',' order by ${line} collate "C"), ''))` })
@@ -18,7 +18,7 @@ export async function digestStoredSessions(db: NodePgDatabase, { from, to }: Day
   return rows[0]?.digest ?? '';
 }
 
-/** The first and the last session that is stored of any operation and exchange; null if none is. */
+/** The first and the last trading day that is stored of any operation and exchange; null if none is. */
 export async function readStoredRange(db: NodePgDatabase): Promise<DayRange | null> {
   // Of each pair one entry of the index from either end.
   const entry = (order: SQL) => sql`(
@@ -31,19 +31,22 @@ export async function readStoredRange(db: NodePgDatabase): Promise<DayRange | nu
   return from === null || to === null ? null : { from, to };
 }
 
-/** The digest that `digestStoredSessions` returns for these rows. */
-export function digestSessions(rows: readonly SessionRow[]): string {
+/** The digest that `digestStoredTradingDays` returns for these rows. */
+export function digestTradingDays(rows: readonly TradingDayRow[]): string {
   const lines = rows.map(({ exchange, day, kind }) => `${exchange} ${day} ${kind}`).sort();
   return createHash('md5').update(lines.join(',')).digest('hex');
 }
 
 /**
- * Writes sessions that are new or have another kind than before; an observed one never replaces another. Rows are
+ * Writes trading days that are new or have another kind than before; an observed one never replaces another. Rows are
  * written in key order, so that two writers cannot deadlock.
  *
- * @returns the sessions that were written.
+ * @returns the trading days that were written.
  */
-export async function writeSessions(db: NodePgDatabase, rows: readonly SessionRow[]): Promise<SessionRow[]> {
+export async function writeTradingDays(
+  db: NodePgDatabase,
+  rows: readonly TradingDayRow[],
+): Promise<TradingDayRow[]> {
   if (rows.length === 0) return [];
   // One value for each column, in the order of the declaration.
   const ordered = sql`
@@ -61,10 +64,10 @@ export async function writeSessions(db: NodePgDatabase, rows: readonly SessionRo
     .returning();
 }
 
-/** Removes the stored sessions of a range that are not among these rows. Observed ones stay. */
-export async function removeOtherSessions(
+/** Removes the stored trading days of a range that are not among these rows. Observed ones stay. */
+export async function removeOtherTradingDays(
   db: NodePgDatabase,
-  rows: readonly SessionRow[],
+  rows: readonly TradingDayRow[],
   { from, to }: DayRange,
 ): Promise<void> {
   await db.execute(sql`
@@ -72,8 +75,8 @@ export async function removeOtherSessions(
        and (exchange, day) not in (select exchange, day from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as l(exchange text, day date))`);
 }
 
-/** Days that are sessions because data came for them, though no calendar file lists them. */
-export function readObservedSessions(db: NodePgDatabase): Promise<SessionRow[]> {
+/** Days that are trading days because data came for them, though no calendar file lists them. */
+export function readObservedTradingDays(db: NodePgDatabase): Promise<TradingDayRow[]> {
   return db
     .select()
     .from(sessions)

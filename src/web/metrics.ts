@@ -160,19 +160,19 @@ function createFacts(registers: Registry[]) {
     new Gauge({ name, help, labelNames, registers });
   const complete = gauge(
     'eod_last_complete_session_timestamp_seconds',
-    'Midnight of the last complete session; absent if none is complete.',
+    'Midnight of the last complete trading day; absent if none is complete.',
     'operation',
     'exchange',
   );
   const late = gauge(
     'eod_late_sessions',
-    'How many sessions in a row, up to the last one, should be there and are not; 0 if the last one is there.',
+    'How many trading days in a row, up to the last one, should be there and are not; 0 if the last one is there.',
     'operation',
     'exchange',
   );
   const missing = gauge(
     'eod_missing_sessions',
-    'Sessions that should be there and are not, by reason: those that the status and the gaps count.',
+    'Trading days that should be there and are not, by reason: those that the status and the gaps count.',
     'operation',
     'exchange',
     'reason',
@@ -234,8 +234,8 @@ function createFacts(registers: Registry[]) {
           complete.set({ operation, exchange }, dayStart(set.lastComplete, config.EOD_TIMEZONE));
         }
         late.set({ operation, exchange }, set.missingInARow);
-        for (const [reason, sessions] of Object.entries(set.missing)) {
-          missing.set({ operation, exchange, reason }, sessions);
+        for (const [reason, tradingDays] of Object.entries(set.missing)) {
+          missing.set({ operation, exchange, reason }, tradingDays);
         }
       }
       for (const { kind, endedAt } of runs) lastRun.set({ kind }, endedAt);

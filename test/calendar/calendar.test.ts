@@ -51,23 +51,23 @@ describe('the reviewed calendar', () => {
   ])('has %s as a %s, on both exchanges', (day, kind) => {
     expect(calendar.kindOf('NSE', day)).toBe(kind);
     expect(calendar.kindOf('BSE', day)).toBe(kind);
-    expect(calendar.isSession('NSE', day)).toBe(kind === 'session' || kind === 'special');
+    expect(calendar.isTradingDay('NSE', day)).toBe(kind === 'session' || kind === 'special');
   });
 
-  it('has 240 to 252 sessions and 12 to 17 weekday holidays in every year', () => {
+  it('has 240 to 252 trading days and 12 to 17 weekday holidays in every year', () => {
     for (let year = 2015; year <= 2026; year++) {
       const days = eachDay(`${year}-01-01`, `${year}-12-31`);
       const holidays = days.filter((day) => calendar.kindOf('NSE', day) === 'holiday');
-      const sessions = calendar.sessions('NSE', `${year}-01-01`, `${year}-12-31`);
+      const tradingDays = calendar.tradingDays('NSE', `${year}-01-01`, `${year}-12-31`);
       expect([year, holidays.length >= 12 && holidays.length <= 17]).toEqual([year, true]);
-      expect([year, sessions.length >= 240 && sessions.length <= 252]).toEqual([year, true]);
+      expect([year, tradingDays.length >= 240 && tradingDays.length <= 252]).toEqual([year, true]);
     }
   });
 
   it('is closed on the fixed national holidays of every year', () => {
     for (let year = 2015; year <= 2026; year++) {
       for (const day of ['01-26', '05-01', '08-15', '10-02', '12-25']) {
-        expect([year, day, calendar.isSession('BSE', `${year}-${day}`)]).toEqual([year, day, false]);
+        expect([year, day, calendar.isTradingDay('BSE', `${year}-${day}`)]).toEqual([year, day, false]);
       }
     }
   });
@@ -91,68 +91,68 @@ describe('the reviewed calendar', () => {
   });
 });
 
-describe('sessions and lastSessions', () => {
-  it('lists the sessions of a week with a muhurat Sunday and a holiday', () => {
-    expect(calendar.sessions('NSE', '2026-11-07', '2026-11-11')).toEqual([
+describe('tradingDays and lastTradingDays', () => {
+  it('lists the trading days of a week with a muhurat Sunday and a holiday', () => {
+    expect(calendar.tradingDays('NSE', '2026-11-07', '2026-11-11')).toEqual([
       '2026-11-08',
       '2026-11-09',
       '2026-11-11',
     ]);
-    expect(calendar.sessions('NSE', '2026-11-11', '2026-11-07')).toEqual([]);
+    expect(calendar.tradingDays('NSE', '2026-11-11', '2026-11-07')).toEqual([]);
   });
 
   it('goes back over the end of a year, and over several', () => {
-    expect(calendar.lastSessions('NSE', '2026-01-02', 4)).toEqual([
+    expect(calendar.lastTradingDays('NSE', '2026-01-02', 4)).toEqual([
       '2025-12-30',
       '2025-12-31',
       '2026-01-01',
       '2026-01-02',
     ]);
-    expect(calendar.lastSessions('BSE', '2018-01-01', 700)[0]).toBe(
-      calendar.sessions('BSE', '2015-01-01', '2018-01-01').at(-700),
+    expect(calendar.lastTradingDays('BSE', '2018-01-01', 700)[0]).toBe(
+      calendar.tradingDays('BSE', '2015-01-01', '2018-01-01').at(-700),
     );
   });
 
-  it('ends before a day that is no session, and requests none when the count is 0', () => {
-    expect(calendar.lastSessions('NSE', '2024-01-22', 2)).toEqual(['2024-01-19', '2024-01-20']);
-    expect(calendar.lastSessions('NSE', '2024-01-22', 0)).toEqual([]);
+  it('ends before a day that is no trading day, and requests none when the count is 0', () => {
+    expect(calendar.lastTradingDays('NSE', '2024-01-22', 2)).toEqual(['2024-01-19', '2024-01-20']);
+    expect(calendar.lastTradingDays('NSE', '2024-01-22', 0)).toEqual([]);
   });
 
   it('ends with the first year that has a name', () => {
-    const first = calendar.sessions('NSE', '0001-01-01', '0001-12-31');
+    const first = calendar.tradingDays('NSE', '0001-01-01', '0001-12-31');
     expect([first[0], first.length]).toEqual(['0001-01-01', 261]);
-    expect(calendar.lastSessions('NSE', '0001-12-31', 1_000)).toEqual(first);
+    expect(calendar.lastTradingDays('NSE', '0001-12-31', 1_000)).toEqual(first);
   });
 
   it('hands out lists that the caller may change', () => {
-    calendar.lastSessions('NSE', '2026-11-20', 5).length = 0;
-    calendar.sessions('NSE', '2026-01-01', '2026-12-31').length = 0;
-    expect(calendar.lastSessions('NSE', '2026-11-20', 1)).toEqual(['2026-11-20']);
+    calendar.lastTradingDays('NSE', '2026-11-20', 5).length = 0;
+    calendar.tradingDays('NSE', '2026-01-01', '2026-12-31').length = 0;
+    expect(calendar.lastTradingDays('NSE', '2026-11-20', 1)).toEqual(['2026-11-20']);
   });
 
-  it('agrees with isSession and kindOf on every day of any range', () => {
+  it('agrees with isTradingDay and kindOf on every day of any range', () => {
     const anyDay = fc.integer({ min: 0, max: 7_000 }).map((days) => addDays('2012-01-01', days));
     const exchange = fc.constantFrom('NSE', 'BSE', 'OTHER');
     forAll([exchange, anyDay, fc.integer({ min: 0, max: 900 })], { numRuns: 20 }, (name, from, length) => {
       const to = addDays(from, length);
-      const sessions = calendar.sessions(name, from, to);
-      expect(sessions).toEqual(eachDay(from, to).filter((day) => calendar.isSession(name, day)));
-      expect(calendar.lastSessions(name, to, sessions.length)).toEqual(sessions);
+      const tradingDays = calendar.tradingDays(name, from, to);
+      expect(tradingDays).toEqual(eachDay(from, to).filter((day) => calendar.isTradingDay(name, day)));
+      expect(calendar.lastTradingDays(name, to, tradingDays.length)).toEqual(tradingDays);
       for (const day of eachDay(from, to)) {
         const kind = calendar.kindOf(name, day);
-        expect(calendar.isSession(name, day)).toBe(kind === 'session' || kind === 'special');
+        expect(calendar.isTradingDay(name, day)).toBe(kind === 'session' || kind === 'special');
         if (kind === 'weekend') expect(isWeekend(day)).toBe(true);
         if (kind === 'session' || kind === 'holiday') expect(isWeekend(day)).toBe(false);
       }
     });
   });
 
-  it('always finds as many sessions as requested, none after the day and none missing between', () => {
+  it('always finds as many trading days as requested, none after the day and none missing between', () => {
     const anyDay = fc.integer({ min: 0, max: 7_000 }).map((days) => addDays('2012-01-01', days));
     forAll([anyDay, fc.integer({ min: 1, max: 800 })], { numRuns: 20 }, (day, count) => {
-      const last = calendar.lastSessions('NSE', day, count);
+      const last = calendar.lastTradingDays('NSE', day, count);
       expect(last).toHaveLength(count);
-      expect(last).toEqual(calendar.sessions('NSE', last[0] as string, day));
+      expect(last).toEqual(calendar.tradingDays('NSE', last[0] as string, day));
       expect(daysBetween(last.at(-1) as string, day)).toBeLessThan(6);
     });
   });
@@ -178,9 +178,9 @@ describe('the calendar file of the user', () => {
 
   it('wins over the reviewed data, even with a * line where the data names the exchange', () => {
     const own = withLines('*,2024-11-01,holiday,', 'NSE,2024-11-20,session,');
-    expect(own.isSession('BSE', '2024-11-01')).toBe(false);
-    expect(own.isSession('NSE', '2024-11-20')).toBe(true);
-    expect(own.isSession('BSE', '2024-11-20')).toBe(false);
+    expect(own.isTradingDay('BSE', '2024-11-01')).toBe(false);
+    expect(own.isTradingDay('NSE', '2024-11-20')).toBe(true);
+    expect(own.isTradingDay('BSE', '2024-11-20')).toBe(false);
     const built = buildCalendar([
       [{ exchange: 'BSE', day: '2027-03-15', kind: 'holiday' }],
       [{ exchange: '*', day: '2027-03-15', kind: 'session' }],
@@ -200,7 +200,7 @@ describe('the calendar file of the user', () => {
 });
 
 describe('what makes a year known', () => {
-  it('is a listed holiday, of the exchange or of all, and not a listed session', () => {
+  it('is a listed holiday, of the exchange or of all, and not a listed trading day', () => {
     const built = buildCalendar([
       [
         { exchange: 'NSE', day: '2030-01-05', kind: 'session' },
@@ -214,7 +214,7 @@ describe('what makes a year known', () => {
   });
 });
 
-describe('a calendar to which sessions are added', () => {
+describe('a calendar to which trading days are added', () => {
   const LISTS: readonly (readonly Entry[])[] = [[{ exchange: '*', day: '2030-01-01', kind: 'holiday' }]];
   const NEW_YEAR = { exchange: 'NSE', day: '2030-01-01' };
   const SATURDAY = { exchange: 'NSE', day: '2030-01-05' };
@@ -226,41 +226,41 @@ describe('a calendar to which sessions are added', () => {
       'special',
       'holiday',
     ]);
-    expect(learning.isSession('NSE', SATURDAY.day)).toBe(true);
-    expect(learning.sessions('NSE', '2030-01-01', '2030-01-06')).toEqual([
+    expect(learning.isTradingDay('NSE', SATURDAY.day)).toBe(true);
+    expect(learning.tradingDays('NSE', '2030-01-01', '2030-01-06')).toEqual([
       '2030-01-01',
       '2030-01-02',
       '2030-01-03',
       '2030-01-04',
       '2030-01-05',
     ]);
-    expect(learning.lastSessions('NSE', '2030-01-06', 1)).toEqual(['2030-01-05']);
+    expect(learning.lastTradingDays('NSE', '2030-01-06', 1)).toEqual(['2030-01-05']);
     expect([learning.knows('NSE', 2030), learning.knows('NSE', 2031)]).toEqual([true, false]);
     expect(learning.listed.kindOf('NSE', NEW_YEAR.day)).toBe('holiday');
   });
 
   it('forgets what it was given before, and starts with nothing', () => {
     const learning = learningCalendar(LISTS);
-    expect(learning.isSession('NSE', NEW_YEAR.day)).toBe(false);
+    expect(learning.isTradingDay('NSE', NEW_YEAR.day)).toBe(false);
     learning.learn([NEW_YEAR]);
     learning.learn([SATURDAY]);
-    expect(learning.isSession('NSE', NEW_YEAR.day)).toBe(false);
-    expect(learning.isSession('NSE', SATURDAY.day)).toBe(true);
+    expect(learning.isTradingDay('NSE', NEW_YEAR.day)).toBe(false);
+    expect(learning.isTradingDay('NSE', SATURDAY.day)).toBe(true);
     learning.learn([SATURDAY, NEW_YEAR]);
-    expect(learning.isSession('NSE', NEW_YEAR.day)).toBe(true);
+    expect(learning.isTradingDay('NSE', NEW_YEAR.day)).toBe(true);
     learning.learn([{ ...SATURDAY, exchange: 'BSE' }]);
-    expect([learning.isSession('NSE', SATURDAY.day), learning.isSession('BSE', SATURDAY.day)]).toEqual([
+    expect([learning.isTradingDay('NSE', SATURDAY.day), learning.isTradingDay('BSE', SATURDAY.day)]).toEqual([
       false,
       true,
     ]);
     learning.learn([]);
-    expect(learning.isSession('BSE', SATURDAY.day)).toBe(false);
+    expect(learning.isTradingDay('BSE', SATURDAY.day)).toBe(false);
   });
 
   it('is not changed by an exchange without a calendar of its own', () => {
     const learning = learningCalendar(LISTS);
     learning.learn([{ exchange: 'MSEI', day: SATURDAY.day }]);
-    expect(learning.isSession('NSE', SATURDAY.day)).toBe(false);
-    expect(learning.isSession('MSEI', SATURDAY.day)).toBe(false);
+    expect(learning.isTradingDay('NSE', SATURDAY.day)).toBe(false);
+    expect(learning.isTradingDay('MSEI', SATURDAY.day)).toBe(false);
   });
 });

@@ -17,7 +17,7 @@ import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** 28 windows of one session each. */
+/** 28 windows of one trading day each. */
 const REQUEST = backfill({
   operations: ['GetCircuitBreakers'],
   exchanges: ['NSE'],

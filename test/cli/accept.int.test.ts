@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { test } from './support.ts';
 
 const DAY = '2025-09-12';
-const RANGE = { from: DAY, to: DAY, sessions: [] };
+const RANGE = { from: DAY, to: DAY, tradingDays: [] };
 
 interface Contradiction {
   readonly instrument: string;

@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const cwd = temporaryFolder();
-/** A Monday to a Friday, all sessions. */
+/** A Monday to a Friday, all trading days. */
 const RANGE = ['--from', '2025-09-08', '--to', '2025-09-12'];
 const MIDDLE = ['--from', '2025-09-10', '--to', '2025-09-10'];
 const OPERATIONS = ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetSeriesChange'];
@@ -68,15 +68,15 @@ describe('fill-gaps', () => {
     const { code, json } = await runJson<RunReport>(['gaps', 'fill', ...OPERATIONS, ...RANGE], options);
     expect(code).toBe(0);
     expect(json).toMatchObject({ kind: 'gap_fill', state: 'completed', requests: plan.json.requests });
-    const bySession = listed.gaps
+    const byTradingDay = listed.gaps
       .filter(({ operation }) => operation !== 'GetSeriesChange')
       .flatMap(({ operation, exchange, from, to }) =>
         eachDay(from, to).map((day) => `${operation} ${exchange} ${day} ${day}`),
       );
-    expect(bySession).toHaveLength(12);
+    expect(byTradingDay).toHaveLength(12);
     // One call spans both gaps of what is requested by range.
     const byRange = 'GetSeriesChange NSE 2025-09-08 2025-09-12';
-    expect(await requestedSince(source, before)).toEqual([...bySession, byRange].sort());
+    expect(await requestedSince(source, before)).toEqual([...byTradingDay, byRange].sort());
     expect(json.requests).toBe(13);
 
     const none = await runJson<Gaps>(['gaps', ...OPERATIONS, ...RANGE], options);
@@ -102,7 +102,7 @@ describe('fill-gaps', () => {
 });
 
 test.runIf(isSlowLayer)(
-  'sessions too old for the source are requested only if their first day is named',
+  'trading days too old for the source are requested only if their first day is named',
   async () => {
     const { source, url, options } = await setUp();
     await runJson<RunReport>(['backfill', 'GetCircuitBreakers', ...RANGE], options);
@@ -115,7 +115,7 @@ test.runIf(isSlowLayer)(
     for (const flags of [['--dry-run'], []]) {
       const { code, stdout, stderr } = await runCli([...all, ...flags], options);
       expect([code, stdout]).toEqual([0, 'nothing is missing that the source still has\n']);
-      expect(stderr).toMatch(/^2 missing sessions too old for the source .*--from/m);
+      expect(stderr).toMatch(/^2 missing trading days too old for the source .*--from/m);
     }
     expect(source.stats().requests).toBe(before);
     const filled = await runJson<RunReport>(['gaps', 'fill', 'GetCircuitBreakers', ...RANGE], options);

@@ -29,7 +29,7 @@ const spans = ({ gaps }: Gaps) =>
   gaps.map(({ exchange, from, to, sessions, reason }) => [exchange, from, to, sessions, reason]);
 
 describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
-  test('are exactly the sessions the folder lacks, by exchange', async () => {
+  test('are exactly the trading days the folder lacks, by exchange', async () => {
     const { options, url } = await serve(FOLDER);
     const load = await runJson<RunReport>(['backfill', 'GetBhavCopyCM', ...RANGE], options);
     expect(load.json).toMatchObject({ state: 'completed', windows: { total: 20 } });
@@ -64,7 +64,7 @@ describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
     expect(human.stdout).toMatch(
       /^bhavcopy_cm +NSE +2025-09-01 +2025-09-11 +9\n +the source listed nothing$/m,
     );
-    expect(human.stdout).toContain('14 sessions missing in 2 ranges, 2025-08-29 to 2025-09-11');
+    expect(human.stdout).toContain('14 trading days missing in 2 ranges, 2025-08-29 to 2025-09-11');
 
     // Nothing is missing, nothing is requested: there is no run to report.
     const none = await runJson<null>(['gaps', 'fill', 'GetBhavCopyCM', ...bse], options);

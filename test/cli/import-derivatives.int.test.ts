@@ -45,7 +45,7 @@ describe('files of derivatives', () => {
       const { code, stdout } = await runCli(['gaps', name], optionsFor(url));
       expect({ code, stdout }).toEqual({
         code: 0,
-        stdout: 'no session of it is loaded yet, so none is missing\n',
+        stdout: 'no trading day of it is loaded yet, so none is missing\n',
       });
     }
     const { code, json, stderr } = await runJson<ImportReport>(
@@ -88,7 +88,7 @@ describe('files of derivatives', () => {
     expect(replayed.json).toMatchObject({ state: 'completed', inserted: 0, updated: 0 });
   });
 
-  test('have sessions: status, gaps and pages say which no file covers, and the source is called for them only by name', async () => {
+  test('have trading days: status, gaps and pages say which no file covers, and the source is called for them only by name', async () => {
     const { url } = await testDatabase();
     const sandbox = await openSandbox();
     const options = {
@@ -112,7 +112,7 @@ describe('files of derivatives', () => {
       expect((await runJson<Gaps>(['gaps', name], options)).json.gaps).toMatchObject([gap]);
     const text = await runCli(['gaps', 'bhavcopy_fo', '--from', '2025-03-11', '--to', '2025-03-19'], options);
     expect(text.code).toBe(1);
-    expect(text.stdout).toContain('4 sessions missing in 3 ranges, 2025-03-11 to 2025-03-19');
+    expect(text.stdout).toContain('4 trading days missing in 3 ranges, 2025-03-11 to 2025-03-19');
     expect(text.stdout).toContain('import the files of these days with eod import');
 
     // With an exchange the same, and of one without rows nothing.
@@ -120,7 +120,7 @@ describe('files of derivatives', () => {
     expect((await runJson<Gaps>([...ofExchange, 'NFO'], options)).json.gaps).toMatchObject([gap]);
     expect(await runCli([...ofExchange, 'BFO'], options)).toMatchObject({
       code: 0,
-      stdout: 'no session of it is loaded yet, so none is missing\n',
+      stdout: 'no trading day of it is loaded yet, so none is missing\n',
     });
 
     const { json: status } = await runJson<Status>(['status'], options);
@@ -207,7 +207,7 @@ describe('files of derivatives', () => {
         'nothing is missing, 2024-11-12 to 2024-11-14\nnot checked for gaps, because these have no daily schedule: Deliveries,\n  deliveries\n',
     });
     expect((await runCli(['gaps', 'corporate_actions'], optionsFor(url))).stdout).toBe(
-      'no session of it is loaded yet, so none is missing\n',
+      'no trading day of it is loaded yet, so none is missing\n',
     );
     const range = ['--from', '2024-11-12', '--to', '2024-11-14'];
     expect(await runCli(['reconcile', ...range], optionsFor(url))).toMatchObject({ code: 0 });
@@ -228,7 +228,7 @@ describe('files of derivatives', () => {
       ['gaps', 'top_gainers_losers', '--exchange', 'BSE', '--from', '2021-04-07', '--to', '2021-04-07'],
       optionsFor(url),
     );
-    expect(movers.stdout).toContain('1 session missing');
+    expect(movers.stdout).toContain('1 trading day missing');
     expect(movers.stdout).not.toContain('eod import');
   });
 });

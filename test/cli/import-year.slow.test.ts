@@ -12,13 +12,13 @@ import { zip } from '../support/zip.ts';
 const MONTHS = 'JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC'.split(' ');
 
 /** Monday to Friday of 2022. */
-const SESSIONS = Array.from({ length: 365 }, (_, at) => new Date(Date.UTC(2022, 0, 1 + at))).filter(
+const TRADING_DAYS = Array.from({ length: 365 }, (_, at) => new Date(Date.UTC(2022, 0, 1 + at))).filter(
   (day) => ![0, 6].includes(day.getUTCDay()),
 );
 
 const SYMBOLS = ['ACC', 'M&M', 'TCS'];
 
-/** The files of a session, as the exchange publishes them, by path. */
+/** The files of a trading day, as the exchange publishes them, by path. */
 function filesOf(date: Date, at: number): Record<string, string | Buffer> {
   const [year, month, day] = date.toISOString().slice(0, 10).split('-') as [string, string, string];
   const named = `${day}-${MONTHS[Number(month) - 1]}-${year}`;
@@ -92,7 +92,7 @@ test('a year of everything that is published is loaded by one command, to the su
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, content);
   };
-  for (const [at, date] of SESSIONS.entries())
+  for (const [at, date] of TRADING_DAYS.entries())
     for (const [path, content] of Object.entries(filesOf(date, at))) write(path, content);
   for (const [name, text] of Object.entries(LISTS)) write(join('lists', name), text);
   const before = hashes(join(cwd, 'archive'));
@@ -102,9 +102,9 @@ test('a year of everything that is published is loaded by one command, to the su
   expect(json.files.filter(({ state }) => state !== 'loaded')).toEqual([]);
   const all = before.length.toLocaleString('en');
   expect(stderr).toContain(`run 1: ${all}/${all} files`);
-  expect(stderr).toContain(`${SESSIONS.length} files not recognised, all in archives:`);
-  const days = SESSIONS.length;
-  const sum = SESSIONS.reduce((all, _, at) => all + 3 * at + 3, 0);
+  expect(stderr).toContain(`${TRADING_DAYS.length} files not recognised, all in archives:`);
+  const days = TRADING_DAYS.length;
+  const sum = TRADING_DAYS.reduce((all, _, at) => all + 3 * at + 3, 0);
   const count = async (table: string, what = 'count(*)') =>
     (await query<{ found: number }>(url, `select (${what})::float8 as found from market.${table}`))[0]?.found;
   expect({
@@ -128,7 +128,7 @@ test('a year of everything that is published is loaded by one command, to the su
     bands: 2 * days,
     highs: days,
     contracts: sum,
-    interest: SESSIONS.reduce((all, _, at) => all + 3 * 75 * at, 0),
+    interest: TRADING_DAYS.reduce((all, _, at) => all + 3 * 75 * at, 0),
     positions: 2 * days,
     bans: Math.floor(days / 2),
     indices: days,

@@ -42,7 +42,7 @@ function sumOf(report: RunReport): number {
 
 describe('backfill', () => {
   test.runIf(isSlowLayer)(
-    'says where sessions that should have data are empty, and where that may be, does not',
+    'says where trading days that should have data are empty, and where that may be, does not',
     async () => {
       const nothing = await startServer((_, response) =>
         response.setHeader('content-type', 'application/json').end('[]'),
@@ -57,9 +57,9 @@ describe('backfill', () => {
       const bhavCopy = await ask('GetBhavCopyCM');
       expect(bhavCopy.code).toBe(1);
       expect(bhavCopy.stdout.replaceAll(/\s+/g, ' ')).toContain(
-        'Prices, bhavcopy_cm NSE: empty on 5 sessions that should have data (2025-02-20 to 2025-02-27)',
+        'Prices, bhavcopy_cm NSE: empty on 5 trading days that should have data (2025-02-20 to 2025-02-27)',
       );
-      expect(bhavCopy.stderr).toContain('empty on 5 sessions that should have data');
+      expect(bhavCopy.stderr).toContain('empty on 5 trading days that should have data');
       const pledge = await ask('GetConsolidatedPledge');
       expect(pledge.code).toBe(0);
       expect(pledge.stdout).not.toContain('should have data');
@@ -100,7 +100,7 @@ describe('backfill', () => {
       const args = ['backfill', 'getbhavcopycm', 'GetTotalTradeHighlights', 'GetFinRatioEOD', ...RANGE];
 
       const plan = await runJson<Forecast>([...args, '--dry-run'], options);
-      // 2025-02-26 was a holiday: five sessions of BSE and NSE, two ranges, 2 instruments x 2 natures x 5 days.
+      // 2025-02-26 was a holiday: five trading days of BSE and NSE, two ranges, 2 instruments x 2 natures x 5 days.
       expect(plan.json).toMatchObject({ requests: 31, windows: 31, skipped: 0, isEstimated: true });
       expect(await query(url, 'select from etl.runs')).toEqual([]);
 

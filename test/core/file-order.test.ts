@@ -6,7 +6,7 @@ import { forAll } from '../support/for-all.ts';
 
 const orderOf = (path: string) => fileOrder(0, path, path);
 
-describe('the order of files of a session', () => {
+describe('the order of files of a trading day', () => {
   test.each([
     ['BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv', '2025-08-29', 0],
     ['BhavCopy_BSE_CM_0_0_0_20250909_F_0000 (2).CSV', '2025-09-09', 2],
@@ -71,10 +71,9 @@ describe('the order of files of a session', () => {
   test('knows the better of two formats of an exchange', () => {
     const of = ['GetBhavCopyCM', 'Deliveries', null];
     const ranks = new Map(
-      FORMATS.filter(({ bySession, dataSet }) => bySession && of.includes(dataSet)).map(({ name, rank }) => [
-        name,
-        rank,
-      ]),
+      FORMATS.filter(({ byTradingDay, dataSet }) => byTradingDay && of.includes(dataSet)).map(
+        ({ name, rank }) => [name, rank],
+      ),
     );
     const sorted = [...ranks].sort(([, a], [, b]) => a - b).map(([name]) => name);
     expect(sorted.filter((name) => name !== 'bse-equity')).toEqual([

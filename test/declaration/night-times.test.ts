@@ -16,7 +16,7 @@ const calendar = loadCalendar();
 const ZONE = 'Asia/Kolkata';
 const clockAt = (seconds: number) => ({ now: () => seconds * 1000 });
 
-/** Days of two years, with weekends, holidays and special sessions: Saturdays, and the evening of Diwali. */
+/** Days of two years, with weekends, holidays and special trading days: Saturdays, and the evening of Diwali. */
 const day = fc.integer({ min: 0, max: 730 }).map((days) => addDays('2024-01-01', days));
 const special = fc.constantFrom(
   ...['2024-01-20', '2024-03-02', '2024-11-01', '2025-02-01', '2025-10-21'],
@@ -29,14 +29,14 @@ const time = fc
   .integer({ min: 0, max: 1_439 })
   .map((n) => `${String(Math.floor(n / 60)).padStart(2, '0')}:${String(n % 60).padStart(2, '0')}`);
 
-/** The sessions of an exchange around a moment whose time of publication has come. */
+/** The trading days of an exchange around a moment whose time of publication has come. */
 const published = (exchange: string, at: number, publishedAt: string): Day[] =>
   calendar
-    .sessions(exchange, '2023-11-01', '2026-02-28')
-    .filter((session) => epochOf(session, secondsOfDay(publishedAt), ZONE) <= at);
+    .tradingDays(exchange, '2023-11-01', '2026-02-28')
+    .filter((tradingDay) => epochOf(tradingDay, secondsOfDay(publishedAt), ZONE) <= at);
 
 describe('the last night', () => {
-  test('requests the last session whose data is due, and none that is not, at any time of any day', () => {
+  test('requests the last trading day whose data is due, and none that is not, at any time of any day', () => {
     forAll([moment, fc.constantFrom(...operations)], (at, operation) => {
       const config = loadConfig({});
       const date = lastNight(config, clockAt(at));
@@ -45,25 +45,25 @@ describe('the last night', () => {
         for (const watermark of [null, due.at(-1) ?? null, due.at(-4) ?? null]) {
           const state = { watermark, awaited: null, date, calendar, config };
           const target = nightlyTarget({ operation, exchange, ...state });
-          const sessions = calendar.sessions(exchange, target.from, target.to);
-          expect(sessions.filter((session) => !due.includes(session))).toEqual([]);
-          if (operation.windows.per !== 'once') expect(sessions.at(-1)).toBe(due.at(-1));
+          const tradingDays = calendar.tradingDays(exchange, target.from, target.to);
+          expect(tradingDays.filter((tradingDay) => !due.includes(tradingDay))).toEqual([]);
+          if (operation.windows.per !== 'once') expect(tradingDays.at(-1)).toBe(due.at(-1));
         }
       }
     });
   });
 
-  test('before the evening requests the ratios of the session before, not for those of one to come', () => {
+  test('before the evening requests the ratios of the trading day before, not for those of one to come', () => {
     const operation = operationNamed('GetFinRatioEOD');
     const config = loadConfig({});
-    // A Tuesday at 02:00, after the session of Monday.
+    // A Tuesday at 02:00, after the trading day of Monday.
     const date = lastNight(config, clockAt(epochOf('2025-09-09', 7_200, ZONE)));
     const state = { watermark: null, awaited: null, date, calendar, config };
     const target = nightlyTarget({ operation, exchange: 'BSE', ...state });
     const windows = planWindows({
       ...target,
       operation,
-      sessions: calendar.sessions('BSE', target.from, target.to),
+      tradingDays: calendar.tradingDays('BSE', target.from, target.to),
       instruments: ['TCS'],
       options: {},
       covered: new Map(),

@@ -23,7 +23,7 @@ import { query } from '../support/query.ts';
 import { replay } from '../support/replay-support.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { bhavCopies, events, openExports, sessions } from './partition-support.ts';
+import { bhavCopies, events, openExports, tradingDays } from './partition-support.ts';
 
 const { context, url, env } = await openExports();
 
@@ -236,7 +236,7 @@ test('Parquet, CSV and years: what a reader finds, and what is written again', a
       .map(({ line }) => line)
       .sort();
   expect(await read()).toEqual(await stored());
-  await importInto(context, bhavCopies(sessions('2023-12-29', 150)));
+  await importInto(context, bhavCopies(tradingDays('2023-12-29', 150)));
   expect(changesOf(await exported(...args))).toEqual({
     bhavcopy_cm: '2023.parquet',
     prices_adjusted: '2023.parquet',

@@ -28,7 +28,7 @@ export const events = (...lines: string[]) => {
 
 const ISIN = { ALPHA: 'INE000A01011', BETA: 'INE000B01019', OMEGA: 'INE000C01017' };
 
-export const sessions = (day: string, price: number) =>
+export const tradingDays = (day: string, price: number) =>
   Object.entries(ISIN).map(([symbol, isin], at) => `${day} ${symbol} ${isin} ${price + at * 10}`);
 
 /** A database with prices of some days and a split, in a folder of which exports write. */
@@ -40,7 +40,7 @@ export async function openExports() {
     bhavCopies([
       '2022-05-10 OMEGA INE000C01017 31.5',
       ...['2023-12-28', '2023-12-29', '2024-01-02', '2024-01-03'].flatMap((day, at) =>
-        sessions(day, 100 + at),
+        tradingDays(day, 100 + at),
       ),
     ]),
   );

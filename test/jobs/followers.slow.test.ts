@@ -16,7 +16,7 @@ const NIGHTS = 8;
 /**
  * The day of the imported file, the 29th of August, is not requested before its night, however many nights there are.
  */
-const DAYS = loadCalendar().lastSessions('NSE', '2025-09-30', NIGHTS);
+const DAYS = loadCalendar().lastTradingDays('NSE', '2025-09-30', NIGHTS);
 /** The nights after which something else happens, too. */
 const IMPORT = 2;
 const REPLAY = 4;

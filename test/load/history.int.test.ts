@@ -12,7 +12,7 @@ const days = { from: DAY, to: DAY };
 const whole = [{ table: bhavcopy, exchange: 'NSE', days, mayBeEmpty: false }];
 
 /** Twenty records of the day, saved at this time. */
-const session = (close: number, source_saved_at: string): Row[] =>
+const tradingDay = (close: number, source_saved_at: string): Row[] =>
   Array.from({ length: 20 }, (_, at) =>
     bhavRow({ symbol: `S${String(at).padStart(2, '0')}`, close_price: String(close + at), source_saved_at }),
   );
@@ -43,13 +43,13 @@ test('a day, its correction, a late stale response, one with three rows less and
     moments.push(await moment(store));
     return counts;
   };
-  expect(await step(session(100, AT_NINE))).toMatchObject({ inserted: 20, withdrawn: 0 });
-  expect(await step(session(200, AT_TEN))).toMatchObject({ updated: 20, withdrawn: 0 });
-  expect(await step(session(150, HALF_PAST))).toMatchObject({ stale: 20, updated: 0 });
-  expect(await step(session(200, AT_TEN).slice(3))).toMatchObject({ unchanged: 17, withdrawn: 3 });
+  expect(await step(tradingDay(100, AT_NINE))).toMatchObject({ inserted: 20, withdrawn: 0 });
+  expect(await step(tradingDay(200, AT_TEN))).toMatchObject({ updated: 20, withdrawn: 0 });
+  expect(await step(tradingDay(150, HALF_PAST))).toMatchObject({ stale: 20, updated: 0 });
+  expect(await step(tradingDay(200, AT_TEN).slice(3))).toMatchObject({ unchanged: 17, withdrawn: 3 });
   // Listed again, though with old values: the rows are back, the newer values stay.
-  expect(await step(session(150, HALF_PAST))).toMatchObject({ stale: 20, withdrawn: 0 });
-  expect(await step(session(200, AT_TEN))).toMatchObject({ unchanged: 20, updated: 0 });
+  expect(await step(tradingDay(150, HALF_PAST))).toMatchObject({ stale: 20, withdrawn: 0 });
+  expect(await step(tradingDay(200, AT_TEN))).toMatchObject({ unchanged: 20, updated: 0 });
 
   expect(await asOf(store, before)).toMatchObject({ rows: 0 });
   const [first, ...later] = await Promise.all(moments.map((at) => asOf(store, at)));
@@ -99,15 +99,19 @@ test('a day, its correction, a late stale response, one with three rows less and
 
 test('more missing rows than allowed are not withdrawn, and the window says so', async () => {
   const store = await openStore();
-  await loadBhav(store, session(100, AT_NINE), { fullSets: whole });
+  await loadBhav(store, tradingDay(100, AT_NINE), { fullSets: whole });
   const runId = await newRun(store);
   const windowId = await newWindow(store, runId);
-  const counts = await loadBhav(store, session(100, AT_NINE).slice(6), { fullSets: whole, runId, windowId });
+  const counts = await loadBhav(store, tradingDay(100, AT_NINE).slice(6), {
+    fullSets: whole,
+    runId,
+    windowId,
+  });
   expect(counts).toMatchObject({ unchanged: 14, withdrawn: 0 });
   const { suspicious } = await rowOf(store, 'select suspicious from etl.windows where id = $1', [windowId]);
   expect(suspicious).toMatch(/^6 of 20 rows of market\.bhavcopy_cm/);
   // Five may always go, whatever their share.
-  expect(await loadBhav(store, session(100, AT_NINE).slice(5), { fullSets: whole })).toMatchObject({
+  expect(await loadBhav(store, tradingDay(100, AT_NINE).slice(5), { fullSets: whole })).toMatchObject({
     withdrawn: 5,
   });
 });
@@ -139,7 +143,7 @@ test('new rows do not make up for old rows that are missing', async () => {
   });
 });
 
-test('the last rows of a session that always has rows are not withdrawn, however few they are', async () => {
+test('the last rows of a trading day that always has rows are not withdrawn, however few they are', async () => {
   const store = await openStore();
   const next = '2025-09-01';
   const both = [{ ...whole[0], days: { from: DAY, to: next } }] as typeof whole;
@@ -162,7 +166,7 @@ test('the last rows of a session that always has rows are not withdrawn, however
     withdrawn: 0,
     suspicious: null,
   });
-  // Where a session may well have none, a few may go.
+  // Where a trading day may well have none, a few may go.
   const mayBeEmpty = both.map((one) => ({ ...one, mayBeEmpty: true }));
   expect(await loadAndReport(store, [], { fullSets: mayBeEmpty })).toEqual({
     withdrawn: 2,

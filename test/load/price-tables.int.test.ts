@@ -97,19 +97,19 @@ test('another version of eod computes everything from nothing', async () => {
   expect(await contents()).toEqual(kept);
 });
 
-/** Rows of market.prices whose previous close is not adjusted as it would be if each session were looked at. */
+/** Rows of market.prices whose previous close is not adjusted as it would be if each trading day were looked at. */
 const WRONG = `
   select b.symbol, b.series, b.trade_date::text, p.adjusted_previous_close_price
     from market.prices p join market.bhavcopy_cm b using (exchange, trade_date, symbol, series)
    where p.adjusted_previous_close_price is distinct from round(b.previous_close_price *
      coalesce(etl.previous_close_factor(b.exchange, b.symbol, b.series, b.trade_date, b.previous_close_price), 1), 4)`;
 
-test('market.prices adjusts each previous close that events change, in whatever order sessions, names and events come', async () => {
+test('market.prices adjusts each previous close that events change, in whatever order trading days, names and events come', async () => {
   const db = await openStore();
   const { pool } = db;
   const day = fc.integer({ min: 1, max: 9 }).map((date) => `2026-01-0${date}`);
   const isin = fc.constantFrom('INE000A01010', 'INE000B01018');
-  const session = fc.record({
+  const tradingDay = fc.record({
     day,
     symbol: fc.constantFrom('A', 'B'),
     series: fc.constantFrom('EQ', 'BE'),
@@ -117,7 +117,7 @@ test('market.prices adjusts each previous close that events change, in whatever 
   });
   const event = fc.record({ day, isin, ratio: fc.constantFrom(2, 5) });
   const steps = fc.oneof(
-    { weight: 4, arbitrary: fc.record({ sessions: fc.array(session, { minLength: 1, maxLength: 4 }) }) },
+    { weight: 4, arbitrary: fc.record({ sessions: fc.array(tradingDay, { minLength: 1, maxLength: 4 }) }) },
     { weight: 2, arbitrary: fc.record({ event }) },
     fc.record({ withoutEventsOf: isin }),
     fc.record({ withoutSessionsOf: day }),
@@ -167,7 +167,7 @@ const SPLIT = `
       first_loaded_at, last_changed_at, revision, run_id, load_id)
   values ('NSE', 'A', $1, 'split', '', 'NSE:INE000A01010', 2, 1, 'applied', now(), now(), 1, 1, 1)`;
 
-test('of several series of the session before, the one with the previous close of a row is compared', async () => {
+test('of several series of the trading day before, the one with the previous close of a row is compared', async () => {
   const db = await openStore();
   const rows = [
     { series: 'EQ', trade_date: '2026-01-01', close_price: '100' },

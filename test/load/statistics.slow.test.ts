@@ -21,7 +21,7 @@ const DAYS = Array.from({ length: 60 }, (_, at) => new Date(Date.UTC(2024, 0, 1 
   .map((day) => day.toISOString().slice(0, 10));
 const isinOf = (at: number) => `INE${String(at).padStart(6, '0')}011`;
 
-const session = (day: string) =>
+const tradingDay = (day: string) =>
   newFile(`${day}.csv`, [
     HEADER,
     ...Array.from(
@@ -122,8 +122,8 @@ test('after an import, and after decisions, each question looks at no more rows 
   const context = await openStore();
   const url = context.config.DATABASE_URL as string;
   // The second import is of many more rows than the statistics of the first know of.
-  await importInto(context, DAYS.slice(0, 2).map(session));
-  await importInto(context, [...DAYS.slice(2).map(session), list()]);
+  await importInto(context, DAYS.slice(0, 2).map(tradingDay));
+  await importInto(context, [...DAYS.slice(2).map(tradingDay), list()]);
   const { rows } = await context.db.pool.query<{ setting: string }>('show autovacuum');
   expect(rows).toEqual([{ autovacuum: 'off' }]);
   const store = await openWatched(url);
@@ -133,7 +133,7 @@ test('after an import, and after decisions, each question looks at no more rows 
     undecided.events.map(({ id }) => id),
   );
   const asked = await questions(store);
-  // Once before, because the first gaps write sessions, and the first checks findings.
+  // Once before, because the first gaps write trading days, and the first checks findings.
   for (const [, ask] of asked.filter(([name]) => ['gaps', 'reconcile'].includes(name))) await ask();
   const before = new Map<string, number>();
   for (const [name, ask] of asked) before.set(name, await store.count(ask));

@@ -150,7 +150,7 @@ test('what was withheld is listed with rows, until a person or a better response
   expect(await acceptWithdrawal(store, again?.id ?? 0, ME)).toBeNull();
 });
 
-test('where a session always has rows, a response without any withdraws none, however few there are', async () => {
+test('where a trading day always has rows, a response without any withdraws none, however few there are', async () => {
   const store = await openStore();
   await response(store, rows(DAY, 0, 1));
   expect(await response(store, [])).toMatchObject({

@@ -42,11 +42,11 @@ describe('checks of corporate events', () => {
       line('KNOW', SECOND, [100, 50, 51]),
       // At its band, and with a tick beyond it.
       line('BAND', SECOND, [100, 80, 79.96]),
-      // The first trade of a fund that few trade; a move within the session; a move over night, of whatever cause.
+      // The first trade of a fund that few trade; a move within the trading day; a move over night, of whatever cause.
       line('THIN', SECOND, [100, 130, 101]),
       line('DAYS', SECOND, [100, 110, 140]),
       line('NEWS', SECOND, [100, 112, 140], { trade_count: 893_152, turnover: '2500' }),
-      // The close before is another one: a session is missing here.
+      // The close before is another one: a trading day is missing here.
       line('LOST', SECOND, [51, 50, 51]),
       line('FLAT', SECOND, [100, 99, 101]),
     ]);
@@ -89,7 +89,7 @@ describe('checks of corporate events', () => {
     expect(await found('unexplained_gap')).toEqual([
       `${SECOND} GAPA EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 20.5, close 19.9; as if prices before were to be multiplied by 1:5; ISIN INEGAPA01011 before, INEGAPA01029 after`,
       `${SECOND} GAPB EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 70, close 71`,
-      `${SECOND} NEWS EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 112, close 140; 893152 trades; turnover 25.0 times that of the 20 sessions before`,
+      `${SECOND} NEWS EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 112, close 140; 893152 trades; turnover 25.0 times that of the 20 trading days before`,
     ]);
   });
 

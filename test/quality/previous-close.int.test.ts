@@ -12,7 +12,7 @@ import { bhavRow, loadBhav, openStore } from '../load/support.ts';
 const config = loadConfig({ EOD_LOG_LEVEL: 'silent' });
 // A Wednesday to a Friday; NSE was open on each.
 const [FIRST, SECOND, THIRD] = ['2025-09-10', '2025-09-11', '2025-09-12'] as const;
-/** A session of NSE at a given close and previous close. */
+/** A trading day of NSE at a given close and previous close. */
 interface Line {
   readonly day: string;
   readonly close: string;
@@ -68,7 +68,7 @@ test('a line that did not trade yesterday is compared with its last trade', asyn
   expect(found).toEqual(['2025-09-12 AAA EQ: 10.50 (close of 2025-09-10), 10']);
 });
 
-test('nothing is compared across a session that is not loaded', async () => {
+test('nothing is compared across a trading day that is not loaded', async () => {
   const found = await findingsOf([
     line('AAA', { day: FIRST, close: '10.50', previous: '9' }),
     line('AAA', { day: THIRD, close: '12', previous: '10' }),
@@ -82,7 +82,7 @@ test('a first listing, a move between series and a corporate action explain it',
     // Listed anew: the previous close is 0.
     line('NEW', { day: FIRST, close: '5', previous: '4' }),
     line('NEW', { day: SECOND, close: '6', previous: '0' }),
-    // BE, then a session in EQ, then BE again: the ISIN decides.
+    // BE, then a trading day in EQ, then BE again: the ISIN decides.
     line('MOVE', { day: FIRST, close: '7', previous: '7', more: { series: 'BE', isin: 'INE000A01010' } }),
     line('MOVE', { day: SECOND, close: '8', previous: '7', more: { isin: 'INE000A01010' } }),
     line('MOVE', { day: THIRD, close: '9', previous: '8', more: { series: 'BE', isin: 'INE000A01010' } }),
@@ -113,6 +113,6 @@ test('most lines of a day at once are one finding about the file', async () => {
   const day = (date: string, previous: string) =>
     Array.from({ length: 40 }, (_, at) => line(`S${at}`, { day: date, close: '10', previous }));
   expect(await findingsOf([...day(FIRST, '10'), ...day(SECOND, '10'), ...day(THIRD, '9')])).toEqual([
-    '2025-09-12 : the closes of the session before, 40 of 40 lines have another previous close',
+    '2025-09-12 : the closes of the trading day before, 40 of 40 lines have another previous close',
   ]);
 });

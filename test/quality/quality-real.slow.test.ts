@@ -33,25 +33,25 @@ test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not
       'unexplained_gap',
       '2025-09-11',
       'HAMPS MT',
-      'open 29.4, close 29.4; as if prices before were to be multiplied by 1:2; 2 trades; turnover 1.0 times that of the 20 sessions before',
+      'open 29.4, close 29.4; as if prices before were to be multiplied by 1:2; 2 trades; turnover 1.0 times that of the 20 trading days before',
     ],
     [
       'unexplained_gap',
       '2025-09-11',
       'PATANJALI A',
-      'open 601.15, close 599.15; as if prices before were to be multiplied by 1:3; 82286 trades; turnover 3.9 times that of the 20 sessions before',
+      'open 601.15, close 599.15; as if prices before were to be multiplied by 1:3; 82286 trades; turnover 3.9 times that of the 20 trading days before',
     ],
     [
       'unexplained_gap',
       '2025-09-08',
       'STARLENT B',
-      'open 5.9, close 6.52; as if prices before were to be multiplied by 3:4; 1252 trades; turnover 0.6 times that of the 20 sessions before',
+      'open 5.9, close 6.52; as if prices before were to be multiplied by 3:4; 1252 trades; turnover 0.6 times that of the 20 trading days before',
     ],
     [
       'unexplained_gap',
       '2025-09-08',
       'TITANIN X',
-      'open 2.69, close 2.54; as if prices before were to be multiplied by 1:10; 4340 trades; turnover 0.4 times that of the 20 sessions before; ISIN INE807M01023 before, INE807M01031 after',
+      'open 2.69, close 2.54; as if prices before were to be multiplied by 1:10; 4340 trades; turnover 0.4 times that of the 20 trading days before; ISIN INE807M01023 before, INE807M01031 after',
     ],
   ]);
 
@@ -62,7 +62,7 @@ test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not
   );
   expect(t0.rowCount).toBeGreaterThan(0);
 
-  // The comparison of closes is no empty one: some 18,000 lines have a neighbour the session before.
+  // The comparison of closes is no empty one: some 18,000 lines have a neighbour the trading day before.
   await pool.query(
     "update market.bhavcopy_cm set close_price = close_price + 0.01 where exchange = 'BSE' and trade_date = '2025-09-09' and close_price < high_price and symbol not like '%#'",
   );

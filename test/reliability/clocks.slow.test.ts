@@ -12,8 +12,8 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const MINUTES = 60_000;
 const DAYS = 24 * 60 * MINUTES;
 const EXCHANGE = 'NSE';
-const lastSession = (): Day =>
-  loadCalendar().lastSessions(EXCHANGE, addDays(today(systemClock, 'Asia/Kolkata'), -1), 1)[0] as Day;
+const lastTradingDay = (): Day =>
+  loadCalendar().lastTradingDays(EXCHANGE, addDays(today(systemClock, 'Asia/Kolkata'), -1), 1)[0] as Day;
 
 /**
  * A source whose responses hold one company more each time, without the time of saving, so that their order decides.
@@ -65,7 +65,7 @@ describe('of machines whose clocks differ', () => {
   ];
 
   test('the one that requests last has the last word, whatever its clock says', async () => {
-    const day = lastSession();
+    const day = lastTradingDay();
     const source = await growingSource(day);
     const { url } = await testDatabase();
     for (const ahead of [5, -5]) {
@@ -79,7 +79,7 @@ describe('of machines whose clocks differ', () => {
   });
 
   test('a clock that is put back while workers run is noticed with the next call', async () => {
-    const day = lastSession();
+    const day = lastTradingDay();
     const source = await growingSource(day);
     const { url } = await testDatabase();
     let ahead = 5;
@@ -101,7 +101,7 @@ describe('of machines whose clocks differ', () => {
   });
 
   test('a clock that is set to another date is used as it is, and said', async () => {
-    const source = await growingSource(lastSession());
+    const source = await growingSource(lastTradingDay());
     const { url } = await testDatabase();
     const { code, stdout, stderr } = await runCli(['nightly', '--dry-run', '--json'], {
       cwd: temporaryFolder(),

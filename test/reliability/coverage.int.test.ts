@@ -30,7 +30,7 @@ test('a holiday, an open day without records and one with records are distinguis
   });
   const holidays = known.filter(({ state }) => state === 'holiday').map(({ day }) => day);
   expect(holidays).toEqual(['2025-08-27', '2025-08-27']);
-  // Weekends are no sessions: nothing is said of them.
+  // Weekends are no trading days: nothing is said of them.
   expect(known.map(({ day }) => day)).not.toContain('2025-08-30');
   await accountsOf(setup, report);
 });
@@ -63,7 +63,7 @@ test('what is due and not published is named by the backfill that requested it, 
   });
   expect(runExitCode(report)).toBe(1);
   expect(runText(report, setup.config.EOD_TIMEZONE)).toContain(
-    'Prices, bhavcopy_cm NSE: 2 sessions are not published yet (2025-09-11 to 2025-09-12)',
+    'Prices, bhavcopy_cm NSE: 2 trading days are not published yet (2025-09-11 to 2025-09-12)',
   );
   const night = await setup.run({ ...requested, tick: 'night' });
   expect(night).toMatchObject({ state: 'completed', emptySessions: [] });

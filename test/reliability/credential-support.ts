@@ -1,4 +1,4 @@
-/** Eight windows: four sessions of two exchanges. */
+/** Eight windows: four trading days of two exchanges. */
 export const EIGHT = { operations: ['GetBhavCopyCM'], from: '2025-09-08', to: '2025-09-11' };
 
 export const LINES = [

@@ -58,12 +58,23 @@ test.each(['Calls limitation is reached.', 'Bandwidth limitation is reached.'])(
   },
 );
 
-/** Ten nights that each request its session and the three before, as nights do. */
+/** Ten nights that each request its trading day and the three before, as nights do. */
 const NIGHTS = Array.from({ length: 10 }, (_, night) => {
-  const sessions = ['08-22', '08-25', '08-26', '08-28', '08-29', '09-01', '09-02', '09-03', '09-04', '09-05']
+  const tradingDays = [
+    '08-22',
+    '08-25',
+    '08-26',
+    '08-28',
+    '08-29',
+    '09-01',
+    '09-02',
+    '09-03',
+    '09-04',
+    '09-05',
+  ]
     .concat('09-08', '09-09', '09-10')
     .map((day) => `2025-${day}`);
-  return { from: sessions[night] as string, to: sessions[night + 3] as string, tick: `night ${night}` };
+  return { from: tradingDays[night] as string, to: tradingDays[night + 3] as string, tick: `night ${night}` };
 });
 
 const REQUESTED_NIGHTLY = {
@@ -71,7 +82,7 @@ const REQUESTED_NIGHTLY = {
   exchanges: ['NSE'],
 };
 
-test('nights that piled up request each session and each list once, and each range at most', async () => {
+test('nights that piled up request each trading day and each list once, and each range at most', async () => {
   const setup = await openSetup({ settings: { EOD_CONCURRENCY: '1' } });
   const runs: number[] = [];
   for (const night of NIGHTS) runs.push(await start(setup, { ...REQUESTED_NIGHTLY, ...night }));
@@ -79,7 +90,7 @@ test('nights that piled up request each session and each list once, and each ran
   const reports = await Promise.all(runs.map((run) => ended(setup, run)));
   expect(new Set(reports.map(({ state }) => state))).toEqual(new Set(['completed']));
   const { byOperation } = setup.sandbox.stats();
-  // Thirteen sessions; a range of four sessions for each night, the newest first; one list that has no days.
+  // Thirteen trading days; a range of four trading days for each night, the newest first; one list that has no days.
   expect(byOperation).toMatchObject({ GetBhavCopyCM: 13, GetCorporateActionsCategories: 1 });
   expect(byOperation.GetSeriesChange).toBeLessThanOrEqual(NIGHTS.length);
   const known = await coverageRows(setup);

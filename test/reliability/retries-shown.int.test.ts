@@ -17,7 +17,7 @@ import { clockFrom } from './support.ts';
 /** Fewer than the failures in a row after which the source counts as down. */
 const FAILING = ['GetCircuitBreakers', 'GetConsolidatedPledge', 'GetCorporateActions', 'GetSeriesChange'];
 
-/** Of this no session of the requested day is due. */
+/** Of this no trading day of the requested day is due. */
 const NOT_DUE = 'GetConsolidatedPledge';
 
 test('requests that fail are named with the reason and the next try, and hold back nothing else', async () => {

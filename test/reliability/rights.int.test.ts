@@ -65,7 +65,7 @@ test.each([
       sandbox: { instrumentsPerExchange: 5, behaviour },
     });
     const eod = (...args: string[]) => runCli(args, { env: environment, cwd: temporaryFolder() });
-    const [day = ''] = calendar.lastSessions('NSE', addDays(new Date().toISOString().slice(0, 10), -1), 1);
+    const [day = ''] = calendar.lastTradingDays('NSE', addDays(new Date().toISOString().slice(0, 10), -1), 1);
     const range = ['--from', day, '--to', day];
     const names = ['GetCircuitBreakers', 'GetBhavCopyCM'];
     const backfill = await eod('backfill', ...names, ...range);
@@ -93,7 +93,7 @@ test('a day that was refused is missing as soon as the key may use the operation
   const allowed = { ...environment, EOD_BASE_URL: allowing.url };
   const cwd = temporaryFolder();
   const yesterday = addDays(new Date().toISOString().slice(0, 10), -1);
-  const [first = '', refused = '', last = ''] = calendar.lastSessions('NSE', yesterday, 3);
+  const [first = '', refused = '', last = ''] = calendar.lastTradingDays('NSE', yesterday, 3);
   const load = async (env: typeof environment, day: string) => {
     const range = ['--exchange', 'NSE', '--from', day, '--to', day];
     expect((await runCli(['backfill', 'GetCircuitBreakers', ...range], { env, cwd })).code).toBe(0);

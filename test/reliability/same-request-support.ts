@@ -10,7 +10,7 @@ export const NIGHT = {
   exchanges: ['NSE'],
 };
 
-/** Five sessions, and one range of them. */
+/** Five trading days, and one range of them. */
 export const REQUESTS = 6;
 
 /**

@@ -30,7 +30,7 @@ test('a backfill leaves out what another has loaded since it was planned, unless
   await queueEmpty(setup);
   await resumeRun(setup, second);
   await resumeRun(setup, forced);
-  // The session that only it requests, and the range that begins with it.
+  // The trading day that only it requests, and the range that begins with it.
   expect(await ended(setup, second)).toMatchObject({ state: 'completed', requests: 2 });
   expect(await ended(setup, forced)).toMatchObject({ state: 'completed', requests: REQUESTS });
   const { rows } = await setup.db.pool.query(

@@ -35,17 +35,17 @@ describe.each(mostly('postgres'))('a range that is refused with its limit (queue
 test('the first day too old for the source blocks all that wait of older days: they cost no call', async () => {
   const setup = await openSetup({ settings: { EOD_CONCURRENCY: '1' }, behaviour: { historyDays: 20 } });
   const report = await setup.run({ ...MONTH, operations: ['GetBhavCopyCM'], exchanges: ['BSE'] });
-  const sessions = calendar.sessions('BSE', MONTH.from, MONTH.to);
-  const reached = sessions.filter((day) => day >= '2025-08-23');
+  const tradingDays = calendar.tradingDays('BSE', MONTH.from, MONTH.to);
+  const reached = tradingDays.filter((day) => day >= '2025-08-23');
   expect(report).toMatchObject({
     state: 'failed',
     requests: reached.length + 1,
-    windows: { loaded: reached.length, blocked: sessions.length - reached.length, failed: 0 },
+    windows: { loaded: reached.length, blocked: tradingDays.length - reached.length, failed: 0 },
   });
   const line = 'Date is out of allowed range.';
   const coverage = (await coverageRows(setup)).filter(({ state }) => state !== 'holiday');
   expect(coverage.map(({ day, state, diagnostic }) => [day, state, diagnostic])).toEqual(
-    sessions.map((day) => (reached.includes(day) ? [day, 'loaded', null] : [day, 'blocked', line])),
+    tradingDays.map((day) => (reached.includes(day) ? [day, 'loaded', null] : [day, 'blocked', line])),
   );
   await accountsOf(setup, report);
 });

@@ -74,10 +74,10 @@ const CASES: [operation: string, calls: string][][] = [
 describe.each(LINES)('days too far back, refused with "%s"', (line) => {
   const REACH = '2025-07-30';
   const requested = { from: '2025-06-30', to: '2025-08-22', exchanges: ['BSE'] };
-  const sessions = () => calendar.sessions('BSE', requested.from, requested.to);
+  const tradingDays = () => calendar.tradingDays('BSE', requested.from, requested.to);
   const expectAllInReach = async (setup: Setup) => {
     const coverage = (await coverageRows(setup)).filter(({ state }) => state !== 'holiday');
-    expect(coverage.map(({ day }) => day)).toEqual(sessions());
+    expect(coverage.map(({ day }) => day)).toEqual(tradingDays());
     for (const { day, state, diagnostic } of coverage) {
       expect([day, state, diagnostic]).toEqual(day >= REACH ? [day, 'loaded', null] : [day, 'blocked', line]);
     }
@@ -144,7 +144,7 @@ test('a limit that is not named is found by halves, each time', async () => {
   }
 });
 
-test('a limit of one day costs a call for each session, beside the one that was refused', async () => {
+test('a limit of one day costs a call for each trading day, beside the one that was refused', async () => {
   const daily = await openSetup({ behaviour: { faults: [rangeLimit('GetTotalTradeHighlights', 1)] } });
   const report = await daily.run(HIGHLIGHTS);
   expect(report).toMatchObject({ state: 'completed', requests: 1 + 18 });
@@ -158,8 +158,8 @@ test('a refusal that names no limit is halved; days beyond the reach end as bloc
   const report = await setup.run(HIGHLIGHTS);
   expect(report.state).toBe('failed');
   const coverage = await coverageRows(setup);
-  const sessions = coverage.filter(({ state }) => state !== 'holiday');
-  for (const { day, state, diagnostic } of sessions) {
+  const tradingDays = coverage.filter(({ state }) => state !== 'holiday');
+  for (const { day, state, diagnostic } of tradingDays) {
     const reached = day >= '2025-08-23';
     expect([day, state, diagnostic]).toEqual([
       day,

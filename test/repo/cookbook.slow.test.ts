@@ -139,10 +139,10 @@ test('what it shows of the market is what the bhav copies of the day say', async
   const [traded] = await numbers(
     "select count(distinct trade_date) from market.bhavcopy_cm where exchange = 'NSE' and symbol = 'DAWN' and trade_date between '2025-06-23' and '2025-07-04'",
   );
-  expect(responseTo('On which sessions did a share not trade?')).toHaveLength(10 - (traded ?? 0));
+  expect(responseTo('On which trading days did a share not trade?')).toHaveLength(10 - (traded ?? 0));
 });
 
-test('requested an earlier day, no request lets sessions after it count', async () => {
+test('requested an earlier day, no request lets trading days after it count', async () => {
   const requested = requests.filter(({ sql }) => sql.includes("'2025-09-12'"));
   expect(requested.length).toBeGreaterThanOrEqual(6);
   const client = await pipeline.db.pool.connect();

@@ -3,7 +3,7 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import { range, records, sandbox } from './support.ts';
 
 const NAME = 'GetCorporateActions';
-/** From a week before the newest session to a month after it. */
+/** From a week before the newest trading day to a month after it. */
 const DAYS = range('2025-09-05', '2025-10-12');
 
 const sent = async (params: Readonly<Record<string, string>> = {}, days = DAYS) =>

@@ -65,7 +65,7 @@ describe('days', () => {
     }
   });
 
-  test('has data from the first session of 2015 on', async () => {
+  test('has data from the first trading day of 2015 on', async () => {
     const source = shared();
     expect((await records(source, 'GetBhavCopyCM', range('2015-01-01'))).length).toBeGreaterThan(300);
   });
@@ -143,7 +143,7 @@ describe('instruments', () => {
 });
 
 describe('prices', () => {
-  test('a close is the previous one of the next session, and stays within the band', async () => {
+  test('a close is the previous one of the next trading day, and stays within the band', async () => {
     const source = await sandbox({ instrumentsPerExchange: 300 });
     for (const exchange of ['BSE', 'NSE']) {
       const rows = await records(source, 'GetBhavCopyCM', { exchange, ...range('2025-08-11', DAY) });

@@ -9,7 +9,7 @@ const ZONE = 'Asia/Kolkata';
 
 /** Friday evening, an hour after the data is out. */
 export const NOW = Date.parse('2025-09-12T22:02:00+05:30');
-/** The week before NOW: five sessions. */
+/** The week before NOW: five trading days. */
 export const WEEK: readonly Day[] = ['2025-09-08', '2025-09-09', '2025-09-10', '2025-09-11', '2025-09-12'];
 
 /** A clock that shows the same time until it is moved. */
@@ -81,7 +81,7 @@ export async function records(
   return body.Value ?? [body];
 }
 
-/** Parameters with which an operation has something to say about one session. */
+/** Parameters with which an operation has something to say about one trading day. */
 export function plainRequest(operation: Operation, exchange: string, day: Day): Record<string, string> {
   const params: Record<string, string> = { exchange };
   if (operation.request.dates === 'range') Object.assign(params, range(day));

@@ -4,7 +4,7 @@ import { temporaryFolder } from './temporary-folder.ts';
 
 const FIXTURES = resolve('test/fixtures/bhavcopy');
 
-/** The session of both files of a folder made here; each has a hundred rows. */
+/** The trading day of both files of a folder made here; each has a hundred rows. */
 export const FOLDER_DAY = '2025-09-09';
 
 export interface FolderEdit {

@@ -56,7 +56,7 @@ export interface Sums {
   readonly turnover: bigint;
 }
 
-/** What is stored of one session. */
+/** What is stored of one trading day. */
 export async function storedSums({ db }: Context, exchange: string, day: string): Promise<Sums> {
   const found = await db.pool.query<{ rows: number; quantity: string; turnover: string }>(
     `select count(*)::int as rows, coalesce(sum(traded_quantity), 0)::text as quantity,

@@ -7,7 +7,7 @@ import { updateDerived } from '../../src/jobs/events/update-derived.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/responses/store-response.ts';
-import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
+import { syncTradingDays } from '../../src/jobs/responses/sync-sessions.ts';
 import { acceptWithdrawal } from '../../src/load/accept-withdrawal.ts';
 import { namesFilling, operationNamed, tables } from '../../src/operations/registry.ts';
 import type { KeptResponse } from '../../src/state/responses/responses.ts';
@@ -130,7 +130,7 @@ export async function rowsOf(
 export async function physical(context: Context): Promise<unknown[]> {
   const { db } = context;
   // Due since the loads before, and done by whatever ends next.
-  await syncSessions(context);
+  await syncTradingDays(context);
   await updateDerived(context);
   const found = await db.pool.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { prepareQueueTables } from '../../src/jobs/queue/queue.ts';
-import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
+import { syncTradingDays } from '../../src/jobs/responses/sync-sessions.ts';
 import { migrateDatabase } from '../../src/migrate.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
 import { query } from './query.ts';
@@ -13,8 +13,8 @@ const MIGRATIONS = new URL('../../migrations/', import.meta.url);
 /** Prefix of a queue whose tables the template has: to create them takes as long as to clone the template. */
 export const QUEUE_PREFIX = 'eod';
 
-/** Sessions up to the end of a year that no test's clock is before are in the template too: there are thousands. */
-const SESSIONS_TO = '2024-12-31T12:00:00Z';
+/** Trading days up to the end of a year that no test's clock is before are in the template too: there are thousands. */
+const TRADING_DAYS_TO = '2024-12-31T12:00:00Z';
 
 /** Creates the migrated database the others are cloned from. Its name changes with the migrations. */
 export async function prepareTemplate(adminUrl: string): Promise<void> {
@@ -29,8 +29,8 @@ export async function prepareTemplate(adminUrl: string): Promise<void> {
     await migrateDatabase(database);
     const config = loadConfig({ EOD_QUEUE_PREFIX: QUEUE_PREFIX });
     await prepareQueueTables({ db: database, config });
-    const clock = { now: () => Date.parse(SESSIONS_TO) };
-    await syncSessions({ db: database, calendar: loadCalendar(), clock, config });
+    const clock = { now: () => Date.parse(TRADING_DAYS_TO) };
+    await syncTradingDays({ db: database, calendar: loadCalendar(), clock, config });
   } finally {
     await database.close();
   }

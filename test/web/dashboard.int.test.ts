@@ -87,7 +87,7 @@ test('the coverage of a data set names "eod gaps fill" only if the source can st
   await importFiles(files, { paths, force: false });
   const old = await textOf('/coverage/GetBhavCopyCM/NSE?year=2024', await serve(files));
   expect(old).toMatch(
-    /too old for the source : \d+ sessions, .*They are too old for the source: eod import FILE loads/,
+    /too old for the source : \d+ trading days, .*They are too old for the source: eod import FILE loads/,
   );
   expect(old).not.toContain('eod gaps fill');
   const { EOD_ACCESS_KEY: _, ...config } = pipeline.config;
@@ -96,9 +96,9 @@ test('the coverage of a data set names "eod gaps fill" only if the source can st
   expect(keyless).not.toContain('eod gaps fill');
 });
 
-test('the coverage of a data set has the rows of each session and, of prices, those of a share', async () => {
+test('the coverage of a data set has the rows of each trading day and, of prices, those of a share', async () => {
   const text = await textOf('/coverage/GetBhavCopyCM/NSE');
-  expect(text).toMatch(/Prices, bhavcopy_cm .* Records of each session 4 sessions, /);
+  expect(text).toMatch(/Prices, bhavcopy_cm .* Records of each trading day 4 trading days, /);
   expect(text).toMatch(/, NSE: closing prices 2025-09-08 to 2025-09-11: /);
   const { rows } = await pipeline.db.pool.query<{ symbol: string; close: string }>(
     `select symbol, min(to_char(close_price, 'FM99999990.00')) as close from market.bhavcopy_cm
@@ -113,7 +113,7 @@ test('the coverage of a data set has the rows of each session and, of prices, th
   expect(chosen).toContain(`${symbol}, BSE: closing prices`);
   expect(chosen).toContain(` to ${close} rupees`);
   expect(await textOf('/coverage/GetBhavCopyCM/BSE?symbol=NOSUCH')).toMatch(
-    /NOSUCH, BSE: closing prices no session of 2025 .*No prices of NOSUCH are stored in 2025\./,
+    /NOSUCH, BSE: closing prices no trading day of 2025 .*No prices of NOSUCH are stored in 2025\./,
   );
   // A scrip code is no symbol.
   const [known] = (
@@ -127,10 +127,10 @@ test('the coverage of a data set has the rows of each session and, of prices, th
   expect(await textOf('/coverage/GetBhavCopyCM/BSE?symbol=999999')).toContain(
     'not a symbol; market.instruments has the symbols of scrip codes.',
   );
-  // A data set without data for each session has no such charts.
+  // A data set without data for each trading day has no such charts.
   const quarterly = await textOf('/coverage/GetFinancialRatios/NSE');
   expect(quarterly).toContain('Quarterly ratios, GetFinancialRatios');
-  expect(quarterly).not.toContain('Records of each session');
+  expect(quarterly).not.toContain('Records of each trading day');
 });
 
 test('Issues lists what needs a person, each with the command that settles it; of one kind every detail', async () => {

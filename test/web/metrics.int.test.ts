@@ -90,9 +90,14 @@ test.each(mostly('redis'))(
     // The 12th should be there by now, and nothing has been requested for it.
     expect(after('eod_late_sessions', NSE)).toBe(1);
     expect(after('eod_missing_sessions', { ...FAILING, reason: 'failed' })).toBe(1);
-    // Of every pair as many as the status says, which counts from the first stored session on.
+    // Of every pair as many as the status says, which counts from the first stored trading day on.
     const missing = (await readFreshness(setup)).flatMap(({ operation, exchange, missing: reasons }) =>
-      Object.entries(reasons).map(([reason, sessions]) => ({ operation, exchange, reason, sessions })),
+      Object.entries(reasons).map(([reason, tradingDays]) => ({
+        operation,
+        exchange,
+        reason,
+        sessions: tradingDays,
+      })),
     );
     expect(missing.length).toBeGreaterThan(5);
     expect(

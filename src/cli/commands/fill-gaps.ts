@@ -37,5 +37,5 @@ export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFl
   });
 }
 
-const farText = (sessions: number) =>
-  `${plural(sessions, 'missing session')} too old for the source (EOD_HISTORY_DAYS): only "eod import" can load them; with --from they are requested nevertheless`;
+const farText = (tradingDays: number) =>
+  `${plural(tradingDays, 'missing trading day')} too old for the source (EOD_HISTORY_DAYS): only "eod import" can load them; with --from they are requested nevertheless`;

@@ -1,9 +1,9 @@
 import { systemClock } from '../../core/clock.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { observedSessionText } from '../../core/wording.ts';
+import { observedTradingDayText } from '../../core/wording.ts';
 import { isInFiles } from '../../extract/files/formats.ts';
 import { type Gap, type Gaps, readGaps } from '../../jobs/runs/read-gaps.ts';
-import { coveredSets, findCovered, hasSessions, pairTitle, titleOf } from '../../operations/registry.ts';
+import { coveredSets, findCovered, hasTradingDays, pairTitle, titleOf } from '../../operations/registry.ts';
 import { type ImportedList, readLists } from '../../state/coverage/freshness.ts';
 import { gapText } from '../../state/coverage/gap-reasons.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
@@ -33,8 +33,8 @@ export async function listGaps(
   const { pending, ...report } = await readGaps(opened, scope);
   if (flags.json === true) printJson(cli, flags.all === true ? { ...report, pending } : report);
   else {
-    const bySession = coveredSets.filter(hasSessions).map(({ name }) => ({ operation: name }));
-    const lists = names.length === 0 ? await readLists(opened, bySession) : [];
+    const byTradingDay = coveredSets.filter(hasTradingDays).map(({ name }) => ({ operation: name }));
+    const lists = names.length === 0 ? await readLists(opened, byTradingDay) : [];
     print(cli, gapsText(report, flags.all === true ? pending : [], lists, names));
   }
   logUnknownYears(cli, report.unknownYears);
@@ -56,14 +56,14 @@ function ownRanges(ranges: Gaps['ranges']): string[] {
 }
 
 function nothingLoadedText(lists: readonly ImportedList[], names: readonly string[]): string {
-  if (names.length > 0) return 'no session of it is loaded yet, so none is missing';
+  if (names.length > 0) return 'no trading day of it is loaded yet, so none is missing';
   return lists.length > 0
-    ? 'no session is loaded yet, so none is missing'
+    ? 'no trading day is loaded yet, so none is missing'
     : 'nothing is loaded yet, so nothing is missing';
 }
 
 /**
- * @param lists of which no session is known.
+ * @param lists of which no trading day is known.
  * @param names of the data sets, if some were named.
  */
 function gapsText(
@@ -80,7 +80,9 @@ function gapsText(
     ...(listed.length === 0 ? [] : [table(COLUMNS, listed), '']),
     ...(total === 0 && from === null ? [nothingLoadedText(lists, names)] : []),
     ...(total === 0 && from !== null ? [`nothing is missing${range}`, ...ownRanges(report.ranges)] : []),
-    ...(total > 0 ? [`${plural(total, 'session')} missing in ${plural(gaps.length, 'range')}${range}`] : []),
+    ...(total > 0
+      ? [`${plural(total, 'trading day')} missing in ${plural(gaps.length, 'range')}${range}`]
+      : []),
     ...(lists.length === 0
       ? []
       : [
@@ -89,6 +91,6 @@ function gapsText(
     ...(gaps.some(({ reason, operation }) => reason === 'not_imported' && isInFiles(operation))
       ? ['import the files of these days with eod import']
       : []),
-    ...report.observed.map(observedSessionText),
+    ...report.observed.map(observedTradingDayText),
   ].join('\n');
 }

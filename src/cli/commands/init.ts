@@ -34,7 +34,7 @@ Environment variables take precedence over the file.${isRead ? '' : ` eod reads 
 Then:
   eod migrate     creates the tables, if you set DATABASE_URL
   eod doctor      checks that all needed is there, and what your key may do
-  eod nightly     loads the last session; "eod up" does so every night`,
+  eod nightly     loads the last trading day; "eod up" does so every night`,
   );
 }
 

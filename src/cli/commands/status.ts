@@ -1,9 +1,14 @@
 import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { isUnusual, observedSessionText } from '../../core/wording.ts';
+import { isUnusual, observedTradingDayText } from '../../core/wording.ts';
 import { chooseQueue } from '../../jobs/queue/queue.ts';
-import { type QuotaStatus, RECENT_SESSIONS, readStatus, type Status } from '../../jobs/runs/read-status.ts';
+import {
+  type QuotaStatus,
+  RECENT_TRADING_DAYS,
+  readStatus,
+  type Status,
+} from '../../jobs/runs/read-status.ts';
 import { listedAs, pairTitle } from '../../operations/registry.ts';
 import { MISSING_OF } from '../../state/coverage/freshness.ts';
 import type { OpenRunProgress } from '../../state/runs/reports.ts';
@@ -26,7 +31,7 @@ import { dataSetColumns, pipelineLines, retryLines } from '../run-output.ts';
 
 type OperationStatus = Status['operations'][number];
 
-/** A line of the table: what is known by session, or a list. */
+/** A line of the table: what is known by trading day, or a list. */
 type Line = Pair &
   Pick<OperationStatus, 'completeTo' | 'lastComplete' | 'lastRecords' | 'isRequested'> &
   Partial<
@@ -126,7 +131,7 @@ function statusText(status: Status, config: Config, queueProblem: string | null,
       ].map((line) => `run ${runId}: ${line}`),
     ),
     ...openRuns.filter(({ kind }) => kind === 'replay').map(replayText),
-    ...observedSessions.map(observedSessionText),
+    ...observedSessions.map(observedTradingDayText),
     ...(underivedLoads === 0 ? [] : [underivedText(underivedLoads)]),
     ...(quota === null ? [] : [quotaText(quota, openRuns, timeZone)]),
     ...(noWorkers === null ? [] : [noWorkers]),
@@ -193,14 +198,14 @@ function operationsText(operations: readonly OperationStatus[], lists: Status['l
 const isFromFiles = ({ isRequested, hasBeenRequested, lastComplete }: Line) =>
   !isRequested || (hasBeenRequested === false && lastComplete !== null);
 
-/** The states of the last sessions, if one of them needs a look. */
+/** The states of the last trading days, if one of them needs a look. */
 function recentText({ recent }: OperationStatus): string {
   if (Object.keys(recent).every((state) => UNREMARKABLE.includes(state))) return '';
   const states = Object.entries(recent).map(([state, number]) => `${number} ${STATE_NAMES[state] ?? state}`);
-  return `of the last ${RECENT_SESSIONS} trading days ${states.join(', ')}`;
+  return `of the last ${RECENT_TRADING_DAYS} trading days ${states.join(', ')}`;
 }
 
-/** States of a session that need no look. One that was not requested yet is listed as missing, if it is. */
+/** States of a trading day that need no look. One that was not requested yet is listed as missing, if it is. */
 const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'not_requested'];
 
 function unusualText({ lastComplete, lastRecords, medianRecords }: OperationStatus): string {

@@ -62,7 +62,7 @@ function stateText(
   if (isThere) return `the night of ${night} is complete; ${now}`;
   if (missing.length === 0) return `the night of ${night} has not ended, or has not begun; ${now}`;
   return [
-    `the night of ${night} is not complete: ${plural(missing.length, 'session')} missing; ${now}`,
+    `the night of ${night} is not complete: ${plural(missing.length, 'trading day')} missing; ${now}`,
     ...firstLines(
       missing,
       ({ operation, exchange, day, reason }) =>

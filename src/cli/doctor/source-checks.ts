@@ -15,7 +15,7 @@ import { count, duration } from '../output.ts';
 import { failed, type Outcome, ok, skipped, warning } from './check.ts';
 import type { Server } from './server-checks.ts';
 
-/** The operation with the shortest response: a few figures about one session. */
+/** The operation with the shortest response: a few figures about one trading day. */
 const CHEAPEST = 'GetTotalTradeHighlights';
 
 /** Time limit of a call: somebody is waiting for the result. */

@@ -17,7 +17,7 @@ export const loadCommands: readonly Specification[] = [
   {
     name: 'demo',
     summary:
-      'Load the last 5 sessions of all operations from the sandbox into a private Postgres, and show them.',
+      'Load the last 5 trading days of all operations from the sandbox into a private Postgres, and show them.',
     options: [new Option('--keep', 'afterwards, keep Postgres and the sandbox running until Ctrl-C')],
     examples: ['eod demo', 'eod demo --keep', 'eod --demo status'],
     run: async () => (await import('../run-demo.ts')).demo,
@@ -41,7 +41,7 @@ export const loadCommands: readonly Specification[] = [
   {
     name: 'nightly',
     summary:
-      'Catch up to today: every operation from its last loaded session on, and a few sessions before it for late corrections.',
+      'Catch up to today: every operation from its last loaded trading day on, and a few trading days before it for late corrections.',
     options: [
       new Option(
         '--date <day>',

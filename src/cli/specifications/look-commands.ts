@@ -26,7 +26,7 @@ const gapScope: Pick<Specification, 'args'> & { readonly options: readonly Optio
   options: [
     ...rangeOptions({
       from: 'first day (default: the first day loaded, for each operation and exchange)',
-      to: 'last day (default: the last published session; without requests, the last imported)',
+      to: 'last day (default: the last published trading day; without requests, the last imported)',
     }),
     exchangeOption(),
   ],
@@ -76,11 +76,11 @@ export const lookCommands: readonly Specification[] = [
   {
     name: 'gaps',
     summary:
-      'List sessions that should be loaded and are not, and why. Exit code 1 if there are any. The verb loads them.',
+      'List trading days that should be loaded and are not, and why. Exit code 1 if there are any. The verb loads them.',
     ...gapScope,
     options: [
       ...gapScope.options,
-      new Option('--all', 'also list sessions that are not published yet, which are not gaps'),
+      new Option('--all', 'also list trading days that are not published yet, which are not gaps'),
     ],
     examples: [
       'eod gaps',
@@ -97,7 +97,7 @@ export const lookCommands: readonly Specification[] = [
     verbs: [
       {
         name: 'fill',
-        summary: 'Request exactly the sessions that "eod gaps" lists.',
+        summary: 'Request exactly the trading days that "eod gaps" lists.',
         ...gapScope,
         options: [...gapScope.options, dryRunOption(), detachOption()],
         examples: [

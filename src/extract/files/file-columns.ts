@@ -61,10 +61,10 @@ export function findColumns(
           (declared) => declared.from === 'response' && declared.source === source,
         );
         const isNumber = field !== undefined && NUMBERS.has(field.kind);
-        const isSession = format.bySession && field?.column === table.dateColumn;
+        const isTradingDay = format.byTradingDay && field?.column === table.dateColumn;
         const read =
           field?.kind === 'date'
-            ? dayReader(format, isSession ? dayInName(file.name, format) : null)
+            ? dayReader(format, isTradingDay ? dayInName(file.name, format) : null)
             : textReader(format, source);
         present.set(source, { source, column, isNumber, read: read && rememberLast(read) });
       }
@@ -218,7 +218,7 @@ const NUMBERS: ReadonlySet<Kind> = new Set(['int2', 'int4', 'int8', 'numeric']);
  *   days in April 2023 have the month first, without slashes.
  */
 function dayReader(
-  { bySession, exchange, hasSlashes = !bySession && exchange !== null }: FileFormat,
+  { byTradingDay, exchange, hasSlashes = !byTradingDay && exchange !== null }: FileFormat,
   named: string | null,
 ): (text: string) => string {
   return (text) => {

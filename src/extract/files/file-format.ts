@@ -78,9 +78,9 @@ interface FormatOptions {
   readonly header?: readonly string[];
   /** The field of the day, where no column has it, and the day of a file that does not say one. */
   readonly day?: { readonly field: string; readonly otherwise?: string };
-  /** True if its rows are about sessions, which are stored one by one. If not, a file is stored as a whole. */
-  readonly bySession?: boolean;
-  /** Of two files of a session that differ, the one whose format has the greater rank is used. */
+  /** True if its rows are about trading days, which are stored one by one. If not, a file is stored as a whole. */
+  readonly byTradingDay?: boolean;
+  /** Of two files of a trading day that differ, the one whose format has the greater rank is used. */
   readonly rank?: number;
   /** Rows are read in the order of this number, where their position distinguishes them: files have any order. */
   readonly greatestFirst?: string;
@@ -107,7 +107,7 @@ interface FormatOptions {
 
 const DEFAULTS = {
   needs: [],
-  bySession: true,
+  byTradingDay: true,
   rank: 0,
   complete: false,
   withoutTickers: false,

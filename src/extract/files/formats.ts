@@ -101,7 +101,7 @@ export const isNameOfFormat = (path: string): boolean =>
 export function dayOfName(path: string): { readonly exchange: string; readonly day: string } | null {
   if (/\.zip$/i.test(path)) return null;
   for (const format of FORMATS) {
-    const day = format.day !== undefined && format.bySession ? dayInName(path, format) : null;
+    const day = format.day !== undefined && format.byTradingDay ? dayInName(path, format) : null;
     if (day !== null && isDay(day)) return { exchange: format.exchange ?? 'NSE', day };
   }
   return null;

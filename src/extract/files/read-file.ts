@@ -12,24 +12,26 @@ import { dayInName, exampleName } from './formats.ts';
 import { checkFile, cutLineText, parseRows } from './parse-rows.ts';
 import { type DatedRow, makeReaders, readAlso, readExchange, readRow } from './read-row.ts';
 
-/** The file that a session was read from: the imported one, or one in an archive. */
+/** The file that a part was read from: the imported one, or one in an archive. */
 interface FileContent {
   readonly name: string;
   readonly bytes: Buffer;
 }
 
-/** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like a response. */
-export type FileSession = ReturnType<typeof makeSessions>[number];
+/**
+ * What a file has of one exchange and, if its rows are about trading days, of one of these; validated like a response.
+ */
+export type FilePart = ReturnType<typeof makeParts>[number];
 
 /** More rows are not looked for on one line. */
 const MOST_JOINED = 8;
 
 /**
- * Reads a file that is not in an archive, as `FileSession.content` holds it.
+ * Reads a file that is not in an archive, as `FilePart.content` holds it.
  *
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
-export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
+export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FilePart[] {
   const content = { name: keptName(name), bytes };
   const start = checkFile(bytes, content.name);
   const { header, rows, ...titled } = parseRows(bytes, start);
@@ -38,20 +40,20 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   const first = firstRecord(rows) ?? rows.at(0);
   const isTitled = titled.day !== undefined;
   const columns = findColumns({ name: content.name, header, isTitled }, first ?? {});
-  const { bySession } = columns.format;
+  const { byTradingDay } = columns.format;
   const named = chooseDay(columns, name, titled.day);
   if (first === undefined) {
     if (columns.format.mayBeEmpty !== true) throw badFile('contains no rows');
-    if (!bySession) return [];
+    if (!byTradingDay) return [];
     // Its title or its name says of which day it lists nothing.
     const none = { byDay: new Map([[named ?? '', []]]), alsoByDay: new Map(), rejects: [], joined: 0 };
-    return makeSessions(readExchange(columns, {}), none, { columns, content, warnings, passedOver: 0 });
+    return makeParts(readExchange(columns, {}), none, { columns, content, warnings, passedOver: 0 });
   }
   const groups = new Map<string, OpenGroup>();
   const needed = columns.format.passedOverWithout;
   let passedOver = 0;
   const take = (row: FileRow, position: number) => {
-    if ((!bySession || columns.format.day !== undefined) && isBlankRow(row)) return;
+    if ((!byTradingDay || columns.format.day !== undefined) && isBlankRow(row)) return;
     if (needed !== undefined && String(row[columns.nameOf(needed.field)] ?? '').trim() === '') {
       passedOver++;
       return;
@@ -97,7 +99,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   };
   for (const position of positionsInOrder(rows, columns)) takeAt(position);
   return [...groups].flatMap(([exchange, group], at) =>
-    makeSessions(exchange, group, {
+    makeParts(exchange, group, {
       columns,
       content,
       warnings,
@@ -194,8 +196,8 @@ function addRow(byDay: Map<string, Row[]>, { row, day }: { readonly row: Row; re
   else rows.push(row);
 }
 
-/** Rejects belong to the largest session of the file, because the date of a rejected row may be wrong. */
-function makeSessions(
+/** Rejects belong to the largest part of the file, because the date of a rejected row may be wrong. */
+function makeParts(
   exchange: string,
   { byDay, alsoByDay, rejects, joined }: Group,
   file: {
@@ -215,23 +217,23 @@ function makeSessions(
   }
   const all = days.map(([day]) => day).sort();
   const span = { day: all[0] ?? largest[0], to: all.at(-1) ?? largest[0] };
-  const parts = format.bySession
+  const parts = format.byTradingDay
     ? days.map(([day, rows]) => ({ day, to: day, rows }))
     : [{ ...span, rows: days.flatMap(([, rows]) => [...rows]) }];
   // Summed over the files of an import, so without a name.
   const skipped =
     passedOver === 0 ? [] : [`lines skipped: ${passedOver}; they ${format.passedOverWithout?.because}`];
-  const named = format.bySession ? `${content.name} of ${parts[0]?.day}` : content.name;
+  const named = format.byTradingDay ? `${content.name} of ${parts[0]?.day}` : content.name;
   return parts.map(({ day, to, rows }, at) => ({
     format: format.name,
-    /** Of its format among those of sessions; null for a list. */
-    rank: format.bySession ? format.rank : null,
+    /** Of its format among those of trading days; null for a list. */
+    rank: format.byTradingDay ? format.rank : null,
     /** The data set that its rows are records of. */
     dataSet: dataSet.name,
     exchange,
-    /** The session, or the first day of a list. */
+    /** The trading day, or the first day of a list. */
     day,
-    /** The same session, or the last day of a list. */
+    /** The same trading day, or the last day of a list. */
     to,
     rows,
     /** What its rows have for another table. */
@@ -243,7 +245,9 @@ function makeSessions(
     warnings: at === 0 ? [...warnings.map((warning) => `${named}: ${warning}`), ...skipped] : [],
     /** How many lines of the file are about nothing that is stored, and were skipped. */
     passedOver: at === 0 ? passedOver : 0,
-    /** The same object for all sessions of a file; `readCsvFile` of its name and bytes returns the same sessions. */
+    /**
+     * The same object for all parts of a file; `readCsvFile` of its name and bytes returns the same parts.
+     */
     content,
     rejects: at === 0 ? rejects : [],
     /** True if this is everything that the exchange traded on that day. */
@@ -292,7 +296,7 @@ function chooseDay(
     throw badFile(`the header lacks ${columnsFor(format.columns, [dated.source]).join(' or ')}`);
   }
   // Each list of a publisher has a name of its own: any day in it is that of the list.
-  const named = dayInName(name, format) ?? (format.bySession ? null : onlyDayIn(name));
+  const named = dayInName(name, format) ?? (format.byTradingDay ? null : onlyDayIn(name));
   const day = titled ?? named ?? format.day.otherwise ?? null;
   if (day !== null || hasColumn) return day;
   throw badFile(`has no date, neither in a column nor in a name such as ${exampleName(format)}`);

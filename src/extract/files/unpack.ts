@@ -7,7 +7,7 @@ import { escapeName, plural } from '../../core/wording.ts';
 import type { Row, Scalar } from '../../declaration/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { isNameOfFormat } from './formats.ts';
-import { type FileSession, readCsvFile } from './read-file.ts';
+import { type FilePart, readCsvFile } from './read-file.ts';
 
 /** A file inside an archive. Its name is only ever shown (`escapeName`), never used as a path. */
 interface ZipEntry {
@@ -206,8 +206,8 @@ export interface UnknownFile {
 }
 
 /**
- * Reads a file of an exchange, which gzip may have compressed, or a zip archive of such files. Its sessions follow from
- * the rows, or from its name if the format has no date. A broken file is not read in part.
+ * Reads a file of an exchange, which gzip may have compressed, or a zip archive of such files. Its parts follow
+ * from the rows, or from its name if the format has no date. A broken file is not read in part.
  *
  * @param leaveOut called for each file of unknown form in an archive that has others.
  * @throws PipelineError `unreadable` that says what is wrong with the file.
@@ -218,7 +218,7 @@ export async function readExchangeFile(
   timeZone: string,
   limit = newUnpackLimit(),
   leaveOut: ReadOptions['leaveOut'] = () => undefined,
-): Promise<FileSession[]> {
+): Promise<FilePart[]> {
   return readContent(name, bytes, { timeZone, limit, leaveOut, archives: 0 });
 }
 
@@ -237,7 +237,7 @@ const SHARES = 'GetBhavCopyCM';
 const MAX_ARCHIVES = 2;
 
 /** Reads a file, or what an archive or gzip data contains. A file with the name of a known format has to be of one. */
-async function readContent(name: string, bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
+async function readContent(name: string, bytes: Buffer, options: ReadOptions): Promise<FilePart[]> {
   try {
     return await readUnnamed(name, bytes, options);
   } catch (error) {
@@ -247,23 +247,23 @@ async function readContent(name: string, bytes: Buffer, options: ReadOptions): P
   }
 }
 
-async function readUnnamed(name: string, bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
+async function readUnnamed(name: string, bytes: Buffer, options: ReadOptions): Promise<FilePart[]> {
   const isCompressed = isGzip(bytes);
   const data = isCompressed ? await gunzipFile(bytes, options.limit) : bytes;
   if (!isZip(data)) {
     if (isGzip(data)) throw badFile('is compressed with gzip more than once; unpack it');
     refuseOtherContainers(data);
-    const sessions = readCsvFile(isCompressed ? name.replace(/\.gz$/i, '') : name, data, options.timeZone);
-    checkTurnover(sessions.flatMap(({ dataSet, rows }) => (dataSet === SHARES ? [rows] : [])));
-    return sessions;
+    const parts = readCsvFile(isCompressed ? name.replace(/\.gz$/i, '') : name, data, options.timeZone);
+    checkTurnover(parts.flatMap(({ dataSet, rows }) => (dataSet === SHARES ? [rows] : [])));
+    return parts;
   }
   if (options.archives === MAX_ARCHIVES)
     throw badFile('is an archive within two others; unpack the outer ones');
   return readArchive(data, { ...options, archives: options.archives + 1 });
 }
 
-async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
-  const sessions: FileSession[] = [];
+async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FilePart[]> {
+  const parts: FilePart[] = [];
   const names: string[] = [];
   const isWanted = (name: string) => {
     names.push(name);
@@ -274,7 +274,7 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
   for await (const { name, data } of unzip(bytes, isWanted, options.limit)) {
     const leaveOut = ({ file, form }: UnknownFile) => unknown.push({ file: `${name}/${file}`, form });
     try {
-      for (const session of await readContent(name, data, { ...options, leaveOut })) sessions.push(session);
+      for (const part of await readContent(name, data, { ...options, leaveOut })) parts.push(part);
     } catch (error) {
       const { unknownForm } = error instanceof PipelineError ? error : {};
       const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error, unknownForm });
@@ -285,9 +285,9 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
     }
   }
   if (!names.some(isImportName)) refuseArchive(names);
-  if (sessions.length === 0 && firstUnknown !== undefined) throw firstUnknown;
+  if (parts.length === 0 && firstUnknown !== undefined) throw firstUnknown;
   unknown.forEach(options.leaveOut);
-  return sessions;
+  return parts;
 }
 
 /**
@@ -330,20 +330,20 @@ const UNITS: Readonly<Record<number, string>> = {
  * and lies between the lowest and the highest. Some programs save files of NSE with a turnover in lakhs under the name
  * of the column in rupees.
  *
- * @param sessions the rows of each session of a file.
- * @throws PipelineError `unreadable` with the factor, if nearly all rows with a trade, of a session or of the whole file,
- *   are far from that; in a file of fewer than three such rows, if one proves it: in that unit, and in no other, its
- *   average price lies between the lowest and the highest.
+ * @param parts the rows of each part of a file.
+ * @throws PipelineError `unreadable` with the factor, if nearly all rows with a trade, of a trading day or of the whole
+ *   file, are far from that; in a file of fewer than three such rows, if one proves it: in that unit, and in no other,
+ *   its average price lies between the lowest and the highest.
  */
-function checkTurnover(sessions: readonly (readonly Row[])[]): void {
-  if (sessions.length > 1) for (const rows of sessions) checkRows([rows], false);
-  // A history of few securities has few rows of each session.
-  checkRows(sessions, true);
+function checkTurnover(parts: readonly (readonly Row[])[]): void {
+  if (parts.length > 1) for (const rows of parts) checkRows([rows], false);
+  // A history of few securities has few rows of each trading day.
+  checkRows(parts, true);
 }
 
-function checkRows(sessions: readonly (readonly Row[])[], isFile: boolean): void {
-  if (findFactor(sessions, FIRST_ROWS, isFile) === null) return;
-  const factors = findFactor(sessions, Number.POSITIVE_INFINITY, isFile);
+function checkRows(parts: readonly (readonly Row[])[], isFile: boolean): void {
+  if (findFactor(parts, FIRST_ROWS, isFile) === null) return;
+  const factors = findFactor(parts, Number.POSITIVE_INFINITY, isFile);
   if (factors === null) return;
   const { power, wrong, traded } = factors;
   const factor = `${power > 0 ? '1/' : ''}${new Intl.NumberFormat('en').format(10 ** Math.abs(power))}`;
@@ -355,14 +355,14 @@ function checkRows(sessions: readonly (readonly Row[])[], isFile: boolean): void
 
 /** The power of ten by which the turnover of nearly all rows is too small; null if it is not. */
 function findFactor(
-  sessions: readonly (readonly Row[])[],
+  parts: readonly (readonly Row[])[],
   most: number,
   isFile: boolean,
 ): { readonly power: number; readonly wrong: number; readonly traded: number } | null {
   let traded = 0;
   const proved = new Set<number>();
   const wrong = new Map<number, number>();
-  for (const { traded_quantity, turnover, low_price, high_price } of eachRow(sessions)) {
+  for (const { traded_quantity, turnover, low_price, high_price } of eachRow(parts)) {
     const [quantity, value, low, high] = [traded_quantity, turnover, low_price, high_price].map(positive);
     // A turnover of zero is one that was rounded.
     if (!quantity || !value || !low || !high) continue;
@@ -382,8 +382,8 @@ function findFactor(
   return { power, wrong: times, traded };
 }
 
-function* eachRow(sessions: readonly (readonly Row[])[]): Generator<Row> {
-  for (const rows of sessions) yield* rows;
+function* eachRow(parts: readonly (readonly Row[])[]): Generator<Row> {
+  for (const rows of parts) yield* rows;
 }
 
 const positive = (value: Scalar | undefined) => {

@@ -5,7 +5,7 @@ import { sha256 } from '../../core/sha256.ts';
 import { causeOf, listText, momentText, plural } from '../../core/wording.ts';
 import { BHAV_COPY } from '../../declaration/operation.ts';
 import { pairTitle } from '../../operations/registry.ts';
-import type { SessionState } from '../../state/coverage/completeness.ts';
+import type { TradingDayState } from '../../state/coverage/completeness.ts';
 import { gapText } from '../../state/coverage/gap-reasons.ts';
 import type { SourceOutage } from '../../state/source/source-state.ts';
 
@@ -57,26 +57,26 @@ export function shortSubject(subject: string): string {
   return `${subject.slice(0, MAX_SUBJECT - hash.length - 2)}… ${hash}`;
 }
 
-/** Kinds of alerts that are about one session each, and are joined to one message when they are sent. */
-const SESSION_KINDS = ['late_data', 'gaps'] as const;
+/** Kinds of alerts that are about one trading day each, and are joined to one message when they are sent. */
+const TRADING_DAY_KINDS = ['late_data', 'gaps'] as const;
 
-type SessionKind = (typeof SESSION_KINDS)[number];
+type TradingDayKind = (typeof TRADING_DAY_KINDS)[number];
 
-/** The session of an alert. */
-type AlertedSession = Pick<SessionState, 'operation' | 'exchange' | 'day' | 'reason' | 'detail'>;
+/** The trading day of an alert. */
+type AlertedDay = Pick<TradingDayState, 'operation' | 'exchange' | 'day' | 'reason' | 'detail'>;
 
-const nameSession = (session: AlertedSession) => `${pairName(session)} ${session.day}`;
+const nameTradingDay = (tradingDay: AlertedDay) => `${pairName(tradingDay)} ${tradingDay.day}`;
 
-/** Why a session is missing that no run has requested yet, although an open one has windows of its data set. */
+/** Why a trading day is missing that no run has requested yet, although an open one has windows of its data set. */
 export const PLANNED = 'a run is about to request it';
 
-/** Why a session is missing, in words. */
-const whyMissing = (session: AlertedSession) =>
-  session.reason === null ? 'missing' : gapText({ ...session, reason: session.reason });
+/** Why a trading day is missing, in words. */
+const whyMissing = (tradingDay: AlertedDay) =>
+  tradingDay.reason === null ? 'missing' : gapText({ ...tradingDay, reason: tradingDay.reason });
 
-/** Sessions in words, a part for each cause: `Prices, bhavcopy_cm NSE 2025-09-12 (not requested yet)`. */
-function sessionsText(sessions: readonly AlertedSession[]): string {
-  const groups = groupBy(sessions, (session) => causeOf(whyMissing(session)));
+/** Trading days in words, a part for each cause: `Prices, bhavcopy_cm NSE 2025-09-12 (not requested yet)`. */
+function tradingDaysText(tradingDays: readonly AlertedDay[]): string {
+  const groups = groupBy(tradingDays, (tradingDay) => causeOf(whyMissing(tradingDay)));
   return listText(
     [...groups.values()].map((group) => {
       const dataSets = [...groupBy(group, pairName).values()].map(dataSetText);
@@ -85,12 +85,12 @@ function sessionsText(sessions: readonly AlertedSession[]): string {
   );
 }
 
-/** Sessions of one data set: `Prices, bhavcopy_cm NSE 2025-09-10 to 2025-09-12 (3 trading days)`. */
-function dataSetText(sessions: readonly AlertedSession[]): string {
-  const days = sessions.map(({ day }) => day).sort();
+/** Trading days of one data set: `Prices, bhavcopy_cm NSE 2025-09-10 to 2025-09-12 (3 trading days)`. */
+function dataSetText(tradingDays: readonly AlertedDay[]): string {
+  const days = tradingDays.map(({ day }) => day).sort();
   const [from = '', to = from] = [days[0], days.at(-1)];
   const range = from === to ? from : `${from} to ${to} (${plural(days.length, 'trading day')})`;
-  return `${sessions.slice(0, 1).map(pairTitle)} ${range}`;
+  return `${tradingDays.slice(0, 1).map(pairTitle)} ${range}`;
 }
 
 /** The first of some reasons of one cause, as an example where they differ. */
@@ -100,60 +100,63 @@ export function exampleText(reasons: readonly string[]): string {
 }
 
 /** @param facts what else is known: `run` after which it is missing, or `workers` that were seen within the last minute. */
-export function sessionAlert(
-  kind: SessionKind,
-  { operation, exchange, day, reason, detail }: AlertedSession,
+export function tradingDayAlert(
+  kind: TradingDayKind,
+  { operation, exchange, day, reason, detail }: AlertedDay,
   facts: { readonly run?: number; readonly workers?: number },
 ): Alert {
-  const session = { operation, exchange, day, reason, detail };
+  const tradingDay = { operation, exchange, day, reason, detail };
   return {
     kind,
-    subject: nameSession(session),
-    message: writeMessage(kind, [session], facts.workers),
-    facts: { ...facts, sessions: [session] },
+    subject: nameTradingDay(tradingDay),
+    message: writeMessage(kind, [tradingDay], facts.workers),
+    facts: { ...facts, sessions: [tradingDay] },
   };
 }
 
-function writeMessage(kind: SessionKind, missing: readonly AlertedSession[], workers?: number): string {
-  const sessions = missing.toSorted(
+function writeMessage(kind: TradingDayKind, missing: readonly AlertedDay[], workers?: number): string {
+  const tradingDays = missing.toSorted(
     (a, b) => Number(b.operation === BHAV_COPY) - Number(a.operation === BHAV_COPY),
   );
-  const dataSets = new Set(sessions.map(({ operation }) => operation)).size;
-  const named = `${plural(sessions.length, 'session')}${dataSets > 1 ? ` of ${dataSets} data sets` : ''}`;
-  const verb = sessions.length === 1 ? 'is' : 'are';
-  if (kind === 'gaps') return `${named} ${verb} missing after the night: ${sessionsText(sessions)}`;
-  const notRequested = sessions.every(
+  const dataSets = new Set(tradingDays.map(({ operation }) => operation)).size;
+  const named = `${plural(tradingDays.length, 'trading day')}${dataSets > 1 ? ` of ${dataSets} data sets` : ''}`;
+  const verb = tradingDays.length === 1 ? 'is' : 'are';
+  if (kind === 'gaps') return `${named} ${verb} missing after the night: ${tradingDaysText(tradingDays)}`;
+  const notRequested = tradingDays.every(
     ({ reason, detail }) => reason === 'not_requested' && detail !== PLANNED,
   );
   const hints = [
     ...(notRequested ? ['check that a scheduler and a worker are running'] : []),
     ...(workers === 0 ? ['no worker was seen within the last minute'] : []),
   ];
-  return `${named} ${verb} missing although due: ${[sessionsText(sessions), ...hints].join('; ')}`;
+  return `${named} ${verb} missing although due: ${[tradingDaysText(tradingDays), ...hints].join('; ')}`;
 }
 
 type Joined = Pick<Alert, 'subject' | 'message' | 'facts'> & { readonly kind: string };
 
-const isSessionKind = (kind: string): kind is SessionKind =>
-  SESSION_KINDS.some((sessionKind) => sessionKind === kind);
+const isTradingDayKind = (kind: string): kind is TradingDayKind =>
+  TRADING_DAY_KINDS.some((tradingDayKind) => tradingDayKind === kind);
 
-/** The sessions that an alert names; null if it is about something else. */
-export const listSessions = ({ kind, facts }: Joined): readonly AlertedSession[] | null =>
-  isSessionKind(kind) && Array.isArray(facts.sessions) ? facts.sessions : null;
+/** The trading days that an alert names; null if it is about something else. */
+export const listTradingDays = ({ kind, facts }: Joined): readonly AlertedDay[] | null =>
+  isTradingDayKind(kind) && Array.isArray(facts.sessions) ? facts.sessions : null;
 
-/** An alert about a session with what is known of it now, and how many workers are seen now; others stay as they are (pure). */
-export function asOfNow<One extends Joined>(alert: One, session: AlertedSession, workers: number): One {
-  if (!isSessionKind(alert.kind)) return alert;
+/**
+ * An alert about a trading day with what is known of it now, and how many workers are seen now; others stay as they are
+ * (pure).
+ */
+export function asOfNow<One extends Joined>(alert: One, tradingDay: AlertedDay, workers: number): One {
+  if (!isTradingDayKind(alert.kind)) return alert;
   const facts = { ...alert.facts, ...(alert.facts.workers === undefined ? {} : { workers }) };
-  return { ...alert, ...sessionAlert(alert.kind, session, facts), kind: alert.kind };
+  return { ...alert, ...tradingDayAlert(alert.kind, tradingDay, facts), kind: alert.kind };
 }
 
 /** Kinds of alerts of one run that are one post: what failed, and what is missing because of it. */
-const RUN_KINDS: readonly string[] = ['run_failed', ...SESSION_KINDS];
+const RUN_KINDS: readonly string[] = ['run_failed', ...TRADING_DAY_KINDS];
 
-/** What is sent as one post: the sessions of a kind; of a run, what failed with the sessions that it left. */
+/** What is sent as one post: the trading days of a kind; of a run, what failed with the trading days that it left. */
 function choosePost<One extends Joined>(alert: One): One | string {
-  if (alert.kind !== 'run_failed' && listSessions(alert) === null) return alert;
+  if (alert.kind !== 'run_failed' && listTradingDays(alert) === null) return alert;
   const { kind, facts } = alert;
   return typeof facts.run === 'number' ? `run ${facts.run}` : kind;
 }
@@ -169,18 +172,20 @@ export function joinAlerts<One extends Joined>(
     const [first] = of;
     if (first === undefined) return [];
     if (of.length === 1) return [{ ...first, of }];
-    // A session that is late is a gap of its run as well.
-    const named = of.flatMap((alert) => listSessions(alert) ?? []);
-    const sessions = [...new Map(named.map((session) => [nameSession(session), session])).values()];
+    // A trading day that is late is a gap of its run as well.
+    const named = of.flatMap((alert) => listTradingDays(alert) ?? []);
+    const tradingDays = [
+      ...new Map(named.map((tradingDay) => [nameTradingDay(tradingDay), tradingDay])).values(),
+    ];
     const { workers } = first.facts;
-    const kind = isSessionKind(first.kind) ? first.kind : 'gaps';
-    const missing = writeMessage(kind, sessions, typeof workers === 'number' ? workers : undefined);
+    const kind = isTradingDayKind(first.kind) ? first.kind : 'gaps';
+    const missing = writeMessage(kind, tradingDays, typeof workers === 'number' ? workers : undefined);
     return [
       {
         ...first,
-        subject: isSessionKind(first.kind) ? sessions.map(nameSession).join(', ') : first.subject,
-        message: isSessionKind(first.kind) ? missing : `${first.message}; ${missing}`,
-        facts: { ...first.facts, sessions },
+        subject: isTradingDayKind(first.kind) ? tradingDays.map(nameTradingDay).join(', ') : first.subject,
+        message: isTradingDayKind(first.kind) ? missing : `${first.message}; ${missing}`,
+        facts: { ...first.facts, sessions: tradingDays },
         of,
       },
     ];

@@ -10,8 +10,8 @@ import { reportRun, suspiciousWindowsOfRuns } from '../../state/runs/reports.ts'
 import type { FollowedRun } from '../../state/runs/runs.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../policy/quota.ts';
-import { type Alert, exampleText, keyAlert, sessionAlert } from './alert.ts';
-import { readAlertedSessions } from './late-data.ts';
+import { type Alert, exampleText, keyAlert, tradingDayAlert } from './alert.ts';
+import { readAlertedTradingDays } from './late-data.ts';
 
 /** Determines the alerts of a run that has ended. */
 export async function alertsOfRun(context: Context, run: FollowedRun): Promise<Alert[]> {
@@ -23,7 +23,7 @@ export async function alertsOfRun(context: Context, run: FollowedRun): Promise<A
     await suspiciousResponses(context, run),
     await completion(context, run),
   ];
-  const missing = run.kind === 'nightly' ? await missingSessions(context, run, key) : [];
+  const missing = run.kind === 'nightly' ? await missingTradingDays(context, run, key) : [];
   return [...alerts.filter((alert) => alert !== null), ...missing];
 }
 
@@ -117,33 +117,35 @@ async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<A
 }
 
 /**
- * The sessions that a nightly run requested and that are still missing. The bhav copy of its day is late then: it does
- * not wait for EOD_LATE_AFTER_MINUTES.
+ * The trading days that a nightly run requested and that are still missing. The bhav copy of its day is late then: it
+ * does not wait for EOD_LATE_AFTER_MINUTES.
  *
  * @param key the alert of the key, if that stopped the run: what it has caused is not reported, because the key has to
  *   be replaced first.
  */
-async function missingSessions(context: Context, run: FollowedRun, key: Alert | null): Promise<Alert[]> {
+async function missingTradingDays(context: Context, run: FollowedRun, key: Alert | null): Promise<Alert[]> {
   const requested = (run.request.targets ?? []).filter(({ operation }) => isDataSet(operation));
   const scope = { expected: requested, others: false, from: run.from, to: run.to };
   const missing = (await readCompleteness(context, scope)).filter(
-    (session) =>
-      session.state === 'missing' &&
+    (tradingDay) =>
+      tradingDay.state === 'missing' &&
       requested.some(
         ({ from, to, ...pair }) =>
-          pairName(pair) === pairName(session) && from <= session.day && session.day <= to,
+          pairName(pair) === pairName(tradingDay) && from <= tradingDay.day && tradingDay.day <= to,
       ),
   );
-  const wasAlerted = await readAlertedSessions(context);
+  const wasAlerted = await readAlertedTradingDays(context);
   const late = missing.filter(
-    ({ operation, day, reason, ...session }) =>
+    ({ operation, day, reason, ...tradingDay }) =>
       operation === BHAV_COPY &&
       day === run.to &&
       (reason === 'not_published' || reason === 'empty') &&
-      !wasAlerted({ operation, day, ...session }),
+      !wasAlerted({ operation, day, ...tradingDay }),
   );
   return [
-    ...late.map((session) => sessionAlert('late_data', session, { run: run.id })),
-    ...(key === null ? missing.map((session) => sessionAlert('gaps', session, { run: run.id })) : []),
+    ...late.map((tradingDay) => tradingDayAlert('late_data', tradingDay, { run: run.id })),
+    ...(key === null
+      ? missing.map((tradingDay) => tradingDayAlert('gaps', tradingDay, { run: run.id }))
+      : []),
   ];
 }

@@ -1,14 +1,14 @@
 import { addDays, type Day, dayEnd, dayStart } from '../../core/days.ts';
 import { tablesOfResponses } from '../../declaration/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
-import { readCompleteness, type SessionState } from '../../state/coverage/completeness.ts';
+import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
 import { changesOfNight, reportedDay } from '../../state/loads/loads.ts';
 import { readStateNumber } from '../../state/loads/state-numbers.ts';
 import { readNight } from '../../state/runs/outcomes.ts';
 import type { Context } from '../context.ts';
 import type { Alert } from './alert.ts';
 
-/** A session that becomes due on a day is at most a week old: some operations are scheduled once a week. */
+/** A trading day that becomes due on a day is at most a week old: some operations are scheduled once a week. */
 const LOOK_BACK_DAYS = 8;
 
 /**
@@ -69,20 +69,20 @@ async function stateOfNight(
 ): Promise<{
   readonly isComplete: boolean;
   readonly due: number;
-  readonly missing: readonly SessionState[];
+  readonly missing: readonly TradingDayState[];
 }> {
-  const due = await sessionsDueOn(context, night.day);
+  const due = await tradingDaysDueOn(context, night.day);
   const missing = due.filter(({ state }) => state === 'missing');
   const isOver = night.open === 0 && missing.length === 0;
   const isComplete = isOver && night.completed > 0;
   return { isComplete, due: due.length, missing };
 }
 
-/** The sessions that became due on a day, of all scheduled operations and exchanges, as of its end. */
-async function sessionsDueOn(
+/** The trading days that became due on a day, of all scheduled operations and exchanges, as of its end. */
+async function tradingDaysDueOn(
   { config, db }: Pick<Context, 'config' | 'db'>,
   day: Day,
-): Promise<SessionState[]> {
+): Promise<TradingDayState[]> {
   const [begins, ends] = [dayStart(day, config.EOD_TIMEZONE), dayEnd(day, config.EOD_TIMEZONE)];
   const scope = {
     expected: 'scheduled' as const,

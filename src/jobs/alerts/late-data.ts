@@ -2,14 +2,14 @@ import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { subjectsOfAlerts } from '../../state/alerts.ts';
-import { readCompleteness, type SessionState } from '../../state/coverage/completeness.ts';
+import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
 import { loadedPairs } from '../../state/coverage/coverage.ts';
 import { readWorkers } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
-import { sessionAlert } from './alert.ts';
+import { tradingDayAlert } from './alert.ts';
 import { markPlanned, raiseAlerts, startDelivery } from './send-alerts.ts';
 
-/** How many days back sessions are checked. Alerts about older ones have been raised, or they were not expected. */
+/** How many days back trading days are checked. Alerts about older ones have been raised, or they were not expected. */
 const LOOK_BACK_DAYS = 7;
 
 /**
@@ -24,35 +24,37 @@ export function startAlertWatch(opened: Context): { stop(): Promise<void> } {
 }
 
 /**
- * Raises an alert for each session that was due EOD_LATE_AFTER_MINUTES ago, is not loaded and is not in an earlier alert,
- * whether a nightly run requested it or not. Never throws: errors are logged.
+ * Raises an alert for each trading day that was due EOD_LATE_AFTER_MINUTES ago, is not loaded and is not in an earlier
+ * alert, whether a nightly run requested it or not. Never throws: errors are logged.
  *
  * @param since when this process began to check, in epoch milliseconds. Of a data set of which nothing was ever loaded,
- *   only sessions that became late after this are reported, so that a new database raises no alert for last week.
+ *   only trading days that became late after this are reported, so that a new database raises no alert for last week.
  */
 export async function checkLateData(context: Context, since: number): Promise<void> {
   try {
-    const late = await lateSessions(context, since);
+    const late = await lateTradingDays(context, since);
     if (late.length === 0) return;
     const { seen: workers } = await readWorkers(context.db.drizzle);
     await raiseAlerts(
       context,
-      (await markPlanned(context, late)).map((session) => sessionAlert('late_data', session, { workers })),
+      (await markPlanned(context, late)).map((tradingDay) =>
+        tradingDayAlert('late_data', tradingDay, { workers }),
+      ),
     );
   } catch (error) {
     context.log.warn({ err: error }, 'could not check for late data');
   }
 }
 
-/** Without sessions that the source has refused, which raise other alerts. */
-async function lateSessions(context: Context, since: number): Promise<SessionState[]> {
+/** Without trading days that the source has refused, which raise other alerts. */
+async function lateTradingDays(context: Context, since: number): Promise<TradingDayState[]> {
   const { clock, config } = context;
   const delay = config.EOD_LATE_AFTER_MINUTES * 60_000;
   const from = addDays(today(clock, config.EOD_TIMEZONE), -LOOK_BACK_DAYS);
-  // `from` is not set, so that sessions before the first stored one of a pair are not expected.
+  // `from` is not set, so that trading days before the first stored one of a pair are not expected.
   const scope = { expected: 'scheduled' as const, others: false, since: from };
-  const sessions = (await readCompleteness(context, scope)).filter(({ day }) => day >= from);
-  const late = sessions.filter(
+  const tradingDays = (await readCompleteness(context, scope)).filter(({ day }) => day >= from);
+  const late = tradingDays.filter(
     ({ state, reason, due }) =>
       state === 'missing' &&
       reason !== 'blocked' &&
@@ -60,21 +62,22 @@ async function lateSessions(context: Context, since: number): Promise<SessionSta
       due <= clock.now() - delay,
   );
   if (late.length === 0) return [];
-  const alerted = await readAlertedSessions(context);
+  const alerted = await readAlertedTradingDays(context);
   const loaded = await loadedPairs(context.db.drizzle, late);
   return late.filter(
-    (session) => !alerted(session) && (loaded.has(pairName(session)) || session.due > since - delay),
+    (tradingDay) =>
+      !alerted(tradingDay) && (loaded.has(pairName(tradingDay)) || tradingDay.due > since - delay),
   );
 }
 
 /**
- * Reads which sessions recent alerts have reported, as late or as gaps after a nightly run.
+ * Reads which trading days recent alerts have reported, as late or as gaps after a nightly run.
  *
- * @returns a function that says whether a session is among them.
+ * @returns a function that says whether a trading day is among them.
  */
-export async function readAlertedSessions({ config, db }: Context) {
+export async function readAlertedTradingDays({ config, db }: Context) {
   const kinds = config.EOD_ALERT_ON.filter((kind) => kind === 'gaps');
   const subjects = await subjectsOfAlerts(db.drizzle, ['late_data', ...kinds], LOOK_BACK_DAYS + 1);
-  return (session: Pair & { readonly day: Day }): boolean =>
-    subjects.has(`${pairName(session)} ${session.day}`);
+  return (tradingDay: Pair & { readonly day: Day }): boolean =>
+    subjects.has(`${pairName(tradingDay)} ${tradingDay.day}`);
 }

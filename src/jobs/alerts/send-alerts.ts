@@ -15,11 +15,19 @@ import {
   recordAlerts,
   withdrawAlerts,
 } from '../../state/alerts.ts';
-import { readCompleteness, type SessionState } from '../../state/coverage/completeness.ts';
+import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
 import { pairsWithOpenWindows } from '../../state/windows/windows.ts';
 import { readWorkers } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
-import { type Alert, asOfNow, buildBody, joinAlerts, listSessions, PLANNED, shortSubject } from './alert.ts';
+import {
+  type Alert,
+  asOfNow,
+  buildBody,
+  joinAlerts,
+  listTradingDays,
+  PLANNED,
+  shortSubject,
+} from './alert.ts';
 
 /** Kinds of alerts that report a success. */
 const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
@@ -84,7 +92,7 @@ async function sendUnstored({ config, log }: AlertContext, alerts: readonly Aler
   }
 }
 
-/** How many alerts are claimed at once. Those about sessions are sent as one message. */
+/** How many alerts are claimed at once. Those about trading days are sent as one message. */
 const MOST_CLAIMED = 1_000;
 
 /**
@@ -147,27 +155,29 @@ export function startDelivery(
 type ClaimedAlert = Awaited<ReturnType<typeof claimDueAlerts>>[number];
 
 /**
- * Drops the alerts about sessions that are no longer missing, as after an outage of the webhook, and brings the others
- * up to date. If that fails, they are sent as they were raised.
+ * Drops the alerts about trading days that are no longer missing, as after an outage of the webhook, and brings the
+ * others up to date. If that fails, they are sent as they were raised.
  */
 async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[]): Promise<ClaimedAlert[]> {
-  const named = alerts.flatMap((alert) => listSessions(alert) ?? []);
+  const named = alerts.flatMap((alert) => listTradingDays(alert) ?? []);
   const from = named.map(({ day }) => day).sort()[0];
   if (from === undefined) return [...alerts];
   const { db, log } = context;
   try {
     const expected = [...new Map(named.map((pair) => [pairName(pair), pair])).values()];
-    const sessions = await markPlanned(
+    const tradingDays = await markPlanned(
       context,
       await readCompleteness(context, { expected, others: false, from }),
     );
-    const states = new Map(sessions.map((session) => [`${pairName(session)} ${session.day}`, session]));
+    const states = new Map(
+      tradingDays.map((tradingDay) => [`${pairName(tradingDay)} ${tradingDay.day}`, tradingDay]),
+    );
     const { seen: workers } = await readWorkers(db.drizzle);
     const isOver = ({ operation, exchange, day }: (typeof named)[number]) => {
       const { state } = states.get(`${pairName({ operation, exchange })} ${day}`) ?? { state: 'missing' };
       return state !== 'missing' || !isDataSet(operation);
     };
-    const over = alerts.filter((alert) => listSessions(alert)?.every(isOver) === true);
+    const over = alerts.filter((alert) => listTradingDays(alert)?.every(isOver) === true);
     if (over.length > 0) {
       const ids = over.map(({ id }) => id);
       await withdrawAlerts(db.drizzle, ids);
@@ -175,10 +185,10 @@ async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[])
     }
     return alerts.flatMap((alert) => {
       if (over.includes(alert)) return [];
-      const session = states.get(alert.subject);
-      return listSessions(alert) === null || session === undefined
+      const tradingDay = states.get(alert.subject);
+      return listTradingDays(alert) === null || tradingDay === undefined
         ? [alert]
-        : [{ ...asOfNow(alert, session, workers), isLate: false }];
+        : [{ ...asOfNow(alert, tradingDay, workers), isLate: false }];
     });
   } catch (error) {
     log.warn({ err: error }, 'could not check whether alerts still hold; they are sent as they were raised');
@@ -186,16 +196,16 @@ async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[])
   }
 }
 
-/** Sessions, of which those that nobody has requested yet say so if an open run has windows of their data set. */
+/** Trading days, of which those that nobody has requested yet say so if an open run has windows of their data set. */
 export async function markPlanned(
   { db }: Pick<Context, 'db'>,
-  sessions: readonly SessionState[],
-): Promise<SessionState[]> {
+  tradingDays: readonly TradingDayState[],
+): Promise<TradingDayState[]> {
   const open = await pairsWithOpenWindows(db.drizzle);
-  return sessions.map((session) =>
-    session.reason === 'not_requested' && open.has(pairName(session))
-      ? { ...session, detail: PLANNED }
-      : session,
+  return tradingDays.map((tradingDay) =>
+    tradingDay.reason === 'not_requested' && open.has(pairName(tradingDay))
+      ? { ...tradingDay, detail: PLANNED }
+      : tradingDay,
   );
 }
 

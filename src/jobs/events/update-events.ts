@@ -190,7 +190,7 @@ async function storeEvents(
       ids,
       file: null,
       hash: null,
-      sessions: changed.map(([exchange]) => ({
+      parts: changed.map(([exchange]) => ({
         operation: DATA_SET,
         exchange,
         from: day,

@@ -7,7 +7,7 @@ import { messageOf, PipelineError, usageError } from '../../core/errors.ts';
 import { compareNames } from '../../core/file-order.ts';
 import { escapeName } from '../../core/wording.ts';
 import { badFile } from '../../extract/diagnostics.ts';
-import type { FileSession } from '../../extract/files/read-file.ts';
+import type { FilePart } from '../../extract/files/read-file.ts';
 import { isImportName } from '../../extract/files/unpack.ts';
 import { tableGroupOf } from '../../operations/registry.ts';
 
@@ -184,28 +184,27 @@ export async function inParallel<Item>(
   if (failed !== undefined) throw failed.reason;
 }
 
-type Read<Session> = () => Promise<readonly Session[]>;
+type Read<Part> = () => Promise<readonly Part[]>;
 
 /**
- * Makes sure that files with the same session, and lists, are stored in the order in which they were started, while other files are
- * stored in parallel: the last file of a session overrides the others, however fast each of them is read.
+ * Makes sure that files with the same trading day, and lists, are stored in the order in which they were started, while
+ * other files are stored in parallel: the last file of a trading day overrides the others, however fast each of them is
+ * read.
  *
  * @returns a function that reads a file at once, and stores it when all files that were started before it are read and
- *   those with the same sessions are stored. It throws what `read` and `store` throw.
+ *   those with the same trading days are stored. It throws what `read` and `store` throw.
  */
-export function createOrderedStore<
-  Session extends Pick<FileSession, 'dataSet' | 'exchange' | 'day' | 'rank'>,
->() {
+export function createOrderedStore<Part extends Pick<FilePart, 'dataSet' | 'exchange' | 'day' | 'rank'>>() {
   const storing = new Map<string, Promise<unknown>>();
   let allRead: Promise<unknown> = Promise.resolve();
   return async function storeInOrder<Result>(
-    read: Read<Session>,
-    store: (sessions: readonly Session[]) => Promise<Result>,
+    read: Read<Part>,
+    store: (parts: readonly Part[]) => Promise<Result>,
   ): Promise<Result> {
     const reading = read();
     const mine = Promise.allSettled([reading, allRead]).then(([file]) => {
-      const sessions = file.status === 'fulfilled' ? file.value : [];
-      const keys = sessions.map(
+      const parts = file.status === 'fulfilled' ? file.value : [];
+      const keys = parts.map(
         ({ dataSet, exchange, day, rank }) =>
           `${tableGroupOf(dataSet).name} ${exchange} ${rank === null ? '' : day}`,
       );

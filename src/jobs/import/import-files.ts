@@ -4,7 +4,7 @@ import { PipelineError } from '../../core/errors.ts';
 import { limitHeapGrowth } from '../../core/heap-growth.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { dayOfName } from '../../extract/files/formats.ts';
-import type { FileSession } from '../../extract/files/read-file.ts';
+import type { FilePart } from '../../extract/files/read-file.ts';
 import { MOST_BYTES, newUnpackLimit, type UnknownFile } from '../../extract/files/unpack.ts';
 import { readTickers, type Tickers } from '../../load/stored-values.ts';
 import { keepSessionLock, trySessionLock } from '../../postgres/session-lock.ts';
@@ -14,10 +14,10 @@ import { importedFiles } from '../../state/runs/outcomes.ts';
 import { type Progress, type RunReport, reportRun } from '../../state/runs/reports.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../state/runs/runs.ts';
 import type { Context } from '../context.ts';
-import { syncSessions } from '../responses/sync-sessions.ts';
+import { syncTradingDays } from '../responses/sync-sessions.ts';
 import { closeRun } from '../runs/finish.ts';
 import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
-import { type FileReport, importSessions, notLoaded, readSessions } from './import-sessions.ts';
+import { type FileReport, importParts, notLoaded, readParts } from './import-sessions.ts';
 
 /** The report of an import: its run and the result for each file. */
 export interface ImportReport extends Omit<RunReport, 'failures'> {
@@ -47,8 +47,8 @@ export interface ImportOptions {
 }
 
 /**
- * Imports files of the exchanges: reads each, and stores its sessions like responses of the source. A file that cannot
- * be read is reported, and the others are imported.
+ * Imports files of the exchanges: reads each, and stores its parts like responses of the source. A file that
+ * cannot be read is reported, and the others are imported.
  *
  * @throws PipelineError `usage` if a path cannot be read; `database_unreachable` if Postgres stays unreachable.
  */
@@ -87,7 +87,7 @@ export async function importFiles(context: Context, options: ImportOptions): Pro
       stopped,
     });
   }
-  await syncSessions(context);
+  await syncTradingDays(context);
   const report = await reportRun(context, runId);
   tally.end(report.state);
   const unread = tally.bad().filter(({ sessions }) => sessions.length === 0);
@@ -172,8 +172,8 @@ function createTally(runId: number, total: number, { onProgress, strict }: Impor
 /**
  * Leaves out and reports files that cannot be read, were imported before, or have the same content as another.
  *
- * Where only the name says the day, one content under two days is a wrong name somewhere: a day without trading loses, and
- * between trading days nothing decides.
+ * Where only the name says the day, one content under two days is a wrong name somewhere: a day without trading loses,
+ * and between trading days nothing decides.
  */
 async function selectNewFiles(
   { db, calendar }: Context,
@@ -185,7 +185,7 @@ async function selectNewFiles(
   const paths = groupBy(files, ({ hash }) => hash);
   const here = new Map<string, string>();
   const isOpen = (named: NonNullable<ReturnType<typeof dayOfName>>) =>
-    calendar.listed.isSession(named.exchange, named.day);
+    calendar.listed.isTradingDay(named.exchange, named.day);
   return files.flatMap((file) => {
     const { path, hash, error } = file;
     const leaveOut = (why: string) => {
@@ -261,24 +261,24 @@ async function importAll(
   const postponed: ImportFile[] = [];
   const large: ImportFile[] = [];
   let cancelled = false;
-  const storeInOrder = createOrderedStore<FileSession>();
+  const storeInOrder = createOrderedStore<FilePart>();
   await inParallel(files, { width, signal }, async (file) => {
     if (cancelled) return;
     const limit = newUnpackLimit(width === 1 ? MOST_BYTES : Math.floor(MOST_AT_ONCE / width));
     const leftOut: UnknownFile[] = [];
     try {
       await storeInOrder(
-        () => readSessions(context, file, limit, leftOut),
-        async (sessions) => {
-          if (tickers === null && sessions.some((session) => session.withoutTickers)) {
+        () => readParts(context, file, limit, leftOut),
+        async (parts) => {
+          if (tickers === null && parts.some((part) => part.withoutTickers)) {
             postponed.push(file);
             return;
           }
-          if (sessions.length === 0) {
+          if (parts.length === 0) {
             tally.add({ ...notLoaded(file.path, 'skipped', 'has no line that is stored'), leftOut });
             return;
           }
-          const outcome = await importSessions(context, runId, file, sessions, tickers ?? new Map());
+          const outcome = await importParts(context, runId, file, parts, tickers ?? new Map());
           if (outcome.cancelled) cancelled = true;
           else tally.add({ ...outcome.report, leftOut });
         },

@@ -8,7 +8,7 @@ import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { listText } from '../../core/wording.ts';
 import { badFile } from '../../extract/diagnostics.ts';
 import { dayOfName } from '../../extract/files/formats.ts';
-import type { FileSession } from '../../extract/files/read-file.ts';
+import type { FilePart } from '../../extract/files/read-file.ts';
 import {
   MOST_BYTES,
   readExchangeFile,
@@ -24,7 +24,7 @@ import { packBody } from '../../state/responses/responses.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
 import { createResponseReader } from '../responses/read-response.ts';
-import { countRecordsByTable, sessionResponse, symbolsFor } from '../responses/session-response.ts';
+import { countRecordsByTable, partResponse, symbolsFor } from '../responses/session-response.ts';
 import { storeResponse } from '../responses/store-response.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { type ImportFile, readImportFile } from './files.ts';
@@ -32,9 +32,9 @@ import { type ImportFile, readImportFile } from './files.ts';
 /** What a file had of one format. An archive may have files of several. */
 export interface FormatReport {
   readonly format: string;
-  /** Sessions, or lists. */
+  /** Trading days, or lists. */
   readonly sessions: number;
-  /** Records of sessions that were loaded; a line may have two. */
+  /** Records of parts that were loaded; a line may have two. */
   readonly records: number;
   readonly rejected: number;
   /** Lines that are about nothing that is stored. */
@@ -102,12 +102,12 @@ export function notLoaded(
  * @param leftOut gets the files of unknown form of an archive.
  * @throws PipelineError `unreadable`
  */
-export async function readSessions(
+export async function readParts(
   { config }: Context,
   { path, absolutePath }: ImportFile,
   limit: UnpackLimit,
   leftOut: UnknownFile[],
-): Promise<FileSession[]> {
+): Promise<FilePart[]> {
   const bytes = await readImportFile(absolutePath, (size) =>
     takeBytes(limit, size, `has ${size} bytes; at most ${MOST_BYTES} of a file are read`),
   );
@@ -121,20 +121,20 @@ export async function readSessions(
 }
 
 /**
- * Stores the sessions of a file, each in a window and a transaction of its own, and keeps the CSV that they were read
- * from. If Postgres refuses rows, the file is reported as failed.
+ * Stores the parts of a file, each in a window and a transaction of its own, and keeps the CSV that they were
+ * read from. If Postgres refuses rows, the file is reported as failed.
  *
  * @param tickers for rows that have none: the same for all files of an import.
  * @throws PipelineError `database_unreachable` if Postgres stays unreachable.
  */
-export async function importSessions(
+export async function importParts(
   context: Context,
   runId: number,
   file: ImportFile,
-  sessions: readonly FileSession[],
+  parts: readonly FilePart[],
   tickers: Tickers,
 ): Promise<FileOutcome> {
-  const windows = await openFileWindows(context, runId, file, sessions);
+  const windows = await openFileWindows(context, runId, file, parts);
   const positions = await takePositions(context.db.drizzle, windows.length, ROOM_BEFORE_FILE);
   const pack = createPacker(context);
   const readKept = createResponseReader(context);
@@ -142,14 +142,14 @@ export async function importSessions(
   const tables: Record<string, number> = {};
   const formats = new Map<string, FormatReport>();
   const problems: string[] = [];
-  const loaded: FileSession[] = [];
+  const loaded: FilePart[] = [];
   let cancelled = windows.length === 0;
   for (const [at, window] of windows.entries()) {
-    const session = sessions[at] as FileSession;
+    const part = parts[at] as FilePart;
     const position = positions[at] as Position;
-    const load = { file, window, position, session, tickers, readKept, csv: pack(session) };
+    const load = { file, window, position, part, tickers, readKept, csv: pack(part) };
     const times: StepTimes = {};
-    const stored = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
+    const stored = await timeStep(times, 'load', () => importPart(context, load)).catch(async (error) => {
       problems.push(await applyLocalFailure(context, window.id, error));
       return undefined;
     });
@@ -161,19 +161,19 @@ export async function importSessions(
     const { counts, outcome } = stored;
     const facts = { ...windowFacts(window), file: file.path };
     // At `debug`, because years of files would be thousands of lines.
-    context.log.debug({ ...facts, counts, ms: times }, 'session of a file loaded');
-    if (outcome.state === 'failed') problems.push(`${session.exchange} ${session.day}: ${outcome.error}`);
-    else loaded.push(session);
+    context.log.debug({ ...facts, counts, ms: times }, 'part of a file loaded');
+    if (outcome.state === 'failed') problems.push(`${part.exchange} ${part.day}: ${outcome.error}`);
+    else loaded.push(part);
     sums.rows += counts.fetched;
-    for (const { table, rows } of countRecordsByTable(session))
+    for (const { table, rows } of countRecordsByTable(part))
       tables[table.name] = (tables[table.name] ?? 0) + rows;
-    formats.set(session.format, addToFormat(formats.get(session.format), session, counts.rejected));
+    formats.set(part.format, addToFormat(formats.get(part.format), part, counts.rejected));
     for (const name of Object.keys(NO_RECORDS) as (keyof typeof NO_RECORDS)[]) sums[name] += counts[name];
   }
   const report: FileReport = {
     file: file.path,
-    format: [...new Set(sessions.map((session) => session.format))].join(', '),
-    sessions: sessions.map(({ exchange, day }) => ({ exchange, day })),
+    format: [...new Set(parts.map((part) => part.format))].join(', '),
+    sessions: parts.map(({ exchange, day }) => ({ exchange, day })),
     ...sums,
     tables,
     formats: [...formats.values()],
@@ -186,26 +186,26 @@ export async function importSessions(
 }
 
 /** What of a file was loaded although something else of it was not, such as `loaded of it: NSE 2025-08-28`. */
-function loadedText(loaded: readonly FileSession[]): string[] {
+function loadedText(loaded: readonly FilePart[]): string[] {
   const days = [...new Set(loaded.map(({ exchange, day }) => `${exchange} ${day}`))];
   return days.length === 0 ? [] : [`loaded of it: ${listText(days, ', ')}`];
 }
 
-function addToFormat(before: FormatReport | undefined, session: FileSession, rejected: number): FormatReport {
-  const recordsByTable = countRecordsByTable(session);
+function addToFormat(before: FormatReport | undefined, part: FilePart, rejected: number): FormatReport {
+  const recordsByTable = countRecordsByTable(part);
   return {
-    format: session.format,
+    format: part.format,
     sessions: (before?.sessions ?? 0) + 1,
     records: (before?.records ?? 0) + recordsByTable.reduce((sum, { rows }) => sum + rows, 0),
     rejected: (before?.rejected ?? 0) + rejected,
-    passedOver: (before?.passedOver ?? 0) + session.passedOver,
+    passedOver: (before?.passedOver ?? 0) + part.passedOver,
     tables: [...new Set([...(before?.tables ?? []), ...recordsByTable.map(({ table }) => table.name)])],
   };
 }
 
 /**
- * Writes a window for each session of a file before the first is loaded, so that a file that was not loaded completely
- * is recognized and imported again. `params` has what a replay needs.
+ * Writes a window for each part of a file before the first is loaded, so that a file that was not loaded
+ * completely is recognized and imported again. `params` has what a replay needs.
  *
  * @returns the windows; none if the run was cancelled.
  */
@@ -213,13 +213,13 @@ async function openFileWindows(
   { db }: Context,
   runId: number,
   file: ImportFile,
-  sessions: readonly Pick<FileSession, 'dataSet' | 'exchange' | 'day' | 'to' | 'content' | 'rank'>[],
+  parts: readonly Pick<FilePart, 'dataSet' | 'exchange' | 'day' | 'to' | 'content' | 'rank'>[],
 ): Promise<FileWindow[]> {
   return insertFileWindows(db.drizzle, runId, {
-    ids: await reserveWindowIds(db.drizzle, sessions.length),
+    ids: await reserveWindowIds(db.drizzle, parts.length),
     file: file.path,
     hash: file.hash,
-    sessions: sessions.map(({ dataSet, exchange, day, to, content, rank }) => ({
+    parts: parts.map(({ dataSet, exchange, day, to, content, rank }) => ({
       operation: dataSet,
       exchange,
       from: day,
@@ -231,20 +231,23 @@ async function openFileWindows(
   });
 }
 
-/** Where a session of a file stands among other files of it; undefined for a list whose name has no day. */
-function computeOrder({ rank, content }: FileSession, { path }: ImportFile) {
+/** Where a part of a file stands among other files of it; undefined for a list whose name has no day. */
+function computeOrder({ rank, content }: FilePart, { path }: ImportFile) {
   const order = fileOrder(rank, content.name, path);
   return rank === null && order.day === '' ? undefined : order;
 }
 
-/** The CSV of a session, compressed. */
+/** The CSV of a part, compressed. */
 interface PackedCsv {
-  readonly content: FileSession['content'];
+  readonly content: FilePart['content'];
   readonly packed: ReturnType<typeof packBody>;
 }
 
-/** @returns a function that compresses the CSV of a session; consecutive sessions of the same CSV share the result. */
-function createPacker({ db }: Context): (session: FileSession) => PackedCsv {
+/**
+ * @returns a function that compresses the CSV of a part; consecutive parts of the same CSV share the
+ * result.
+ */
+function createPacker({ db }: Context): (part: FilePart) => PackedCsv {
   let last: PackedCsv | undefined;
   return ({ content }) => {
     if (last?.content !== content) {
@@ -260,30 +263,30 @@ interface Load {
   readonly file: ImportFile;
   readonly window: FileWindow;
   readonly position: Position;
-  readonly session: FileSession;
+  readonly part: FilePart;
   readonly tickers: Tickers;
   readonly csv: PackedCsv;
   readonly readKept: ReturnType<typeof createResponseReader>;
 }
 
-async function importSession(
+async function importPart(
   context: Context,
-  { file, window, position, session, tickers, readKept, csv }: Load,
+  { file, window, position, part, tickers, readKept, csv }: Load,
 ): ReturnType<typeof storeResponse> {
   const { calendar, clock, config, db } = context;
   const calledAt = clock.now();
   const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
-  const symbols = await symbolsFor(db.pool, session, tickers);
-  const read = sessionResponse(session, symbols);
-  const order = computeOrder(session, file);
-  const odd = session.rows.length > 0 && dayOfName(file.path)?.day === session.day ? file.warning : undefined;
+  const symbols = await symbolsFor(db.pool, part, tickers);
+  const read = partResponse(part, symbols);
+  const order = computeOrder(part, file);
+  const odd = part.rows.length > 0 && dayOfName(file.path)?.day === part.day ? file.warning : undefined;
   // The calendar without what prices have shown: else the order of files would decide.
-  const isClosed = session.rank !== null && !calendar.listed.isSession(session.exchange, session.day);
+  const isClosed = part.rank !== null && !calendar.listed.isTradingDay(part.exchange, part.day);
   const ofDay = [
     ...(odd === undefined ? [] : [odd]),
     ...(isClosed
       ? [
-          `${nameInFile(session.content.name, file.path)}: ${session.day} is no trading day of ${session.exchange} in the calendar`,
+          `${nameInFile(part.content.name, file.path)}: ${part.day} is no trading day of ${part.exchange} in the calendar`,
         ]
       : []),
   ];
@@ -300,7 +303,7 @@ async function importSession(
       packed: await csv.packed,
       contentType: 'text/csv',
       calledOn,
-      symbols: session.withoutTickers ? symbols : null,
+      symbols: part.withoutTickers ? symbols : null,
     },
   });
   // Stored before the connection broke, or cancelled.

@@ -1,13 +1,13 @@
 import { PipelineError } from '../../core/errors.ts';
 import { countRule } from '../../extract/envelope.ts';
-import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts';
+import { type FilePart, readCsvFile } from '../../extract/files/read-file.ts';
 import { readResponse } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { readTickers } from '../../load/stored-values.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { KeptResponse } from '../../state/responses/responses.ts';
 import type { Context } from '../context.ts';
-import { type ReadResponse, sessionResponse, symbolsFor } from './session-response.ts';
+import { partResponse, type ReadResponse, symbolsFor } from './session-response.ts';
 
 /** The settings with which kept responses are read. */
 function readSettings(config: Context['config']) {
@@ -28,31 +28,33 @@ function readSourceResponse({ config }: Context, response: KeptResponse): Extrac
 
 /**
  * Creates a function that reads kept responses and files; @throws PipelineError `unreadable`, also if the file, as it
- * is read now, does not contain the session. It remembers the last file, because a file with many sessions is read for
- * each of them.
+ * is read now, does not contain the part. It remembers the last file, because a file with many parts is
+ * read for each of them.
  */
 export function createResponseReader(context: Context): (response: KeptResponse) => Promise<ReadResponse> {
   const { config, db } = context;
-  let file: { readonly name: string; readonly sessions: readonly FileSession[] } | undefined;
+  let file: { readonly name: string; readonly parts: readonly FilePart[] } | undefined;
   return async (response) => {
     if (response.file === null) return { extracted: readSourceResponse(context, response) };
     const name = `${response.hash} ${response.file}`;
     if (file?.name !== name) {
-      file = { name, sessions: readCsvFile(response.file, response.body, config.EOD_TIMEZONE) };
+      file = { name, parts: readCsvFile(response.file, response.body, config.EOD_TIMEZONE) };
     }
-    const session = findSession(file.sessions, response);
-    if (session === undefined) throw noSession(response);
+    const part = findPart(file.parts, response);
+    if (part === undefined) throw noPart(response);
     // A database from before they were kept has no symbols.
-    return sessionResponse(
-      session,
-      response.symbols ?? (await symbolsFor(db.pool, session, await readTickers(db.pool))),
+    return partResponse(
+      part,
+      response.symbols ?? (await symbolsFor(db.pool, part, await readTickers(db.pool))),
     );
   };
 }
 
-/** The session for which a kept file was loaded, among all that the file contains; a list is one, whatever its days. */
-function findSession(sessions: readonly FileSession[], response: KeptResponse): FileSession | undefined {
-  return sessions.find(
+/**
+ * The part for which a kept file was loaded, among all that the file contains; a list is one, whatever its days.
+ */
+function findPart(parts: readonly FilePart[], response: KeptResponse): FilePart | undefined {
+  return parts.find(
     ({ dataSet, exchange, day, rank }) =>
       dataSet === response.operation &&
       exchange === response.exchange &&
@@ -60,9 +62,9 @@ function findSession(sessions: readonly FileSession[], response: KeptResponse): 
   );
 }
 
-function noSession({ file, exchange, from }: KeptResponse): PipelineError {
+function noPart({ file, exchange, from }: KeptResponse): PipelineError {
   return new PipelineError(
-    `${file}, as it is read now, has no session ${from} of ${exchange}; if that is right, import the file again by force`,
+    `${file}, as it is read now, has no trading day ${from} of ${exchange}; if that is right, import the file again by force`,
     { kind: 'unreadable' },
   );
 }

@@ -28,7 +28,7 @@ export function digestBody({ config }: Pick<Context, 'config'>, bodyHash: string
 
 /**
  * Ends a window without reading its response, if that is byte for byte the one that was loaded last. This is common,
- * because nightly runs request the last sessions again.
+ * because nightly runs request the last trading days again.
  *
  * @returns the counts; null if the response has to be read.
  */
@@ -44,6 +44,6 @@ export async function repeatResponse(
   return repeatLoad(
     db,
     { ...describeResponse(received), digest, calledOn },
-    calendar.sessions(exchange, from, to),
+    calendar.tradingDays(exchange, from, to),
   );
 }

@@ -17,12 +17,12 @@ export interface CoveredWindow extends DayRange {
 export function listEntries(
   dataSet: DataSet,
   window: CoveredWindow,
-  sessions: readonly Day[],
+  tradingDays: readonly Day[],
   calledOn: Day,
 ): Pick<CoverageEntry, 'day' | 'instrument' | 'variant'>[] {
   if (window.filtered || (dataSet.windows.per === 'file' && dataSet.windows.days === 'none')) return [];
   const instruments = window.instruments.length === 0 ? [''] : window.instruments;
-  const days = listCoveredDays(dataSet, window, sessions, calledOn);
+  const days = listCoveredDays(dataSet, window, tradingDays, calledOn);
   return days.flatMap((day) =>
     instruments.map((instrument) => ({ day, instrument, variant: window.variant })),
   );
@@ -36,11 +36,11 @@ export function dependsOnDays(dataSet: DataSet, { variant }: Pick<CoveredWindow,
 function listCoveredDays(
   dataSet: DataSet,
   window: CoveredWindow,
-  sessions: readonly Day[],
+  tradingDays: readonly Day[],
   calledOn: Day,
 ): readonly Day[] {
   if (!dependsOnDays(dataSet, window)) return [calledOn];
-  return dataSet.windows.per === 'instrument' ? [window.to] : sessions;
+  return dataSet.windows.per === 'instrument' ? [window.to] : tradingDays;
 }
 
 /** The time of a response, and what decides how long data may still be published. */
@@ -49,24 +49,24 @@ interface ResponseTime {
   readonly calledAt: number;
   /** The trading day of the call. */
   readonly calledOn: Day;
-  readonly calendar: Pick<Calendar, 'lastSessions'>;
+  readonly calendar: Pick<Calendar, 'lastTradingDays'>;
   readonly config: Pick<Config, 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT' | 'EOD_LOOKBACK_SESSIONS'>;
 }
 
 /**
- * What a response means for the coverage of each session it is about: day by day if its records have a day, as a
+ * What a response means for the coverage of each trading day it is about: day by day if its records have a day, as a
  * whole if they do not.
  */
 export function computeCoverage(
   dataSet: DataSet,
   window: CoveredWindow & { readonly exchange: string },
-  sessions: readonly Day[],
+  tradingDays: readonly Day[],
   extracted: Extracted,
   when: ResponseTime,
 ): CoverageEntry[] {
   const tally = tallyRecords(dataSet, window, extracted);
   const emptyState = decideEmptyState(dataSet, window, when);
-  return listEntries(dataSet, window, sessions, when.calledOn).map((entry) => {
+  return listEntries(dataSet, window, tradingDays, when.calledOn).map((entry) => {
     const { day, instrument } = entry;
     const records = tally(day, instrument);
     if (records > 0) return { ...entry, state: 'loaded', records };
@@ -94,8 +94,8 @@ function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: st
 
 /**
  * What it means if a response has no records of a day: that there are none, or that they may still be published. Data
- * may be late: there are none only once EOD_LOOKBACK_SESSIONS further sessions have been published, or, for a quarter,
- * once the next quarter is over.
+ * may be late: there are none only once EOD_LOOKBACK_SESSIONS further trading days have been published, or, for a
+ * quarter, once the next quarter is over.
  */
 function decideEmptyState(
   dataSet: DataSet,
@@ -116,7 +116,7 @@ function decideEmptyState(
   const emptyBefore =
     lookback === 0
       ? addDays(lastPublished, 1)
-      : (calendar.lastSessions(exchange, lastPublished, lookback)[0] ?? lastPublished);
+      : (calendar.lastTradingDays(exchange, lastPublished, lookback)[0] ?? lastPublished);
   return (day) => (day < emptyBefore ? 'empty' : 'not_published');
 }
 

@@ -26,9 +26,9 @@ export function daysOfResponse(
 ) {
   const dataSet = dataSetNamed(window.operation);
   const suspicions = extracted.doubts.map(({ message }) => message);
-  const sessions = calendar.sessions(window.exchange, window.from, window.to);
+  const tradingDays = calendar.tradingDays(window.exchange, window.from, window.to);
   const when = { calledAt, calledOn, calendar, config };
-  const requested = computeCoverage(dataSet, window, sessions, extracted, when);
+  const requested = computeCoverage(dataSet, window, tradingDays, extracted, when);
   const coverage = requested.map((entry) =>
     // Some records are not what was requested, so the others cannot be trusted to be complete.
     suspicions.length === 0

@@ -2,26 +2,26 @@ import type { Pool } from 'pg';
 import { daysBetween } from '../../core/days.ts';
 import type { Row } from '../../declaration/table.ts';
 import { joinedRowsDoubt } from '../../extract/doubts.ts';
-import type { FileSession } from '../../extract/files/read-file.ts';
+import type { FilePart } from '../../extract/files/read-file.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { PreservedColumns } from '../../load/merge/fill-from-stored.ts';
 import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/stored-values.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 
-/** The table in which the rows of a session are stored. */
-const tableOf = ({ dataSet }: Pick<FileSession, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
+/** The table in which the rows of a part are stored. */
+const tableOf = ({ dataSet }: Pick<FilePart, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
 
-/** The tables in which rows of a session are stored, and how many records it has for each. */
-export function countRecordsByTable(session: Pick<FileSession, 'dataSet' | 'rows' | 'also'>) {
-  const { also } = session;
-  const first = { table: tableOf(session), rows: session.rows.length };
+/** The tables in which rows of a part are stored, and how many records it has for each. */
+export function countRecordsByTable(part: Pick<FilePart, 'dataSet' | 'rows' | 'also'>) {
+  const { also } = part;
+  const first = { table: tableOf(part), rows: part.rows.length };
   return also === null ? [first] : [first, { table: also.table, rows: also.rows.length }];
 }
 
 /** Symbols by scrip code, as they were given to the rows of a file without tickers; other codes are their own symbol. */
 type GivenSymbols = Readonly<Record<string, string>>;
 
-/** What was read of a response, or of a session of a file. */
+/** What was read of a response, or of a part of a file. */
 export interface ReadResponse {
   readonly extracted: Extracted;
   /** The columns whose stored values are kept, because this response does not have them. */
@@ -32,27 +32,27 @@ export interface ReadResponse {
 const REPAIR = 'put the ends of lines back, and import the file again';
 
 /**
- * Converts a session of a file to a response that can be stored (pure).
+ * Converts a part of a file to a response that can be stored (pure).
  *
  * @param symbols the symbols of its rows, if the file has no tickers.
  */
-export function sessionResponse(session: FileSession, symbols: GivenSymbols): ReadResponse {
-  const { also, rejects, joined, warnings } = session;
-  const rows = session.withoutTickers
-    ? Array.from(session.rows, (row) => ({ ...row, symbol: symbols[codeOf(row)] ?? codeOf(row) }))
-    : session.rows;
+export function partResponse(part: FilePart, symbols: GivenSymbols): ReadResponse {
+  const { also, rejects, joined, warnings } = part;
+  const rows = part.withoutTickers
+    ? Array.from(part.rows, (row) => ({ ...row, symbol: symbols[codeOf(row)] ?? codeOf(row) }))
+    : part.rows;
   return {
     extracted: {
-      batches: [{ table: tableOf(session), rows }, ...(also === null ? [] : [also])],
+      batches: [{ table: tableOf(part), rows }, ...(also === null ? [] : [also])],
       rejects,
       // Rows of the further table are not counted: they would lower the share of rejects.
       fetched: rows.length + rejects.length,
       doubts: joined === 0 ? [] : [joinedRowsDoubt(joined, REPAIR)],
-      listsAll: session.complete,
+      listsAll: part.complete,
       warnings,
       unknownFields: [],
     },
-    preserved: { columns: session.unknown, rounded: session.rounded, sometimesBlank: session.sometimesBlank },
+    preserved: { columns: part.unknown, rounded: part.rounded, sometimesBlank: part.sometimesBlank },
   };
 }
 
@@ -60,12 +60,12 @@ const codeOf = (row: Row) => String(row.exchange_instrument_id);
 
 /**
  * The symbols for the rows of a file without tickers: the one stored for that day, of a T+0 line the one that the file
- * has, else the one stored for the nearest session. If two companies have used a ticker, the one that used it nearer to
- * the day gets it. They are kept with the file, so that it is always read in the same way.
+ * has, else the one stored for the nearest trading day. If two companies have used a ticker, the one that used it
+ * nearer to the day gets it. They are kept with the file, so that it is always read in the same way.
  */
 export async function symbolsFor(
   pool: Pool,
-  { rows, day, withoutTickers }: FileSession,
+  { rows, day, withoutTickers }: FilePart,
   tickers: Tickers,
 ): Promise<GivenSymbols> {
   if (!withoutTickers) return {};

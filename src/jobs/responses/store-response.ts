@@ -12,7 +12,7 @@ import type { CoveredWindow } from './response-coverage.ts';
 import { type CallTime, daysOfResponse } from './response-days.ts';
 import { type Outcome, storablePart } from './response-outcome.ts';
 import type { ReadResponse } from './session-response.ts';
-import { noteSessions } from './sync-sessions.ts';
+import { noteTradingDays } from './sync-sessions.ts';
 
 /** A window with its response, which has been read. */
 export interface ReceivedWindow extends ReadResponse {
@@ -99,7 +99,7 @@ async function prepareResponse(
 ) {
   const read = settleConflicts(extracted, dataSetNamed(window.operation).shapes);
   const { outcome, extracted: storable, warnings } = storablePart(context, read, call.calledAt);
-  await noteSessions(context, window, storable);
+  await noteTradingDays(context, window, storable);
   const days = daysOfResponse(context, window, { extracted: storable, ...call });
   const { batches, rejects } = storable;
   return {

@@ -7,29 +7,29 @@ import { countValues } from '../../declaration/rows.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../postgres/database-errors.ts';
 import {
-  digestSessions,
-  digestStoredSessions,
-  readObservedSessions,
+  digestStoredTradingDays,
+  digestTradingDays,
+  readObservedTradingDays,
   readStoredRange,
-  removeOtherSessions,
-  type SessionRow,
-  writeSessions,
+  removeOtherTradingDays,
+  type TradingDayRow,
+  writeTradingDays,
 } from '../../state/sessions.ts';
 import type { Context } from '../context.ts';
 
 /** First day of the reviewed calendar data. */
 const FIRST_DAY: Day = '2015-01-01';
 
-type SessionsOf = Pick<Context, 'db' | 'calendar'>;
-type SessionsContext = SessionsOf & Pick<Context, 'clock' | 'config'>;
+type TradingDaysOf = Pick<Context, 'db' | 'calendar'>;
+type TradingDaysContext = TradingDaysOf & Pick<Context, 'clock' | 'config'>;
 
 /**
- * Brings the sessions in the database up to date with the calendar, at least from the first to the last one that is stored,
- * and adds the observed sessions to the calendar. Usually nothing differs.
+ * Brings the trading days in the database up to date with the calendar, at least from the first to the last one that is
+ * stored, and adds the observed trading days to the calendar. Usually nothing differs.
  *
  * @param from a first day to compare, if it is earlier.
  */
-export async function syncSessions(context: SessionsContext, from: Day = FIRST_DAY): Promise<void> {
+export async function syncTradingDays(context: TradingDaysContext, from: Day = FIRST_DAY): Promise<void> {
   const { db, calendar, clock, config } = context;
   const stored = await readStoredRange(db.drizzle);
   const now = today(clock, config.EOD_TIMEZONE);
@@ -41,34 +41,34 @@ export async function syncSessions(context: SessionsContext, from: Day = FIRST_D
   ].sort();
   const last = stored !== null && stored.to > now ? stored.to : now;
   const range = { from: first, to: `${last.slice(0, 4)}-12-31` };
-  const rows = listedSessions(calendar.listed, range);
-  if (digestSessions(rows) !== (await digestStoredSessions(db.drizzle, range))) {
-    await writeSessions(db.drizzle, rows);
-    await removeOtherSessions(db.drizzle, rows, range);
+  const rows = listedTradingDays(calendar.listed, range);
+  if (digestTradingDays(rows) !== (await digestStoredTradingDays(db.drizzle, range))) {
+    await writeTradingDays(db.drizzle, rows);
+    await removeOtherTradingDays(db.drizzle, rows, range);
   }
-  await learnSessions(context);
+  await learnTradingDays(context);
 }
 
-const listedSessions = (calendar: Calendar, { from, to }: DayRange): SessionRow[] =>
+const listedTradingDays = (calendar: Calendar, { from, to }: DayRange): TradingDayRow[] =>
   EXCHANGES.flatMap((exchange) =>
-    calendar.sessions(exchange, from, to).map((day) => ({
+    calendar.tradingDays(exchange, from, to).map((day) => ({
       exchange,
       day,
       kind: calendar.isSpecial(exchange, day) ? ('special' as const) : ('session' as const),
     })),
   );
 
-/** Adds the sessions that any process has observed to the calendar. */
-export async function learnSessions({ db, calendar }: SessionsOf): Promise<void> {
-  const observed = await readObservedSessions(db.drizzle);
-  calendar.learn(observed.filter(({ exchange, day }) => !calendar.listed.isSession(exchange, day)));
+/** Adds the trading days that any process has observed to the calendar. */
+export async function learnTradingDays({ db, calendar }: TradingDaysOf): Promise<void> {
+  const observed = await readObservedTradingDays(db.drizzle);
+  calendar.learn(observed.filter(({ exchange, day }) => !calendar.listed.isTradingDay(exchange, day)));
 }
 
 /**
- * The days that a bhav copy shows to be sessions (pure): requested days of which it has rows, and a day to which at
+ * The days that a bhav copy shows to be trading days (pure): requested days of which it has rows, and a day to which at
  * least half of its rows belong. A single record with another date shows nothing.
  */
-export function listSessionDays(
+export function listTradingDays(
   operation: string,
   requested: DayRange,
   { batches }: Pick<Extracted, 'batches'>,
@@ -90,25 +90,25 @@ export function listSessionDays(
 }
 
 /**
- * Stores days with a bhav copy as sessions if the calendar lists them as closed. Other processes read them from there.
- * Must be called before the coverage of the response is determined, so that it includes the day.
+ * Stores days with a bhav copy as trading days if the calendar lists them as closed. Other processes read them from
+ * there. Must be called before the coverage of the response is determined, so that it includes the day.
  */
-async function observeSessions(
-  context: SessionsContext & Pick<Context, 'log'>,
+async function observeTradingDays(
+  context: TradingDaysContext & Pick<Context, 'log'>,
   exchange: string,
   days: readonly Day[],
 ): Promise<void> {
   const { calendar, db, log } = context;
-  const unlisted = days.filter((day) => !calendar.isSession(exchange, day));
+  const unlisted = days.filter((day) => !calendar.isTradingDay(exchange, day));
   if (unlisted.length === 0) return;
   const rows = unlisted.map((day) => ({ exchange, day, kind: 'observed' as const }));
-  for (const { day } of await writeSessions(db.drizzle, rows)) {
+  for (const { day } of await writeTradingDays(db.drizzle, rows)) {
     log.warn(
       { exchange, day, listedAs: calendar.listed.kindOf(exchange, day) },
-      'prices came for a day that the calendar lists as closed: it is a session from now on',
+      'prices came for a day that the calendar lists as closed: it is a trading day from now on',
     );
   }
-  await syncSessions(context);
+  await syncTradingDays(context);
 }
 
 /** A year of an exchange without calendar data, in which Monday to Friday is assumed. */
@@ -146,13 +146,13 @@ export function yearRanges(years: readonly UnknownYear[]): string[] {
 }
 
 /** Called before the coverage is determined, so that it includes days that the calendar wrongly lists as closed. */
-export async function noteSessions(
+export async function noteTradingDays(
   context: Context,
   window: DayRange & Pair,
   extracted: Extracted,
 ): Promise<void> {
-  const proven = listSessionDays(window.operation, window, extracted);
-  await observeSessions(context, window.exchange, proven).catch((error) => {
+  const proven = listTradingDays(window.operation, window, extracted);
+  await observeTradingDays(context, window.exchange, proven).catch((error) => {
     throw databaseError(error);
   });
 }

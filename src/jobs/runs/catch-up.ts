@@ -3,17 +3,17 @@ import { HOUR_MS } from '../../core/days.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { takeSessionLock } from '../../postgres/session-lock.ts';
-import { readCompleteness, type SessionState } from '../../state/coverage/completeness.ts';
+import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
 import { loadedPairs } from '../../state/coverage/coverage.ts';
 import { pairsWithOpenWindows } from '../../state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
-import { syncSessions } from '../responses/sync-sessions.ts';
+import { syncTradingDays } from '../responses/sync-sessions.ts';
 import { gapRequest, groupGaps } from './read-gaps.ts';
 import { startRun } from './run-control.ts';
 
 /**
- * Requests what is due and missing of the last EOD_LOOKBACK_SESSIONS sessions, because the times of these nights may have
- * passed while no scheduler ran. However many processes start, there is one such run an hour.
+ * Requests what is due and missing of the last EOD_LOOKBACK_SESSIONS trading days, because the times of these nights
+ * may have passed while no scheduler ran. However many processes start, there is one such run an hour.
  *
  * Nothing is requested of a data set of which nothing was ever loaded, or of which a run has windows left.
  *
@@ -26,32 +26,32 @@ export async function catchUp(opened: QueueContext): Promise<number | null> {
   // A process that starts at the same time finds the windows of this one.
   const lock = await takeSessionLock(db, `eod:catch-up:${config.EOD_QUEUE_PREFIX}`, async (once) => {
     const context = { ...opened, db: once };
-    const sessions = await missedSessions(context);
-    if (sessions.length === 0) return;
+    const tradingDays = await missedTradingDays(context);
+    if (tradingDays.length === 0) return;
     const hour = new Date(Math.floor(clock.now() / HOUR_MS) * HOUR_MS).toISOString();
-    runId = await startRun(context, gapRequest(groupGaps(sessions, 'missing')), {
+    runId = await startRun(context, gapRequest(groupGaps(tradingDays, 'missing')), {
       tick: `catch-up-${config.EOD_QUEUE_PREFIX}-${hour}`,
       requestedBy: 'schedule',
     });
     if (runId !== null)
-      log.info({ runId, sessions: sessions.length }, 'requests what became due while no scheduler ran');
+      log.info({ runId, sessions: tradingDays.length }, 'requests what became due while no scheduler ran');
   });
   await lock.release();
   return runId;
 }
 
-/** What is missing of the last sessions of each data set, in the order of the data sets. */
-async function missedSessions(context: QueueContext): Promise<SessionState[]> {
+/** What is missing of the last trading days of each data set, in the order of the data sets. */
+async function missedTradingDays(context: QueueContext): Promise<TradingDayState[]> {
   const { calendar, clock, config, db } = context;
   const { EOD_EXCHANGES: exchanges, EOD_LOOKBACK_SESSIONS: lookback, EOD_TIMEZONE: timeZone } = config;
-  await syncSessions(context);
+  await syncTradingDays(context);
   const day = today(clock, timeZone);
   // That of today may not be due.
-  const first = exchanges.map((exchange) => calendar.lastSessions(exchange, day, lookback + 1)[0] ?? day);
+  const first = exchanges.map((exchange) => calendar.lastTradingDays(exchange, day, lookback + 1)[0] ?? day);
   const scope = { expected: 'scheduled' as const, others: false, since: first.sort()[0] ?? day };
   const due = (await readCompleteness(context, scope)).filter(({ state }) => state !== 'pending');
-  const missed = [...groupBy(due, pairName).values()].flatMap((sessions) =>
-    sessions
+  const missed = [...groupBy(due, pairName).values()].flatMap((tradingDays) =>
+    tradingDays
       .slice(-lookback)
       .filter(
         ({ state, reason }) => state === 'missing' && reason !== 'blocked' && reason !== 'beyond_history',
@@ -59,5 +59,5 @@ async function missedSessions(context: QueueContext): Promise<SessionState[]> {
   );
   const loaded = await loadedPairs(db.drizzle, missed);
   const open = await pairsWithOpenWindows(db.drizzle);
-  return missed.filter((session) => loaded.has(pairName(session)) && !open.has(pairName(session)));
+  return missed.filter((tradingDay) => loaded.has(pairName(tradingDay)) && !open.has(pairName(tradingDay)));
 }

@@ -1,10 +1,10 @@
 import type { DayRange } from '../../core/days.ts';
-import { emptySessionsText } from '../../core/wording.ts';
+import { emptyTradingDaysText } from '../../core/wording.ts';
 import { databaseError } from '../../postgres/database-errors.ts';
 import { takeSessionLock, trySessionLock } from '../../postgres/session-lock.ts';
 import { checkQuality } from '../../quality/check-quality.ts';
 import { settleRejects } from '../../state/rejects.ts';
-import { emptySessionsOfRuns } from '../../state/runs/outcomes.ts';
+import { emptyTradingDaysOfRuns } from '../../state/runs/outcomes.ts';
 import {
   beginFollowUp,
   countTicks,
@@ -23,7 +23,7 @@ import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
 import { updateDerived } from '../events/update-derived.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
-import { syncSessions } from '../responses/sync-sessions.ts';
+import { syncTradingDays } from '../responses/sync-sessions.ts';
 import { ticksToCome } from './night-schedules.ts';
 
 /**
@@ -52,8 +52,8 @@ export async function closeRun(
  */
 async function derive(context: Context, runId: number): Promise<RunEnd | null> {
   try {
-    // The run may have stored earlier sessions than any before.
-    await syncSessions(context);
+    // The run may have stored earlier trading days than any before.
+    await syncTradingDays(context);
     await updateDerived(context);
     return null;
   } catch (error) {
@@ -130,7 +130,9 @@ async function followUp(context: Context, run: FollowedRun): Promise<'night' | '
   let alerts: readonly Alert[] = [];
   if (run.followUp === 'due') {
     await settleRejects(context.db.drizzle).catch(failed('could not note which rejects are resolved'));
-    await warnOfEmptySessions(context, run).catch(failed('could not look for sessions that are empty'));
+    await warnOfEmptyTradingDays(context, run).catch(
+      failed('could not look for trading days that are empty'),
+    );
     alerts =
       (await alertsOfRun(context, run).catch(failed('could not determine the alerts of the run'))) ?? [];
   }
@@ -144,9 +146,12 @@ async function followUp(context: Context, run: FollowedRun): Promise<'night' | '
   return night?.isAwaited === true ? 'night' : 'done';
 }
 
-async function warnOfEmptySessions(context: Context, { id }: EndedRun): Promise<void> {
-  for (const { operation, exchange, ...empty } of await emptySessionsOfRuns(context, [id])) {
-    context.log.warn({ runId: id, operation, exchange, sessions: empty.sessions }, emptySessionsText(empty));
+async function warnOfEmptyTradingDays(context: Context, { id }: EndedRun): Promise<void> {
+  for (const { operation, exchange, ...empty } of await emptyTradingDaysOfRuns(context, [id])) {
+    context.log.warn(
+      { runId: id, operation, exchange, sessions: empty.sessions },
+      emptyTradingDaysText(empty),
+    );
   }
 }
 

@@ -32,19 +32,26 @@ interface NightScope {
  */
 export function callsOfNight({ config, calendar, clock }: NightScope) {
   const now = today(clock, config.EOD_TIMEZONE);
-  const session = calendar.lastSessions('NSE', now, 1)[0] ?? now;
+  const tradingDay = calendar.lastTradingDays('NSE', now, 1)[0] ?? now;
   const instruments =
     config.EOD_INSTRUMENTS ??
     Array.from({ length: config.EOD_INSTRUMENT_LIMIT }, (_, position) => `I${position}`);
   const inputs = requestedOperations(config).flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => {
-      const watermark = calendar.lastSessions(exchange, addDays(session, -1), 1)[0] ?? addDays(session, -1);
-      const state = { watermark, awaited: null, date: session, calendar, config };
+      const watermark =
+        calendar.lastTradingDays(exchange, addDays(tradingDay, -1), 1)[0] ?? addDays(tradingDay, -1);
+      const state = { watermark, awaited: null, date: tradingDay, calendar, config };
       const target = nightlyTarget({ operation, exchange, ...state });
       // Days that were covered the night before are requested again only to catch corrections.
-      const from = target.refetchFrom ?? session;
-      const sessions = calendar.sessions(exchange, from, target.to);
-      const range = { from, to: target.to, sessions, refetchFrom: target.refetchFrom, today: session };
+      const from = target.refetchFrom ?? tradingDay;
+      const tradingDays = calendar.tradingDays(exchange, from, target.to);
+      const range = {
+        from,
+        to: target.to,
+        tradingDays: tradingDays,
+        refetchFrom: target.refetchFrom,
+        today: tradingDay,
+      };
       const windowDays = settingFor(config.EOD_WINDOW_DAYS, operation);
       return { ...buildInput(operation, exchange, instruments), ...range, windowDays };
     }),
@@ -73,7 +80,7 @@ export function lastRequests({ config, calendar, clock }: NightScope): LastReque
     const [exchange] = exchangesOf(operation, config);
     if (exchange === undefined) return [];
     const day = lastDueDay(operation, exchange, { config, calendar, clock });
-    const range = { from: day, to: day, sessions: [day], refetchFrom: null, today: day };
+    const range = { from: day, to: day, tradingDays: [day], refetchFrom: null, today: day };
     const instruments = [config.EOD_INSTRUMENTS?.[0] ?? INSTRUMENT];
     const input = { ...buildInput(operation, exchange, instruments), ...range };
     const windows = [...planTargets([input])].filter(({ variant }) => variant !== AHEAD);
@@ -99,5 +106,5 @@ function lastDueDay(operation: Operation, exchange: string, { config, calendar, 
   const now = today(clock, zone);
   const isDue = clock.now() >= 1_000 * epochOf(now, dueMinutes(operation, config) * 60, zone);
   const last = isDue ? now : addDays(now, -1);
-  return calendar.lastSessions(exchange, last, 1)[0] ?? last;
+  return calendar.lastTradingDays(exchange, last, 1)[0] ?? last;
 }

@@ -8,7 +8,7 @@ import { requestedOperations } from '../../operations/requested.ts';
 import { readProgress } from '../../state/coverage/completeness.ts';
 import type { RunRequest, Target } from '../../state/request.ts';
 import type { Context } from '../context.ts';
-import { syncSessions } from '../responses/sync-sessions.ts';
+import { syncTradingDays } from '../responses/sync-sessions.ts';
 
 interface NightlyScope {
   /** The day to plan for. */
@@ -19,8 +19,8 @@ interface NightlyScope {
 }
 
 /**
- * What a nightly run requests: for each operation and exchange the days from its last loaded session to `date`, and
- * before these the lookback for late corrections, or the days since the first session whose data may still be
+ * What a nightly run requests: for each operation and exchange the days from its last loaded trading day to `date`, and
+ * before these the lookback for late corrections, or the days since the first trading day whose data may still be
  * published. After a week without nightly runs that includes the whole week.
  */
 export async function nightlyRequest(context: Context, scope: NightlyScope): Promise<RunRequest> {
@@ -34,7 +34,7 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
       pair: { operation: operation.name, exchange },
     })),
   );
-  await syncSessions(context);
+  await syncTradingDays(context);
   const progress = await readPairProgress(
     context,
     requested.map(({ pair }) => pair),
@@ -101,7 +101,7 @@ export function nightlyTarget({
   // The watermark is after `date` if the run of an older night is repeated; then `date` counts.
   const edge = watermark === null || watermark > date ? date : watermark;
   const lookback = operation.schedule.hasLookback ? config.EOD_LOOKBACK_SESSIONS : 0;
-  const first = calendar.lastSessions(exchange, edge, lookback + 1)[0] ?? edge;
+  const first = calendar.lastTradingDays(exchange, edge, lookback + 1)[0] ?? edge;
   const from = first < reach ? reach : first;
   return {
     ...base,

@@ -19,7 +19,7 @@ import { nextTicks } from './night-schedules.ts';
 export interface PipelineState {
   /**
    * `blocked`: the source or the key cannot be used, or nothing can be stored; `failed`: the last night did; `missing`:
-   * sessions that are due are.
+   * trading days that are due are.
    */
   readonly state: 'ok' | 'missing' | 'failed' | 'blocked';
   /** Why; null if all is well. */
@@ -161,12 +161,12 @@ function missingData(facts: Facts): AdvisedState | null {
   if (isUnused) return null;
   const incomplete = operations.filter(({ missingSessions }) => missingSessions > 0);
   if (incomplete.length === 0) return null;
-  const sessions = incomplete.reduce((sum, { missingSessions }) => sum + missingSessions, 0);
+  const tradingDays = incomplete.reduce((sum, { missingSessions }) => sum + missingSessions, 0);
   const run = requestingRuns(facts).at(-1);
   const canBeRequested = incomplete.some(({ isScheduled }) => isScheduled);
   return {
     state: 'missing',
-    cause: `${plural(sessions, 'session')} of ${plural(incomplete.length, 'data set')} ${sessions === 1 ? 'is' : 'are'} missing (of the last ${count(MISSING_OF)} of each)`,
+    cause: `${plural(tradingDays, 'trading day')} of ${plural(incomplete.length, 'data set')} ${tradingDays === 1 ? 'is' : 'are'} missing (of the last ${count(MISSING_OF)} of each)`,
     since: null,
     runId: run?.runId ?? null,
     remedy: run !== undefined ? 'follow_run' : canBeRequested ? 'fill_gaps' : 'import_files',

@@ -7,7 +7,7 @@ import {
   instrumentBatches,
   instrumentsDiffer,
   KNOWN,
-  noSession,
+  noTradingDay,
   ownOptions,
   type PlanInput,
   type PlannedRange,
@@ -15,16 +15,16 @@ import {
   sharedFields,
 } from './planned-window.ts';
 
-/** One window for each session that is needed. */
-export const planSessions = (input: PlanInput): Iterable<PlannedWindow> => planDays(input, 1);
+/** One window for each trading day that is needed. */
+export const planTradingDays = (input: PlanInput): Iterable<PlannedWindow> => planDays(input, 1);
 
 /** The fewest windows of at most `days` calendar days. */
 export function* planDays(input: PlanInput, days: number): Generator<PlannedWindow> {
-  if (input.sessions.length === 0) {
-    yield noSession(input);
+  if (input.tradingDays.length === 0) {
+    yield noTradingDay(input);
     return;
   }
-  const extents = new Map(input.sessions.map((day) => [day, coveredFor(input, day, '')]));
+  const extents = new Map(input.tradingDays.map((day) => [day, coveredFor(input, day, '')]));
   const different = instrumentsDiffer(extents.values());
   const shared = sharedFields(input);
   let ranges: PlannedRange[] | undefined;
@@ -45,7 +45,7 @@ function fewestRanges(input: PlanInput, isNeeded: (day: Day) => boolean, days: n
   const neededDays =
     policy.per === 'range' && policy.everyDay
       ? withClosedDays(input, isNeeded)
-      : input.sessions.filter(isNeeded);
+      : input.tradingDays.filter(isNeeded);
   const ranges: { from: Day; to: Day; limit: Day }[] = [];
   for (const day of neededDays) {
     const last = ranges.at(-1);
@@ -56,18 +56,18 @@ function fewestRanges(input: PlanInput, isNeeded: (day: Day) => boolean, days: n
 }
 
 /**
- * The needed sessions, and the closed days before and after them: some operations have records of days that are not
- * sessions, and these belong to the session next to them.
+ * The needed trading days, and the closed days before and after them: some operations have records of days that are not
+ * trading days, and these belong to the trading day next to them.
  */
-function withClosedDays({ from, to, sessions }: PlanInput, isNeeded: (day: Day) => boolean): Day[] {
+function withClosedDays({ from, to, tradingDays }: PlanInput, isNeeded: (day: Day) => boolean): Day[] {
   const days: Day[] = [];
   let next = 0;
   let beforeNeeded = false;
   for (const day of eachDay(from, to)) {
-    const session = sessions[next];
-    const nextNeeded = session !== undefined && isNeeded(session);
-    if (nextNeeded || (beforeNeeded && day !== session)) days.push(day);
-    if (day !== session) continue;
+    const tradingDay = tradingDays[next];
+    const nextNeeded = tradingDay !== undefined && isNeeded(tradingDay);
+    if (nextNeeded || (beforeNeeded && day !== tradingDay)) days.push(day);
+    if (day !== tradingDay) continue;
     beforeNeeded = nextNeeded;
     next += 1;
   }
@@ -76,7 +76,7 @@ function withClosedDays({ from, to, sessions }: PlanInput, isNeeded: (day: Day) 
 
 /**
  * Ranges to request, which contain every day that is not covered, and skipped ranges of up to the same length with the
- * other sessions.
+ * other trading days.
  */
 function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: number) {
   const requested = fewestRanges(input, (day) => !isCovered(day), days);
@@ -85,7 +85,7 @@ function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: num
   let next = 0;
   /** Index of the requested range that follows the last skipped one. */
   let following = 0;
-  for (const day of input.sessions) {
+  for (const day of input.tradingDays) {
     while ((requested[next]?.to ?? day) < day) next += 1;
     const range = requested[next];
     if (range !== undefined && range.from <= day) continue;

@@ -37,7 +37,8 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     exchange: target.exchange,
     from,
     to,
-    sessions: daysInReach === null ? [] : listSessions(calendar, operation, { ...target, ...daysInReach }),
+    tradingDays:
+      daysInReach === null ? [] : listTradingDays(calendar, operation, { ...target, ...daysInReach }),
     reach,
     instruments: [...new Set(instruments)],
     options: request.options,
@@ -66,14 +67,14 @@ async function spelledAsStored(
 }
 
 /**
- * The sessions of a range. If it has none and the user requests it again, all of its days are taken as sessions: the
- * calendar may be wrong, and only the source can tell.
+ * The trading days of a range. If it has none and the user requests it again, all of its days are taken as trading
+ * days: the calendar may be wrong, and only the source can tell.
  */
-function listSessions(calendar: Calendar, { windows }: Operation, target: Target): Day[] {
+function listTradingDays(calendar: Calendar, { windows }: Operation, target: Target): Day[] {
   const { exchange, from, to, refetchFrom } = target;
-  const sessions = calendar.sessions(exchange, from, to);
+  const tradingDays = calendar.tradingDays(exchange, from, to);
   const byDay = windows.per === 'session' || windows.per === 'range';
-  return sessions.length === 0 && refetchFrom !== null && byDay ? eachDay(from, to) : sessions;
+  return tradingDays.length === 0 && refetchFrom !== null && byDay ? eachDay(from, to) : tradingDays;
 }
 
 /** The values of an operation's parts that its stored rows of an exchange have. */

@@ -10,7 +10,7 @@ import {
   instrumentsDiffer,
   KNOWN,
   nameRequest,
-  noSession,
+  noTradingDay,
   ownOptions,
   type PlanInput,
   type PlannedRange,
@@ -42,8 +42,8 @@ export function* planInstruments(input: PlanInput, repeated: ReadonlySet<string>
   const { operation, exchange, from, to } = input;
   const chosen = chosenRequests(input);
   if (chosen.length === 0) {
-    if (input.sessions.length === 0) {
-      yield noSession(input);
+    if (input.tradingDays.length === 0) {
+      yield noTradingDay(input);
       return;
     }
     const wanted = Object.entries(ownOptions(input)).map(([param, value]) => ` ${param} ${value}`);

@@ -43,7 +43,7 @@ function planUndated(input: PlanInput): PlannedWindow[] {
 
 /**
  * The days to come that a night requests, if records may be of such days. They are requested each night, in windows of
- * their own: a response says nothing about the coverage of sessions, and the source may refuse days to come.
+ * their own: a response says nothing about the coverage of trading days, and the source may refuse days to come.
  */
 function* planAhead(
   input: PlanInput,

@@ -4,7 +4,7 @@ import { operations } from '../../operations/registry.ts';
 import type { RunRequest, Target } from '../../state/request.ts';
 import type { PlannedWindow } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
-import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
+import { syncTradingDays, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
 import { listedBy, planUnlessWaiting } from './covered.ts';
 import { planInput } from './plan-input.ts';
 import { planTargets, planWindows } from './plan-windows.ts';
@@ -22,7 +22,7 @@ export interface RunPlan {
  * the same run is about to load the bhav copies that list the instruments.
  */
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
-  await syncSessions(context);
+  await syncTradingDays(context);
   const years = newUnknownYears(context, request.targets);
   if (years.length > 0)
     context.log.warn(

@@ -1,6 +1,6 @@
 import type { Operation } from '../../declaration/operation.ts';
 import type { PlannedWindow } from '../../state/windows/plan.ts';
-import { planSessions } from './plan-days.ts';
+import { planTradingDays } from './plan-days.ts';
 import { chosenRequests, planInstruments } from './plan-instruments.ts';
 import { planOnce } from './plan-once.ts';
 import { planRanges } from './plan-ranges.ts';
@@ -66,15 +66,15 @@ function skipRepeated(requested: Map<string, PlannedWindow>, window: PlannedWind
 const PLANNERS: Readonly<Record<Operation['windows']['per'], Planner>> = {
   once: planOnce,
   instrument: planInstruments,
-  session: planSessions,
+  session: planTradingDays,
   range: planRanges,
 };
 
 /**
  * Divides a range into windows, with the fewest calls that get what is not loaded yet (pure).
  *
- * Covered sessions are left out, unless they lie between two missing ones within the range of one window: then one call
- * for all of them is better than two.
+ * Covered trading days are left out, unless they lie between two missing ones within the range of one window: then one
+ * call for all of them is better than two.
  */
 export const planWindows = (
   input: PlanInput,

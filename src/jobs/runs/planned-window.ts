@@ -14,8 +14,8 @@ import { type Covered, requestKey } from './covered.ts';
 export interface PlanInput extends DayRange {
   readonly operation: Operation;
   readonly exchange: string;
-  /** Sessions of the exchange from `from` to `to`. */
-  readonly sessions: readonly Day[];
+  /** Trading days of the exchange from `from` to `to`. */
+  readonly tradingDays: readonly Day[];
   /** Instruments to request; empty: the whole exchange, if the operation can do that. */
   readonly instruments: readonly string[];
   /** Request options that the user has set, by the source's parameter name. */
@@ -132,7 +132,7 @@ export function coveredFor(
 export const instrumentsDiffer = (extents: Iterable<Covered | undefined>) =>
   [...extents].some((extent) => extent !== undefined && extent !== 'all');
 
-export function noSession(input: PlanInput): PlannedWindow {
+export function noTradingDay(input: PlanInput): PlannedWindow {
   const { reach, exchange } = input;
   const isOutOfReach = reach !== undefined && commonDays(input, reach) === null;
   return skipAll(input, isOutOfReach ? reach.reason : `${exchange} had no trading day in this range`);

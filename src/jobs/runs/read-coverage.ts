@@ -1,21 +1,25 @@
 import { today } from '../../core/clock.ts';
 import { type Day, type DayRange, eachDay } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { dataSetNamed, hasSessions } from '../../operations/registry.ts';
-import { type GapReason, listExpectedPairs, readSessionRecords } from '../../state/coverage/completeness.ts';
+import { dataSetNamed, hasTradingDays } from '../../operations/registry.ts';
+import {
+  type GapReason,
+  listExpectedPairs,
+  readTradingDayRecords,
+} from '../../state/coverage/completeness.ts';
 import { knownDay, summarizeDays } from '../../state/coverage/covered-days.ts';
 import { listSuspiciousWindows } from '../../state/windows/suspicious.ts';
 import type { Context } from '../context.ts';
 
 /** What is known about a day of a data set. */
 export type DayKind =
-  /** Its session is loaded. */
+  /** Its trading day is loaded. */
   | 'complete'
-  /** Its session has no records, as expected. */
+  /** Its trading day has no records, as expected. */
   | 'empty'
   /** A weekday on which the exchange was closed. */
   | 'holiday'
-  /** Its session should be loaded and is not. */
+  /** Its trading day should be loaded and is not. */
   | 'missing'
   /** A response lacked more rows than may be withdrawn: a person should look at it. */
   | 'suspicious'
@@ -57,48 +61,50 @@ export async function readDays(
 ): Promise<DataSetDays[]> {
   const { db, config, clock, calendar } = context;
   const now = today(clock, config.EOD_TIMEZONE);
-  const [sessions, summaries, suspicious, firsts] = await Promise.all([
-    readSessionRecords(context, { expected: 'scheduled', others: true, from, to }),
-    summarizeDays(db.drizzle, { pairs: pairs.filter((pair) => !isBySession(pair)), from, to }),
+  const [tradingDays, summaries, suspicious, firsts] = await Promise.all([
+    readTradingDayRecords(context, { expected: 'scheduled', others: true, from, to }),
+    summarizeDays(db.drizzle, { pairs: pairs.filter((pair) => !isByTradingDay(pair)), from, to }),
     listSuspiciousWindows(db.drizzle, { from, to }, MAX_SUSPICIOUS),
     Promise.all(pairs.map((pair) => knownDay(db.drizzle, pair, 'first'))),
   ]);
-  const sessionOf = new Map(sessions.map((session) => [`${pairName(session)} ${session.day}`, session]));
+  const tradingDayOf = new Map(
+    tradingDays.map((tradingDay) => [`${pairName(tradingDay)} ${tradingDay.day}`, tradingDay]),
+  );
   const summaryOf = new Map(summaries.map((summary) => [`${pairName(summary)} ${summary.day}`, summary]));
   return pairs.map((pair, at) => {
     const first = firsts[at] ?? null;
     const ofPair = suspicious.filter((window) => pairName(window) === pairName(pair));
     const days = eachDay(from, to).map((day): CoverageDay => {
-      const session = sessionOf.get(`${pairName(pair)} ${day}`);
+      const tradingDay = tradingDayOf.get(`${pairName(pair)} ${day}`);
       const summary = summaryOf.get(`${pairName(pair)} ${day}`);
-      const records = session?.records ?? summary?.records ?? 0;
+      const records = tradingDay?.records ?? summary?.records ?? 0;
       const known = { day, reason: null, detail: null, records };
       if (day > now) return { ...known, kind: 'nothing' };
-      if (ofPair.some((window) => covers(window, day)) && session !== undefined)
+      if (ofPair.some((window) => covers(window, day)) && tradingDay !== undefined)
         return { ...known, kind: 'suspicious' };
-      if (session === undefined) {
+      if (tradingDay === undefined) {
         // Data without dates is complete on the days on which it was requested.
         if (summary?.isLoaded === true) return { ...known, kind: 'complete' };
-        const isHoliday = isBySession(pair) && calendar.kindOf(pair.exchange, day) === 'holiday';
+        const isHoliday = isByTradingDay(pair) && calendar.kindOf(pair.exchange, day) === 'holiday';
         return { ...known, kind: isHoliday ? 'holiday' : 'nothing' };
       }
-      if (session.state === 'complete') {
+      if (tradingDay.state === 'complete') {
         return { ...known, kind: records === 0 ? 'empty' : 'complete' };
       }
-      if (session.state === 'pending') return { ...known, kind: 'pending' };
+      if (tradingDay.state === 'pending') return { ...known, kind: 'pending' };
       const isBefore = first === null || day < first;
       const wasRequested =
-        session.reason !== null &&
-        !['not_requested', 'not_imported', 'beyond_history'].includes(session.reason);
+        tradingDay.reason !== null &&
+        !['not_requested', 'not_imported', 'beyond_history'].includes(tradingDay.reason);
       return isBefore && !wasRequested
         ? { ...known, kind: 'nothing' }
-        : { ...known, kind: 'missing', reason: session.reason, detail: session.detail };
+        : { ...known, kind: 'missing', reason: tradingDay.reason, detail: tradingDay.detail };
     });
     return { ...pair, days };
   });
 }
 
-const isBySession = ({ operation }: Pair) => hasSessions(dataSetNamed(operation));
+const isByTradingDay = ({ operation }: Pair) => hasTradingDays(dataSetNamed(operation));
 
 const covers = ({ from, to }: SuspiciousWindow, day: Day) => from <= day && day <= to;
 

@@ -31,8 +31,8 @@ export async function readCoveredRequests({ db }: Context, input: Omit<PlanInput
       : windows.per === 'once'
         ? [input.today]
         : partsOf(operation) === undefined
-          ? input.sessions
-          : [...input.sessions, input.today];
+          ? input.tradingDays
+          : [...input.tradingDays, input.today];
   const requested = {
     operation: operation.name,
     exchange: input.exchange,

@@ -9,15 +9,15 @@ import {
   listExpectedPairs,
   readCompleteness,
   readRequestedNames,
-  type SessionState,
+  type TradingDayState,
 } from '../../state/coverage/completeness.ts';
 import type { RunRequest, Target } from '../../state/request.ts';
-import { readObservedSessions, type SessionRow } from '../../state/sessions.ts';
+import { readObservedTradingDays, type TradingDayRow } from '../../state/sessions.ts';
 import { filteredRequests } from '../../state/windows/windows.ts';
 import type { Context } from '../context.ts';
-import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
+import { syncTradingDays, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
 
-/** Consecutive sessions that are missing for the same reason. */
+/** Consecutive trading days that are missing for the same reason. */
 export interface Gap extends Pair, DayRange {
   readonly sessions: number;
   readonly reason: GapReason;
@@ -26,20 +26,20 @@ export interface Gap extends Pair, DayRange {
 }
 
 export interface Gaps {
-  /** First and last session of the report; null if there is none. */
+  /** First and last trading day of the report; null if there is none. */
   readonly from: Day | null;
   readonly to: Day | null;
   readonly gaps: readonly Gap[];
-  /** Number of missing sessions in all gaps. */
+  /** Number of missing trading days in all gaps. */
   readonly total: number;
   /** False if the range has no trading day, so that nothing can be missing. */
   readonly hasTradingDay: boolean;
-  /** The first and last session of each data set, which is not compared outside of them. */
+  /** The first and last trading day of each data set, which is not compared outside of them. */
   readonly ranges: readonly (Pair & DayRange)[];
-  /** Sessions whose data cannot be expected yet; they are not gaps. */
+  /** Trading days whose data cannot be expected yet; they are not gaps. */
   readonly pending: readonly Gap[];
-  /** Sessions of the range that no calendar file lists, known because there is data for them. */
-  readonly observed: readonly Pick<SessionRow, 'exchange' | 'day'>[];
+  /** Trading days of the range that no calendar file lists, known because there is data for them. */
+  readonly observed: readonly Pick<TradingDayRow, 'exchange' | 'day'>[];
   /** Years without calendar data, e.g. `NSE 2013 to 2014`: Monday to Friday was assumed. */
   readonly unknownYears: readonly string[];
 }
@@ -52,20 +52,20 @@ export interface GapScope {
   readonly to?: Day | undefined;
 }
 
-/** Reads every session that should be loaded and is not, with the reason. */
+/** Reads every trading day that should be loaded and is not, with the reason. */
 export async function readGaps(context: Context, scope: GapScope): Promise<Gaps> {
-  await syncSessions(context, scope.from);
+  await syncTradingDays(context, scope.from);
   const names = scope.operations?.map((operation) => operation.name);
   const isNamed = ({ operation, exchange }: Pair) =>
     (names?.includes(operation) ?? true) && (scope.exchanges?.includes(exchange) ?? true);
   const expected = await readCompleteness(context, await completenessScope(context, scope, isNamed));
-  const sessions = await nameFilters(context, expected.filter(isNamed));
-  const due = sessions.filter(({ state }) => state !== 'pending');
+  const tradingDays = await nameFilters(context, expected.filter(isNamed));
+  const due = tradingDays.filter(({ state }) => state !== 'pending');
   const ordered = due.map(({ day }) => day).sort();
   const from = scope.from ?? ordered[0] ?? null;
   const to = scope.to ?? ordered.at(-1) ?? null;
-  const gaps = groupGaps(sessions, 'missing');
-  const exchanges = [...new Set(sessions.map(({ exchange }) => exchange))];
+  const gaps = groupGaps(tradingDays, 'missing');
+  const exchanges = [...new Set(tradingDays.map(({ exchange }) => exchange))];
   const inRange = (day: Day) => from !== null && to !== null && from <= day && day <= to;
   return {
     from,
@@ -76,7 +76,7 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
       from === null ||
       to === null ||
       (scope.exchanges ?? context.config.EOD_EXCHANGES).some(
-        (exchange) => context.calendar.sessions(exchange, from, to).length > 0,
+        (exchange) => context.calendar.tradingDays(exchange, from, to).length > 0,
       ),
     ranges: [...groupBy(due, ({ operation, exchange }) => `${operation} ${exchange}`).values()].map((of) => {
       const [first] = of;
@@ -88,8 +88,8 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
         to: own.at(-1) ?? first.day,
       };
     }),
-    pending: groupGaps(sessions, 'pending'),
-    observed: (await readObservedSessions(context.db.drizzle))
+    pending: groupGaps(tradingDays, 'pending'),
+    observed: (await readObservedTradingDays(context.db.drizzle))
       .filter(({ exchange, day }) => inRange(day) && exchanges.includes(exchange))
       .map(({ exchange, day }) => ({ exchange, day })),
     unknownYears:
@@ -97,16 +97,19 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
   };
 }
 
-/** Says of sessions without coverage that they were requested with a filter, if they were. */
-async function nameFilters({ db }: Context, sessions: readonly SessionState[]): Promise<SessionState[]> {
-  if (sessions.every(({ reason }) => reason !== 'not_requested')) return [...sessions];
+/** Says of trading days without coverage that they were requested with a filter, if they were. */
+async function nameFilters(
+  { db }: Context,
+  tradingDays: readonly TradingDayState[],
+): Promise<TradingDayState[]> {
+  if (tradingDays.every(({ reason }) => reason !== 'not_requested')) return [...tradingDays];
   const filtered = groupBy(await filteredRequests(db.drizzle), pairName);
-  return sessions.map((session) => {
-    const { reason, day } = session;
-    const isFiltered = filtered.get(pairName(session))?.some(({ from, to }) => from <= day && day <= to);
+  return tradingDays.map((tradingDay) => {
+    const { reason, day } = tradingDay;
+    const isFiltered = filtered.get(pairName(tradingDay))?.some(({ from, to }) => from <= day && day <= to);
     return reason === 'not_requested' && isFiltered === true
-      ? { ...session, detail: 'requested with a filter' }
-      : session;
+      ? { ...tradingDay, detail: 'requested with a filter' }
+      : tradingDay;
   });
 }
 
@@ -132,16 +135,16 @@ async function completenessScope(
   return { expected, others: false, from, to };
 }
 
-/** Joins sessions of one state to gaps: consecutive ones of one operation, exchange and reason (pure). */
+/** Joins trading days of one state to gaps: consecutive ones of one operation, exchange and reason (pure). */
 export function groupGaps(
-  sessions: readonly SessionState[],
-  state: Exclude<SessionState['state'], 'complete'>,
+  tradingDays: readonly TradingDayState[],
+  state: Exclude<TradingDayState['state'], 'complete'>,
 ): Gap[] {
   const gaps: Gap[] = [];
   let open = false;
-  for (const session of sessions) {
-    const { operation, exchange, day, reason, detail } = session;
-    if (session.state !== state || reason === null) {
+  for (const tradingDay of tradingDays) {
+    const { operation, exchange, day, reason, detail } = tradingDay;
+    if (tradingDay.state !== state || reason === null) {
       open = false;
       continue;
     }
@@ -170,7 +173,7 @@ export function groupGaps(
 
 /**
  * The request that requests exactly these gaps (pure). The gaps of an operation and exchange become one target, so that
- * one call may get several of them: sessions between them are complete and are not requested. Where instruments are
+ * one call may get several of them: trading days between them are complete and are not requested. Where instruments are
  * requested one by one, each gap is a target of its own, because between gaps some instruments may be missing.
  */
 export function gapRequest(gaps: readonly Gap[]): RunRequest {

@@ -2,7 +2,7 @@ import { today } from '../../core/clock.ts';
 import { addDays } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { isQuarterly } from '../../declaration/operation.ts';
-import { dataSetNamed, hasSessions } from '../../operations/registry.ts';
+import { dataSetNamed, hasTradingDays } from '../../operations/registry.ts';
 import { countFound, type FoundState } from '../../state/coverage/completeness.ts';
 import { lastRequests } from '../../state/coverage/coverage.ts';
 import {
@@ -17,7 +17,7 @@ import { countIssues } from '../../state/issues.ts';
 import { countOpenRejects } from '../../state/rejects.ts';
 import type { RunKind } from '../../state/request.ts';
 import { type OpenRunProgress, openRunsProgress } from '../../state/runs/reports.ts';
-import { readObservedSessions, type SessionRow } from '../../state/sessions.ts';
+import { readObservedTradingDays, type TradingDayRow } from '../../state/sessions.ts';
 import { readHour } from '../../state/source/call-budget.ts';
 import { readKeyRefusal } from '../../state/source/source-state.ts';
 import { countSuspiciousWindows } from '../../state/windows/suspicious.ts';
@@ -27,20 +27,20 @@ import { computeCallLimit, keyHash } from '../policy/quota.ts';
 import { chooseQueue } from '../queue/queue.ts';
 import { type AdvisedState, readPipelineState } from './pipeline-state.ts';
 
-/** How many sessions the status reports on … */
-export const RECENT_SESSIONS = 10;
+/** How many trading days the status reports on … */
+export const RECENT_TRADING_DAYS = 10;
 
 /** … or, for operations with figures of quarters, how many quarters. */
 const RECENT_QUARTERS = 4;
 const DAYS_OF_QUARTER = 92;
 
-/** So many days have RECENT_SESSIONS sessions, whatever the holidays. */
+/** So many days have RECENT_TRADING_DAYS trading days, whatever the holidays. */
 const RECENT_DAYS = 30;
 
 interface OperationStatus extends CurrentSet {
   /** True if it was ever requested; false if only files have filled it. */
   readonly hasBeenRequested: boolean;
-  /** Number of recent sessions or quarters by the best response to them. */
+  /** Number of recent trading days or quarters by the best response to them. */
   readonly recent: Readonly<Partial<Record<FoundState, number>>>;
   /** Windows that lacked too many rows, and no good response since: a person should look at them. */
   readonly suspiciousWindows: number;
@@ -87,8 +87,8 @@ export interface Status extends Current {
   readonly issues: number;
   /** Loads that names, corporate events, price factors and price bands do not include yet. */
   readonly underivedLoads: number;
-  /** Sessions that no calendar file lists, known because there is data for them. */
-  readonly observedSessions: readonly Pick<SessionRow, 'exchange' | 'day'>[];
+  /** Trading days that no calendar file lists, known because there is data for them. */
+  readonly observedSessions: readonly Pick<TradingDayRow, 'exchange' | 'day'>[];
 }
 
 /** Reads how things stand, with the same few queries however long the history is. */
@@ -113,7 +113,7 @@ export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
   const current = await readCurrent(context);
   const suspicious = await countSuspiciousWindows(db.drizzle);
-  const recent = await recentSessions(context, current.operations);
+  const recent = await recentTradingDays(context, current.operations);
   const requests = await lastRequests(db.drizzle);
   const operations = current.operations.map((pair): OperationStatus => {
     const same = (other: Pair) => pairName(other) === pairName(pair);
@@ -134,7 +134,7 @@ export async function readStatus(context: Context): Promise<Status> {
     operations,
     issues: (await countIssues(db.drizzle)).reduce((sum, count) => sum + count.issues, 0),
     underivedLoads: await countUnderived(db.drizzle),
-    observedSessions: (await readObservedSessions(db.drizzle)).map(({ exchange, day }) => ({
+    observedSessions: (await readObservedTradingDays(db.drizzle)).map(({ exchange, day }) => ({
       exchange,
       day,
     })),
@@ -142,22 +142,22 @@ export async function readStatus(context: Context): Promise<Status> {
 }
 
 /**
- * Counts the recent sessions of each pair by the best response to them. Data without days has none.
+ * Counts the recent trading days of each pair by the best response to them. Data without days has none.
  *
  * @returns the counts by the name of the pair.
  */
-async function recentSessions(
+async function recentTradingDays(
   context: Context,
   pairs: readonly Pair[],
 ): Promise<ReadonlyMap<string, OperationStatus['recent']>> {
   const now = today(context.clock, context.config.EOD_TIMEZONE);
   const dataSetOf = ({ operation }: Pair) => dataSetNamed(operation);
-  const dated = pairs.filter((pair) => hasSessions(dataSetOf(pair)));
+  const dated = pairs.filter((pair) => hasTradingDays(dataSetOf(pair)));
   const counts = await Promise.all([
     countFound(context, {
       pairs: dated.filter((pair) => !isQuarterly(dataSetOf(pair))),
       from: addDays(now, -RECENT_DAYS),
-      sessions: RECENT_SESSIONS,
+      sessions: RECENT_TRADING_DAYS,
     }),
     countFound(context, {
       pairs: dated.filter((pair) => isQuarterly(dataSetOf(pair))),

@@ -224,11 +224,11 @@ async function endWithCoverage(
       const [first] = ofPair;
       const entries = new Map<string, Parameters<typeof writeCoverage>[1]['coverage'][number]>();
       for (const { id, runId, ...endedWindow } of ofPair) {
-        const sessions = calendar.sessions(endedWindow.exchange, endedWindow.from, endedWindow.to);
+        const tradingDays = calendar.tradingDays(endedWindow.exchange, endedWindow.from, endedWindow.to);
         for (const entry of listEntries(
           dataSetNamed(endedWindow.operation),
           endedWindow,
-          sessions,
+          tradingDays,
           calledOn,
         )) {
           entries.set(Object.values(entry).join('|'), { ...entry, ...failed, runId, windowId: id });
@@ -282,13 +282,14 @@ type Range = Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to'>;
 
 /**
  * Divides a range into pieces of at most `days` days, oldest first. If the operation has no records of days without a
- * session, each piece begins at a session, and pieces without any are left out.
+ * trading day, each piece begins at a trading day, and pieces without any are left out.
  */
 function divideRange({ calendar }: Context, { operation, exchange, from, to }: Range, days: number) {
   const policy = operationNamed(operation).windows;
   const everyDay = policy.per !== 'range' || policy.everyDay;
-  const sessions = everyDay ? undefined : calendar.sessions(exchange, from, to);
-  const next = (day: Day) => (sessions === undefined ? day : sessions.find((session) => session >= day));
+  const tradingDays = everyDay ? undefined : calendar.tradingDays(exchange, from, to);
+  const next = (day: Day) =>
+    tradingDays === undefined ? day : tradingDays.find((tradingDay) => tradingDay >= day);
   const pieces: DayRange[] = [];
   for (let start = next(from); start !== undefined && start <= to; ) {
     const end = days <= daysBetween(start, to) ? addDays(start, days - 1) : to;

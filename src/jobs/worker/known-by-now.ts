@@ -12,8 +12,8 @@ export async function isKnownByNow(
   window: ClaimedWindow,
 ): Promise<boolean> {
   const operation = operationNamed(window.operation);
-  const sessions = calendar.sessions(window.exchange, window.from, window.to);
-  const entries = listEntries(operation, window, sessions, today(clock, config.EOD_TIMEZONE));
+  const tradingDays = calendar.tradingDays(window.exchange, window.from, window.to);
+  const entries = listEntries(operation, window, tradingDays, today(clock, config.EOD_TIMEZONE));
   return isOvertaken(db.drizzle, window.id, entries, dependsOnDays(operation, window)).catch((error) => {
     throw databaseError(error);
   });

@@ -7,7 +7,7 @@ import { markWorkerSeen, workerName } from '../../state/workers.ts';
 import type { Context, QueueContext } from '../context.ts';
 import { updateDerived } from '../events/update-derived.ts';
 import { enqueueLostWindows, lacksJobs } from '../queue/enqueue.ts';
-import { learnSessions } from '../responses/sync-sessions.ts';
+import { learnTradingDays } from '../responses/sync-sessions.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
 import { pruneRuns } from '../runs/prune-runs.ts';
@@ -40,8 +40,8 @@ export async function requeueLostWindows(context: QueueContext, isThorough = tru
 
 /**
  * Follows the clock of Postgres, records that this worker is alive, requeues lost windows, brings what is derived up to
- * date and learns of sessions that others have observed: now, every EVERY_MS, and as soon as the queue's server is back.
- * Errors are logged, and it is tried again soon.
+ * date and learns of trading days that others have observed: now, every EVERY_MS, and as soon as the queue's server is
+ * back. Errors are logged, and it is tried again soon.
  */
 export async function startRequeueing(context: QueueContext): Promise<{ stop(): void }> {
   let timer: NodeJS.Timeout | undefined;
@@ -65,7 +65,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
       untilThorough = (untilThorough || THOROUGH_EVERY) - 1;
       await derive();
       // Those that other workers' bhav copies have shown.
-      await learnSessions(context);
+      await learnTradingDays(context);
       await prune();
     } catch (error) {
       context.log.warn({ err: error }, 'could not look for windows that the queue has lost');

@@ -41,7 +41,7 @@ export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' |
 
   return {
     async isRefusing() {
-      // That a load succeeds meanwhile shows nothing: it may have met the session that it had before.
+      // That a load succeeds meanwhile shows nothing: it may have met the trading day that it had before.
       if (isShared && performance.now() >= nextLook) {
         nextLook = performance.now() + LOOK_EVERY_MS;
         isShared = await sharesSessions(db.pool).catch(() => true);

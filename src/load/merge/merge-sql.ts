@@ -342,7 +342,7 @@ export function archive(
  * Withdraws rows that were not listed, day by day, and returns a row for each day that lacks some.
  *
  * A day is compared with the most rows it ever had, so that it cannot be emptied in small steps, and new rows do not
- * make up for missing ones. Where a session always has rows, a response that would leave it none withdraws nothing.
+ * make up for missing ones. Where a trading day always has rows, a response that would leave it none withdraws nothing.
  * What a person has accepted is withdrawn, and from then on the day is compared with the rows it has left.
  */
 export function withdrawStatement(table: TableDefinition, parts: Parts): string {

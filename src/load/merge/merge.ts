@@ -48,7 +48,7 @@ export interface FullSet {
   /** First and last day; null where the response lists all rows of the exchange, whatever their day. */
   readonly days: DayRange | null;
   /**
-   * True if it may list nothing for a session (for the exchange, where `days` is null). If not, then nothing is
+   * True if it may list nothing for a trading day (for the exchange, where `days` is null). If not, then nothing is
    * withdrawn.
    */
   readonly mayBeEmpty: boolean;
@@ -354,7 +354,7 @@ interface DayCheck {
   /** Rows that were there before the response. */
   readonly before: number;
   readonly most: number;
-  /** A session that always has rows would have none left. */
+  /** A trading day that always has rows would have none left. */
   readonly emptied: boolean;
   readonly allowed: boolean;
   readonly rows: readonly RowKey[];

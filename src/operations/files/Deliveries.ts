@@ -6,14 +6,14 @@ import { defineTable } from '../../declaration/table.ts';
 export const deliveries = defineTable({
   name: 'deliveries',
   comment:
-    'How much of what was traded was delivered, one row per symbol, series and session; from files of NSE.',
+    'How much of what was traded was delivered, one row per symbol, series and trading day; from files of NSE.',
   // The day early, because days are loaded and joined. Not partitioned: Postgres 15 would join all of it whenever
   // somebody selects anything of market.prices.
   key: ['exchange', 'trade_date', 'symbol', 'series'],
   fields: [
     text('symbol', 'symbol', 'Ticker symbol of that day.', { required: true }),
     text('series', 'series', 'Series the security trades in.', { absent: '' }),
-    date('tradDt', 'trade_date', 'Trading day (session).', { required: true }),
+    date('tradDt', 'trade_date', 'Trading day.', { required: true }),
     int8(
       'tradedQuantity',
       'traded_quantity',

@@ -26,7 +26,7 @@ const FIELDS = [
       { absent: '' },
     ),
   ],
-  ['TradDt', date('tradDt', 'trade_date', 'Trading day (session).', { required: true })],
+  ['TradDt', date('tradDt', 'trade_date', 'Trading day.', { required: true })],
   [null, text('instrumentName', 'instrument_name', 'Name of the instrument kind.')],
   ['BizDt', date('bizDt', 'business_date', 'Business day the file belongs to.')],
   ['Sgmt', text('sgmt', 'segment', 'Market segment; CM is the cash market.')],
@@ -56,7 +56,7 @@ const FIELDS = [
     numeric(
       'prevClosePrice',
       'previous_close_price',
-      'Closing price of the session before; 0 on the day of listing.',
+      'Closing price of the trading day before; 0 on the day of listing.',
       rupees,
     ),
   ],

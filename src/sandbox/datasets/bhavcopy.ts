@@ -1,7 +1,7 @@
 import type { Exchange } from '../../core/exchanges.ts';
 import type { Market } from '../market/market.ts';
 import type { TradeLine } from '../market/session.ts';
-import { type DataSet, listSessions, rupees } from '../response/dataset.ts';
+import { type DataSet, listTradingDays, rupees } from '../response/dataset.ts';
 import type { SourceRecord } from '../response/record.ts';
 
 function record(line: TradeLine, market: Market, exchange: Exchange, day: string): SourceRecord {
@@ -47,7 +47,7 @@ export const bhavcopy: DataSet = {
   table: 'bhavcopy_cm',
   records(market, query) {
     const { exchange, instruments } = query;
-    return listSessions(market, query).flatMap((day) =>
+    return listTradingDays(market, query).flatMap((day) =>
       market
         .lines(exchange, day)
         .filter(({ share }) => instruments.length === 0 || instruments.includes(share.symbol))

@@ -1,7 +1,7 @@
 import type { Day } from '../../core/days.ts';
 import { between, chance } from '../market/hash.ts';
 import { dayNumber, type Share, type Shares } from '../market/shares.ts';
-import { type DataSet, listSessions, round2 } from '../response/dataset.ts';
+import { type DataSet, listTradingDays, round2 } from '../response/dataset.ts';
 import type { SourceRecord } from '../response/record.ts';
 
 /** On this day all companies were classified. */
@@ -11,11 +11,11 @@ function matches(filter: string | undefined, code: string, name: string): boolea
   return filter === undefined || filter === code || filter.toLowerCase() === name.toLowerCase();
 }
 
-/** Each listed company once, as it was classified then, if a session was requested or none was named. */
+/** Each listed company once, as it was classified then, if a trading day was requested or none was named. */
 export const classification: DataSet = {
   table: 'sectoral_classification',
   records(market, query) {
-    if (query.range !== null && listSessions(market, query).length === 0) return [];
+    if (query.range !== null && listTradingDays(market, query).length === 0) return [];
     const shares = market.shares(query.exchange);
     const audit = market.audit('classification', query.exchange, CLASSIFIED);
     const { sector, industry, basicIndustry } = query.options;
@@ -76,7 +76,7 @@ function pledgeRecord(shares: Shares, share: Share, day: Day): SourceRecord {
 /** Proportion of companies whose promoters have pledged shares. */
 const PLEDGED = 0.6;
 
-/** One record a session for each company whose promoters pledged shares. */
+/** One record a trading day for each company whose promoters pledged shares. */
 export const pledge: DataSet = {
   table: 'consolidated_pledge',
   records(market, query) {
@@ -85,7 +85,7 @@ export const pledge: DataSet = {
     const pledging = shares.list
       .filter(({ symbol }) => wanted === undefined || wanted === symbol)
       .filter(({ wellKnown, seed }) => wellKnown || chance(seed, 0, 71) <= PLEDGED);
-    return listSessions(market, query).flatMap((day) => {
+    return listTradingDays(market, query).flatMap((day) => {
       const audit = market.audit('pledge', query.exchange, day);
       return pledging.map((share) => ({ ...pledgeRecord(shares, share, day), ...audit }));
     });

@@ -129,10 +129,10 @@ export const corporateActions: DataSet = {
     if (range === null) return [];
     const { from, to } = range;
     const shares = market.shares(exchange);
-    const sessions = market.sessions(exchange, addDays(from, -NOTICE_DAYS.most), to);
+    const tradingDays = market.tradingDays(exchange, addDays(from, -NOTICE_DAYS.most), to);
     const fits = (value: string, filter: string | undefined) =>
       filter === undefined || value.toLowerCase() === filter.trim().toLowerCase();
-    const others = announced(shares, sessions).filter(
+    const others = announced(shares, tradingDays).filter(
       ({ exDate, kind }) => exDate >= from && exDate <= to && !MOVES_PRICES.includes(kind[1]),
     );
     return [...others, ...announcedSplits(market, shares, range)]

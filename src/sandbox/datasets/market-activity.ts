@@ -1,6 +1,6 @@
 import { largest } from '../../core/iterables.ts';
 import type { TradeLine } from '../market/session.ts';
-import { type DataSet, listSessions, round2, rupees } from '../response/dataset.ts';
+import { type DataSet, listTradingDays, round2, rupees } from '../response/dataset.ts';
 import type { SourceRecord } from '../response/record.ts';
 
 const TOP = 5;
@@ -15,7 +15,7 @@ export const gainersLosers: DataSet = {
   table: 'top_gainers_losers',
   records(market, query) {
     const sides = query.options.type ?? 'GainersLosers';
-    return listSessions(market, query).flatMap((day) => {
+    return listTradingDays(market, query).flatMap((day) => {
       const lines = market.lines(query.exchange, day);
       const rising = lines.filter((line) => line.close > line.previous);
       const falling = lines.filter((line) => line.close < line.previous);
@@ -46,7 +46,7 @@ export const gainersLosers: DataSet = {
 export const highlights: DataSet = {
   table: 'total_trade_highlights',
   records(market, query) {
-    return listSessions(market, query).flatMap((day) => {
+    return listTradingDays(market, query).flatMap((day) => {
       const lines = market.lines(query.exchange, day);
       const groups = [...new Set(lines.map((line) => line.series))].sort();
       const row = (label: string, subset: readonly TradeLine[]): SourceRecord => {
@@ -107,7 +107,7 @@ export const seriesChanges: DataSet = {
   table: 'series_changes',
   records(market, query) {
     const [wanted] = query.instruments;
-    return listSessions(market, query).flatMap((day) =>
+    return listTradingDays(market, query).flatMap((day) =>
       market
         .moves(query.exchange, day)
         .filter(({ share }) => wanted === undefined || wanted === share.symbol)

@@ -65,26 +65,26 @@ function ratioRecord(
   return [complete(known, fields, `${share.isin} ${quarter.year} ${quarter.code} ${options.natureOfReport}`)];
 }
 
-/** Ratios of a day; none if it has no published session. */
+/** Ratios of a day; none if it has no published trading day. */
 function endOfDay(market: Market, query: Query): SourceRecord[] {
   const day = query.day ?? '';
-  if (market.sessions(query.exchange, day, day).length === 0) return [];
+  if (market.tradingDays(query.exchange, day, day).length === 0) return [];
   return ratioRecord(market, query, day);
 }
 
-/** Ratios of the newest published session. */
+/** Ratios of the newest published trading day. */
 function current(market: Market, query: Query): SourceRecord[] {
-  const day = market.latestSession(query.exchange);
+  const day = market.latestTradingDay(query.exchange);
   return day === null ? [] : ratioRecord(market, query, day);
 }
 
-/** Ratios of a quarter at the price of its last session; none before its results are published. */
+/** Ratios of a quarter at the price of its last trading day; none before its results are published. */
 function quarterly(market: Market, query: Query): SourceRecord[] {
   const newest = newestReportedQuarter(market.publishedUntil());
   const { period = 'Latest', year } = query.options;
   const quarter = period === 'Latest' ? newest : { year: Number(year), code: period };
   const end = quarterEnd(quarter);
-  const day = market.sessions(query.exchange, addDays(end, -20), end).at(-1);
+  const day = market.tradingDays(query.exchange, addDays(end, -20), end).at(-1);
   if (end > quarterEnd(newest) || day === undefined) return [];
   return ratioRecord(market, query, day, quarter);
 }

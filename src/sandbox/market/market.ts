@@ -14,7 +14,7 @@ export const ZONE = 'Asia/Kolkata';
 /** A day's data is published at 21:02, about when the source's samples were received. */
 const PUBLISHED_AT = 21 * 3600 + 2 * 60;
 const REMEMBERED_DAYS = 64;
-const YEAR_OF_SESSIONS = 250;
+const YEAR_OF_TRADING_DAYS = 250;
 
 interface MarketOptions {
   readonly calendar: Calendar;
@@ -58,28 +58,28 @@ export class Market {
     return this.#seconds() >= epochOf(today, PUBLISHED_AT, ZONE) ? today : addDays(today, -1);
   }
 
-  /** Published sessions from `from` to `to`, both included. */
-  sessions(exchange: Exchange, from: Day, to: Day): Day[] {
+  /** Published trading days from `from` to `to`, both included. */
+  tradingDays(exchange: Exchange, from: Day, to: Day): Day[] {
     const first = from < MARKET_START ? MARKET_START : from;
     const published = this.publishedUntil();
     const last = to > published ? published : to;
-    return first > last ? [] : this.#options.calendar.sessions(exchange, first, last);
+    return first > last ? [] : this.#options.calendar.tradingDays(exchange, first, last);
   }
 
-  /** The newest published session, or null before the market begins. */
-  latestSession(exchange: Exchange): Day | null {
-    const day = this.#options.calendar.lastSessions(exchange, this.publishedUntil(), 1)[0];
+  /** The newest published trading day, or null before the market begins. */
+  latestTradingDay(exchange: Exchange): Day | null {
+    const day = this.#options.calendar.lastTradingDays(exchange, this.publishedUntil(), 1)[0];
     return day === undefined || day < MARKET_START ? null : day;
   }
 
-  /** The session before a day. */
-  #sessionBefore(exchange: Exchange, day: Day): Day {
-    return this.#options.calendar.lastSessions(exchange, addDays(day, -1), 1)[0] ?? addDays(day, -1);
+  /** The trading day before a day. */
+  #tradingDayBefore(exchange: Exchange, day: Day): Day {
+    return this.#options.calendar.lastTradingDays(exchange, addDays(day, -1), 1)[0] ?? addDays(day, -1);
   }
 
   /** The trade file of a day; empty when the exchange was closed or the day is not published yet. */
   lines(exchange: Exchange, day: Day): readonly TradeLine[] {
-    if (this.sessions(exchange, day, day).length === 0) return [];
+    if (this.tradingDays(exchange, day, day).length === 0) return [];
     const key = `${exchange} ${day}`;
     const lines = this.#lines.get(key) ?? this.#makeLines(exchange, day);
     this.#lines.delete(key);
@@ -89,21 +89,21 @@ export class Market {
   }
 
   #makeLines(exchange: Exchange, day: Day): TradeLine[] {
-    const before = this.#sessionBefore(exchange, day);
+    const before = this.#tradingDayBefore(exchange, day);
     const lines = tradeLines(this.shares(exchange), day, before, this.#options.revision);
     const { splits } = this;
     return splits === null ? lines : lines.map((line) => splits.applySplits(line, day, before));
   }
 
-  /** The shares that are in another series than in the session before. */
+  /** The shares that are in another series than in the trading day before. */
   moves(exchange: Exchange, day: Day): Move[] {
-    return this.shares(exchange).moves(day, this.#sessionBefore(exchange, day));
+    return this.shares(exchange).moves(day, this.#tradingDayBefore(exchange, day));
   }
 
-  /** The highest and lowest close, in paise, of a year of sessions that ends with a day. */
+  /** The highest and lowest close, in paise, of a year of trading days that ends with a day. */
   yearRange(exchange: Exchange, share: Share, day: Day): { high: number; low: number } {
-    const sessions = this.#options.calendar.lastSessions(exchange, day, YEAR_OF_SESSIONS);
-    const closes = sessions.map((session) => computeClose(share, session));
+    const tradingDays = this.#options.calendar.lastTradingDays(exchange, day, YEAR_OF_TRADING_DAYS);
+    const closes = tradingDays.map((tradingDay) => computeClose(share, tradingDay));
     return { high: largest(closes), low: -largest(closes.map((close) => -close)) };
   }
 

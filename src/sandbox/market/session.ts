@@ -7,7 +7,7 @@ const CORRECTED = 0.02;
 /** Proportion of a day's rows that reach the upper band, the lower, or both. */
 const TOUCHES = { high: 0.02, both: 0.002, low: 0.018 };
 
-/** One line of a session's trade file; prices and turnover in paise, exact integers. */
+/** One line of a trading day's trade file; prices and turnover in paise, exact integers. */
 export type TradeLine = Readonly<ReturnType<typeof line>>;
 
 const clamp = (value: number, low: number, high: number) => Math.max(low, Math.min(high, value));
@@ -81,9 +81,9 @@ function line(shares: Shares, share: Share, day: Day, before: Day, revision: num
 }
 
 /**
- * The trade file of a session, in the order of the shares.
+ * The trade file of a trading day, in the order of the shares.
  *
- * @param before the session before.
+ * @param before the trading day before.
  * @param revision how many corrections are applied; 0 is the file as first published.
  */
 export const tradeLines = (shares: Shares, day: Day, before: Day, revision: number): TradeLine[] =>

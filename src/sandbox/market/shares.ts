@@ -37,7 +37,7 @@ export interface Share extends Company {
   readonly quantity: number;
 }
 
-/** A share that is in another series than in the session before. */
+/** A share that is in another series than in the trading day before. */
 export interface Move {
   readonly share: Share;
   readonly from: string;
@@ -58,7 +58,7 @@ export function limits(previous: number, band: number, tick: number): { low: num
 
 /**
  * The close of a day in paise: it grows from a fraction in 2015 to today's, swings, and moves a little every day, so
- * that it depends on the day alone and stays within its band from one session to the next.
+ * that it depends on the day alone and stays within its band from one trading day to the next.
  */
 export function computeClose(share: Share, day: Day): number {
   const number = dayNumber(day);
@@ -106,7 +106,7 @@ export class Shares {
     return since < Math.min(MOVED_DAYS, count / 2) ? 'BE' : 'EQ';
   }
 
-  /** The shares that are in another series than in the session before. */
+  /** The shares that are in another series than in the trading day before. */
   moves(day: Day, before: Day): Move[] {
     return [...this.#movable.keys()].flatMap((share) => {
       const [from, to] = [this.series(share, before), this.series(share, day)];

@@ -58,7 +58,7 @@ export class Splits {
   /**
    * Applies the splits up to a day to a line of its trade file.
    *
-   * @param before the session before.
+   * @param before the trading day before.
    */
   applySplits(line: TradeLine, day: Day, before: Day): TradeLine {
     const { tick } = line.share;

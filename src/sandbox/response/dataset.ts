@@ -21,7 +21,7 @@ export const rupees = (paise: number) => paise / 100;
 /** Two decimals, as the exchanges round. */
 export const round2 = (value: number) => Math.round(value * 100) / 100;
 
-/** The published sessions in the requested range. */
-export function listSessions(market: Market, query: Query): string[] {
-  return query.range === null ? [] : market.sessions(query.exchange, query.range.from, query.range.to);
+/** The published trading days in the requested range. */
+export function listTradingDays(market: Market, query: Query): string[] {
+  return query.range === null ? [] : market.tradingDays(query.exchange, query.range.from, query.range.to);
 }

@@ -3,18 +3,18 @@ import type { Operation } from '../../declaration/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../request-query.ts';
-import { type DataSet, listSessions } from './dataset.ts';
+import { type DataSet, listTradingDays } from './dataset.ts';
 import { csvBody, jsonBody, xmlBody } from './format.ts';
 import { complete, responseFields, type SourceRecord } from './record.ts';
 import { type Reply, TEXT } from './reply.ts';
 
-/** An operation that is not simulated: the records of its sample, for each session that was requested. */
+/** An operation that is not simulated: the records of its sample, for each trading day that was requested. */
 function sampleDataSet({ shapes: [{ table }], sample }: Operation): DataSet {
   const { Value: records = [] } = sample.response as { Value?: SourceRecord[] };
   const fields = responseFields(table);
   const samples = records.map((record) => {
     const values = new Map(Object.entries(record).map(([name, value]) => [name.toLowerCase(), value]));
-    // The dates are those of the session.
+    // The dates are those of the trading day.
     const kept = fields.filter(
       ({ kind, source }) => kind !== 'date' && kind !== 'datetime' && values.has(source.toLowerCase()),
     );
@@ -27,12 +27,12 @@ function sampleDataSet({ shapes: [{ table }], sample }: Operation): DataSet {
   };
 }
 
-/** The days of its records: the sessions that were requested, or the newest if none were. */
+/** The days of its records: the trading days that were requested, or the newest if none were. */
 function listDays(market: Market, query: Query): readonly Day[] {
   const { exchange, day, range } = query;
-  if (day !== null) return market.sessions(exchange, day, day);
-  if (range !== null) return listSessions(market, query);
-  const latest = market.latestSession(exchange);
+  if (day !== null) return market.tradingDays(exchange, day, day);
+  if (range !== null) return listTradingDays(market, query);
+  const latest = market.latestTradingDay(exchange);
   return latest === null ? [] : [latest];
 }
 

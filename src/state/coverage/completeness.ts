@@ -24,22 +24,22 @@ import type { GapReason } from './gap-reasons.ts';
 
 export type { GapReason };
 
-// Whether a session is stored, and if not, why, is said by one function of the database, `etl.session_states`
+// Whether a trading day is stored, and if not, why, is said by one function of the database, `etl.session_states`
 // (migrations/repeatable/completeness.sql). It compares coverage with `etl.expectations`, which is written here.
 
 /** Which operations and exchanges to include. */
 interface PairScope {
   /**
-   * Sessions of these are expected from the first stored one on, or else as far back as the source reaches: of what
-   * `etl.expectations` says that the schedules request, or of these pairs. Named pairs are expected also where nothing was
-   * ever requested with a key.
+   * Trading days of these are expected from the first stored one on, or else as far back as the source reaches: of what
+   * `etl.expectations` says that the schedules request, or of these pairs. Named pairs are expected also where nothing
+   * was ever requested with a key.
    */
   readonly expected: 'scheduled' | readonly Pair[];
-  /** Include whatever else was ever requested or imported, from its first to its last stored session. */
+  /** Include whatever else was ever requested or imported, from its first to its last stored trading day. */
   readonly others: boolean;
 }
 
-/** Which of their sessions to include. */
+/** Which of their trading days to include. */
 export interface CompletenessScope extends PairScope {
   /** First and last day, instead of the range of each pair. */
   readonly from?: Day | undefined;
@@ -146,7 +146,7 @@ function pairArguments(config: ViewSettings, { expected, others }: PairScope) {
 }
 
 /** @param now the moment as of which to look, in milliseconds since the epoch; null: when the query runs. */
-function sessionStates(config: ViewSettings, scope: CompletenessScope, now: number | null): string {
+function tradingDayStates(config: ViewSettings, scope: CompletenessScope, now: number | null): string {
   const { EOD_INSTRUMENTS: instruments } = config;
   const { asOf } = reachOfSource(config, now);
   const moment =
@@ -169,18 +169,18 @@ export type MigrateSettings = ViewSettings & RequestSettings;
 export const DEFAULT_SETTINGS: MigrateSettings = loadConfig({});
 
 const COMMENT =
-  'Every session that an operation should have for an exchange, and whether it is stored: from the first stored session on, or, if there is none, as far back as the source reaches.';
+  'Every trading day that an operation should have for an exchange, and whether it is stored: from the first stored trading day on, or, if there is none, as far back as the source reaches.';
 
 const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
   exchange: 'Exchange.',
   operation: 'Operation of the source.',
-  day: 'Session day; operations without dates, and those that are requested part by part, have one row, of the last session.',
+  day: 'Trading day; operations without dates, and those that are requested part by part, have one row, of the last trading day.',
   state: 'complete; missing: it should be stored; pending: it is too early for it.',
   reason:
     'Why it is not complete: not_requested, failed, count_mismatch (the response states more records than it has), blocked, beyond_history (further back than the source reaches), not_imported (it is not requested, and no file covers the day), not_published, empty (the source listed nothing), partial (only some instruments or parts are stored); null when complete.',
   detail: 'How many companies are stored, and what the source or the failure said, if anything.',
-  records: 'Records of the session in the responses.',
-  checked_at: 'When the session was last requested; null when never.',
+  records: 'Records of the trading day in the responses.',
+  checked_at: 'When the trading day was last requested; null when never.',
   due: 'When its data is due.',
   arrived: 'When its first records were stored; null if none were.',
   responded:
@@ -195,7 +195,7 @@ const COLUMNS = Object.keys(COLUMN_COMMENTS).join(', ');
 
 /** Creates the view etl.completeness or brings it up to date; writes nothing if it is up to date. */
 export async function writeCompletenessView(client: ClientBase, wanted: ViewSettings): Promise<void> {
-  const query = `select ${COLUMNS} from ${sessionStates(wanted, { expected: 'scheduled', others: true }, null)}`;
+  const query = `select ${COLUMNS} from ${tradingDayStates(wanted, { expected: 'scheduled', others: true }, null)}`;
   // Postgres stores views in a normalized form, so the comparison is done in SQL.
   await client.query(`create or replace temp view eod_completeness_wanted as ${query}`);
   const compared = await client.query<{ same: boolean }>(
@@ -213,8 +213,8 @@ export async function writeCompletenessView(client: ClientBase, wanted: ViewSett
   }
 }
 
-/** One session of one operation and exchange, as the view shows it. */
-export interface SessionState extends Pair {
+/** One trading day of one operation and exchange, as the view shows it. */
+export interface TradingDayState extends Pair {
   readonly day: Day;
   /** `pending`: it is too early for it. */
   readonly state: 'complete' | 'missing' | 'pending';
@@ -225,7 +225,7 @@ export interface SessionState extends Pair {
 }
 
 /** The same with the number of its records. */
-interface SessionRecords extends SessionState {
+interface TradingDayRecords extends TradingDayState {
   readonly records: number;
 }
 
@@ -236,9 +236,9 @@ export interface CompletenessContext {
   readonly db: { readonly drizzle: NodePgDatabase };
 }
 
-/** The sessions of a scope as a table of a query, as of the context's clock and settings. */
-export const sessionStatesIn = ({ config, clock }: CompletenessContext, scope: CompletenessScope) =>
-  sql.raw(sessionStates(config, scope, clock.now()));
+/** The trading days of a scope as a table of a query, as of the context's clock and settings. */
+export const tradingDayStatesIn = ({ config, clock }: CompletenessContext, scope: CompletenessScope) =>
+  sql.raw(tradingDayStates(config, scope, clock.now()));
 
 /** The pairs of a scope as a table of a query: operation, exchange, is_scheduled. */
 export function expectedPairsIn({ config }: Pick<CompletenessContext, 'config'>, scope: PairScope) {
@@ -254,30 +254,30 @@ export async function listExpectedPairs(context: CompletenessContext, scope: Pai
   return result.rows.filter(({ operation }) => isDataSet(operation));
 }
 
-/** Every session of a scope, by operation, exchange and day. */
+/** Every trading day of a scope, by operation, exchange and day. */
 export const readCompleteness = (
   context: CompletenessContext,
   scope: CompletenessScope,
-): Promise<SessionState[]> => readSessions(context, scope, sql``);
+): Promise<TradingDayState[]> => readTradingDays(context, scope, sql``);
 
-/** The same with the number of records, for which all coverage of the sessions is read. */
-export const readSessionRecords = (
+/** The same with the number of records, for which all coverage of the trading days is read. */
+export const readTradingDayRecords = (
   context: CompletenessContext,
   scope: CompletenessScope,
-): Promise<SessionRecords[]> => readSessions(context, scope, sql`, records::float8 as records`);
+): Promise<TradingDayRecords[]> => readTradingDays(context, scope, sql`, records::float8 as records`);
 
-async function readSessions(context: CompletenessContext, scope: CompletenessScope, more: SQL) {
+async function readTradingDays(context: CompletenessContext, scope: CompletenessScope, more: SQL) {
   // Not a drizzle select: years of history are tens of thousands of rows, and mapping them one by one would triple the
   // processor time that this takes here.
-  const result = await context.db.drizzle.execute<Record<string, unknown> & SessionRecords>(sql`
+  const result = await context.db.drizzle.execute<Record<string, unknown> & TradingDayRecords>(sql`
     select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, state, reason, detail,
            1000 * extract(epoch from due)::float8 as due${more}
-       from ${sessionStatesIn(context, scope)} c order by operation, exchange, c.day`);
+       from ${tradingDayStatesIn(context, scope)} c order by operation, exchange, c.day`);
   return result.rows.filter(({ operation }) => isDataSet(operation));
 }
 
 /**
- * How far the data of each pair of a scope reaches: the last session of which anything is loaded, and the first one
+ * How far the data of each pair of a scope reaches: the last trading day of which anything is loaded, and the first one
  * whose data may still be published.
  */
 export async function readProgress(context: CompletenessContext, scope: CompletenessScope) {
@@ -286,11 +286,14 @@ export async function readProgress(context: CompletenessContext, scope: Complete
   >(sql`
     select operation, exchange, to_char(max(day) filter (where found = 'loaded'), 'YYYY-MM-DD') as watermark,
            to_char(min(day) filter (where found = 'not_published'), 'YYYY-MM-DD') as awaited
-      from ${sessionStatesIn(context, scope)} s group by operation, exchange`);
+      from ${tradingDayStatesIn(context, scope)} s group by operation, exchange`);
   return result.rows;
 }
 
-/** How many hours after it was due the first data of each session arrived, 0 if before; of sessions that have data. */
+/**
+ * How many hours after it was due the first data of each trading day arrived, 0 if before; of trading days that have
+ * data.
+ */
 export async function readArrivals(
   context: CompletenessContext,
   expected: readonly Pair[],
@@ -301,14 +304,19 @@ export async function readArrivals(
     Pair & Record<string, unknown> & { day: Day; hours: number }
   >(sql`
     select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, greatest(0, extract(epoch from arrived - due) / 3600)::float8 as hours
-      from ${sessionStatesIn(context, scope)} s where arrived is not null order by s.day`);
+      from ${tradingDayStatesIn(context, scope)} s where arrived is not null order by s.day`);
   return result.rows;
 }
 
-/** The best response to a session, whatever its share; `partial`: to single instruments only, `not_requested`: none. */
+/**
+ * The best response to a trading day, whatever its share; `partial`: to single instruments only, `not_requested`: none.
+ */
 export type FoundState = Exclude<CoverageState, 'holiday'> | 'partial' | 'not_requested';
 
-/** Counts the last sessions of each of these pairs, from a day on, by the best response to them, the most frequent first. */
+/**
+ * Counts the last trading days of each of these pairs, from a day on, by the best response to them, the most frequent
+ * first.
+ */
 export async function countFound(
   context: CompletenessContext,
   {
@@ -317,7 +325,7 @@ export async function countFound(
     sessions,
   }: { readonly pairs: readonly Pair[]; readonly from: Day; readonly sessions: number },
 ): Promise<(Pair & { readonly found: FoundState; readonly sessions: number })[]> {
-  const states = sessionStatesIn(context, { expected, others: false, from });
+  const states = tradingDayStatesIn(context, { expected, others: false, from });
   const result = await context.db.drizzle.execute<
     Pair & Record<string, unknown> & { found: FoundState; sessions: number }
   >(sql`

@@ -211,10 +211,10 @@ export async function lastRequests(db: NodePgDatabase) {
 }
 
 /**
- * A select of the sessions that were loaded for the whole exchange: exchange, day, records, when it was stored, the window,
- * and the position of the response. For the SQL of checks, which is built as text.
+ * A select of the trading days that were loaded for the whole exchange: exchange, day, records, when it was stored, the
+ * window, and the position of the response. For the SQL of checks, which is built as text.
  */
-export function loadedSessionsSql(operation: string): string {
+export function loadedTradingDaysSql(operation: string): string {
   return `select exchange, day, records, checked_at, window_id, loaded_position from ${COVERAGE}
      where operation = '${operation}' and instrument = '' and variant = '' and state = 'loaded'`;
 }

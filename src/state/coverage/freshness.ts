@@ -11,7 +11,7 @@ import {
   expectedPairsIn,
   type GapReason,
   readCompleteness,
-  sessionStatesIn,
+  tradingDayStatesIn,
 } from './completeness.ts';
 
 /** How recent and how complete the data of an operation and exchange is. */
@@ -22,38 +22,38 @@ export interface Freshness extends Pair {
   readonly isScheduled: boolean;
   /** True if schedules request the operation, for whatever exchange. If not, files alone fill it. */
   readonly isRequested: boolean;
-  /** The last complete session; null if there is none. */
+  /** The last complete trading day; null if there is none. */
   readonly lastComplete: Day | null;
-  /** The last complete session before which none is missing; null if the first one is. */
+  /** The last complete trading day before which none is missing; null if the first one is. */
   readonly completeTo: Day | null;
-  /** The last session of which anything is loaded. */
+  /** The last trading day of which anything is loaded. */
   readonly lastLoaded: Day | null;
-  /** The last session whose data should be stored by now. */
+  /** The last trading day whose data should be stored by now. */
   readonly lastDue: Day | null;
-  /** True if that session is missing. */
+  /** True if that trading day is missing. */
   readonly isLate: boolean;
   /** Why it is missing, and what the source or the failure said; null if it is not. */
   readonly reason: GapReason | null;
   readonly detail: string | null;
-  /** How many of the last MISSING_OF sessions that should be stored are missing. */
+  /** How many of the last MISSING_OF trading days that should be stored are missing. */
   readonly missingSessions: number;
-  /** How many in a row, up to the last session that should be stored, are missing. */
+  /** How many in a row, up to the last trading day that should be stored, are missing. */
   readonly missingInARow: number;
-  /** How many sessions are missing for each reason. */
+  /** How many trading days are missing for each reason. */
   readonly missing: Readonly<Partial<Record<GapReason, number>>>;
-  /** Records of the last complete session. */
+  /** Records of the last complete trading day. */
   readonly lastRecords: number | null;
   /**
-   * Median over the thirty complete sessions before it; null if there are none. Where the records have no days, only sessions
-   * count whose responses were about as many days.
+   * Median over the thirty complete trading days before it; null if there are none. Where the records have no days,
+   * only trading days count whose responses were about as many days.
    */
   readonly medianRecords: number | null;
 }
 
-/** How many sessions are looked at for missing ones. */
+/** How many trading days are looked at for missing ones. */
 export const MISSING_OF = 30;
 
-/** The usual number of records is the median over this many complete sessions. */
+/** The usual number of records is the median over this many complete trading days. */
 const USUAL_OVER = 30;
 
 /**
@@ -64,12 +64,14 @@ export async function readFreshness(context: CompletenessContext): Promise<Fresh
   const known = await readSummaries(context, { expected: 'scheduled', others: true });
   const late = known.filter(({ isLate }) => isLate);
   const [first] = late.map(({ lastDue }) => lastDue ?? '').sort();
-  // What the source said is read for these sessions only: the summary of years of history reads two small indexes.
-  const sessions =
+  // What the source said is read for these trading days only: the summary of years of history reads two small indexes.
+  const tradingDays =
     first === undefined
       ? []
       : await readCompleteness(context, { expected: late, others: false, from: first });
-  const details = new Map(sessions.map((session) => [`${pairName(session)} ${session.day}`, session.detail]));
+  const details = new Map(
+    tradingDays.map((tradingDay) => [`${pairName(tradingDay)} ${tradingDay.day}`, tradingDay.detail]),
+  );
   return known.map((summary) => ({
     ...summary,
     detail: details.get(`${pairName(summary)} ${summary.lastDue}`) ?? null,
@@ -91,7 +93,7 @@ async function readSummaries(context: CompletenessContext, scope: CompletenessSc
     with pair as (
       select operation, exchange, is_scheduled from ${expectedPairsIn(context, scope)}
     ), session as materialized (
-      select operation, exchange, day, state, reason, found, known_on from ${sessionStatesIn(context, scope)}
+      select operation, exchange, day, state, reason, found, known_on from ${tradingDayStatesIn(context, scope)}
     ), ordered as (
       select *, count(*) filter (where ${isMissing}) over forward as missing_before,
              count(*) filter (where state = 'complete') over backward as complete_after,
@@ -132,12 +134,14 @@ async function readSummaries(context: CompletenessContext, scope: CompletenessSc
   return result.rows.filter(({ operation }) => isDataSet(operation));
 }
 
-/** The newest list of a data set of whose single sessions nothing is known: files fill it, on their own or besides. */
+/**
+ * The newest list of a data set of whose single trading days nothing is known: files fill it, on their own or besides.
+ */
 export interface ImportedList extends Pair {
   /** The last day that it is about; null if it is about none. */
   readonly day: Day | null;
   readonly records: number;
-  /** True if files of other data sets bring it for each session, so that no session of its own is expected. */
+  /** True if files of other data sets bring it for each trading day, so that no trading day of its own is expected. */
   readonly isDaily: boolean;
 }
 

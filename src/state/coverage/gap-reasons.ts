@@ -1,4 +1,4 @@
-/** Why a session is missing, as text; the comment of the view `etl.completeness` explains each. */
+/** Why a trading day is missing, as text; the comment of the view `etl.completeness` explains each. */
 export const GAP_REASONS = {
   not_requested: 'not requested yet',
   failed: 'failed',
@@ -13,7 +13,7 @@ export const GAP_REASONS = {
 
 export type GapReason = keyof typeof GAP_REASONS;
 
-/** Why a session is missing, in words: `only a part is stored: 22 of 200 companies`. */
+/** Why a trading day is missing, in words: `only a part is stored: 22 of 200 companies`. */
 export function gapText({
   reason,
   detail,

@@ -8,7 +8,7 @@ import { loads } from '../schema/load-results.ts';
 import { responseBodies, responses } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 
-// Files of a session have an order of their own, whenever they are imported: one that comes before others gets a
+// Files of a trading day have an order of their own, whenever they are imported: one that comes before others gets a
 // position before theirs. So do lists, which have rows in common whatever their days.
 
 /**
@@ -16,7 +16,7 @@ import { windows } from '../schema/work.ts';
  */
 export const ROOM_BEFORE_FILE = 4_095;
 
-/** An imported file of a session. */
+/** An imported file of a trading day. */
 interface StoredFile {
   readonly position: Position;
   readonly order: FileOrder;
@@ -25,16 +25,16 @@ interface StoredFile {
   readonly path: string;
 }
 
-interface Session {
+interface TradingDay {
   readonly operation: string;
   readonly exchange: string;
   readonly from: string;
 }
 
-/** The kept files that fill the same tables for a session, or the lists that do, the last one first. */
-async function filesOfSession(
+/** The kept files that fill the same tables for a trading day, or the lists that do, the last one first. */
+async function filesOfDay(
   db: NodePgDatabase,
-  { operation, exchange, from }: Session,
+  { operation, exchange, from }: TradingDay,
   { rank }: Pick<FileOrder, 'rank'>,
 ): Promise<StoredFile[]> {
   const operations = tableGroupOf(operation).members;
@@ -55,7 +55,7 @@ async function filesOfSession(
 }
 
 /**
- * How far before a list an earlier one may get its position, in microseconds: a day. Unlike files of a session, any
+ * How far before a list an earlier one may get its position, in microseconds: a day. Unlike files of a trading day, any
  * number of them may be imported after it. `APART` of them stay free for others between.
  */
 const REACH_OF_LISTS = 86_400_000_000;
@@ -66,10 +66,10 @@ const APART = 1_000_000;
  */
 export async function positionOfFile(
   tx: NodePgDatabase,
-  file: Session & { readonly position: Position; readonly fileOrder: FileOrder },
+  file: TradingDay & { readonly position: Position; readonly fileOrder: FileOrder },
 ): Promise<Position> {
   const { fileOrder } = file;
-  const files = await filesOfSession(tx, file, fileOrder);
+  const files = await filesOfDay(tx, file, fileOrder);
   const at = files.findLastIndex(({ order }) => comesBefore(fileOrder, order));
   const next = files[at];
   if (next === undefined) return file.position;

@@ -12,9 +12,9 @@ interface RepeatedLoad extends Readonly<Record<'responseId' | 'fetched' | 'stale
 }
 
 /**
- * Finds the load whose rows are stored now, if a response repeats it: the last load that may be about its days, whatever
- * operation, import or replay it is of, was of the same bytes to the same request, read by the same code, without
- * rejects, warnings or suspicions, and said of each session that it is loaded.
+ * Finds the load whose rows are stored now, if a response repeats it: the last load that may be about its days,
+ * whatever operation, import or replay it is of, was of the same bytes to the same request, read by the same code,
+ * without rejects, warnings or suspicions, and said of each trading day that it is loaded.
  */
 export async function findRepeated(
   db: Preparing,
@@ -23,13 +23,13 @@ export async function findRepeated(
     digest,
     position,
     operations,
-    sessions,
+    tradingDays,
   }: {
     readonly windowId: number;
     readonly digest: string;
     readonly position: string;
     readonly operations: readonly string[];
-    readonly sessions: readonly string[];
+    readonly tradingDays: readonly string[];
   },
 ): Promise<RepeatedLoad | null> {
   const { rows } = await runPrepared<RepeatedLoad & Record<string, unknown>>(
@@ -46,7 +46,7 @@ export async function findRepeated(
               from ${SAID}) said
      where w.id = ${windowId} and w.instruments = '{}' and not w.is_filtered and l.position < ${position}::timestamptz
        and l.rejected = 0 and last.state = 'loaded' and last.warnings = '{}' and last.suspicious is null
-       and a.said = 'loaded' and said.days = ${sql.param(sessions)}::date[]
+       and a.said = 'loaded' and said.days = ${sql.param(tradingDays)}::date[]
        and not exists (
          select from ${loads} o
           where o.operation = any(${sql.param(operations)}::text[]) and o.exchange = w.exchange

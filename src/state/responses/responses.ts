@@ -127,7 +127,7 @@ export async function keepResponse(
   }
   // If it was pruned since `packBody` looked, it is compressed only here.
   const body = isKnown ? null : await compressed();
-  // All sessions of a file have the same body, which is sent once.
+  // All parts of a file have the same body, which is sent once.
   packed.mayBeKept = true;
   await insertResponse(tx, { ...noted, hash, bytes, body, isKnown });
 }
@@ -180,7 +180,7 @@ export async function readKeptResponse(db: NodePgDatabase, responseId: number) {
       position: positionText(responses.position),
       operation: responses.operation,
       exchange: responses.exchange,
-      /** First day requested; of a file, the session. */
+      /** First day requested; of a file, that of the part. */
       from: responses.from_date,
       to: responses.to_date,
       instruments: responses.instruments,

@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { type CompletenessContext, sessionStatesIn } from '../coverage/completeness.ts';
+import { type CompletenessContext, tradingDayStatesIn } from '../coverage/completeness.ts';
 import type { RunState } from '../request.ts';
 import { isoText } from '../schema/columns.ts';
 import { expectations } from '../schema/knowledge.ts';
@@ -75,7 +75,7 @@ export async function importedFiles(db: NodePgDatabase): Promise<Map<string, str
   return new Map([...groups].map(([hash, files]) => [hash, files.map(({ path }) => path)]));
 }
 
-interface EmptySessions extends Pair, DayRange {
+interface EmptyTradingDays extends Pair, DayRange {
   readonly runId: number;
   readonly sessions: number;
   /** How many of them the source has not published, although they are due. */
@@ -86,14 +86,14 @@ interface EmptySessions extends Pair, DayRange {
 const REQUESTING = ['backfill', 'nightly', 'gap_fill'] as const;
 
 /**
- * The sessions to which these runs got a response without records though each should have some, by operation and
+ * The trading days to which these runs got a response without records though each should have some, by operation and
  * exchange; none that has records by now. Those that are due and not published are among them, but for nights, which
  * request them again.
  */
-export async function emptySessionsOfRuns(
+export async function emptyTradingDaysOfRuns(
   context: CompletenessContext,
   runIds: readonly number[],
-): Promise<readonly EmptySessions[]> {
+): Promise<readonly EmptyTradingDays[]> {
   const { run_id, operation, exchange, state, from_date, to_date } = windows;
   const hasResponse = and(inArray(run_id, [...runIds]), inArray(state, ['loaded', 'empty']));
   const { drizzle } = context.db;
@@ -110,11 +110,11 @@ export async function emptySessionsOfRuns(
     .sort()
     .at(-1);
   if (from === undefined || to === undefined) return [];
-  const sessions = sessionStatesIn(context, { expected: pairs, others: false, from, to });
-  const result = await drizzle.execute<EmptySessions & Record<string, unknown>>(sql`
+  const tradingDays = tradingDayStatesIn(context, { expected: pairs, others: false, from, to });
+  const result = await drizzle.execute<EmptyTradingDays & Record<string, unknown>>(sql`
     select r.id::int as "runId", s.operation, s.exchange, min(s.day)::text as from, max(s.day)::text as to, count(*)::int as sessions,
            count(*) filter (where s.reason = 'not_published')::int as "notPublished"
-      from ${sessions} s cross join ${runs} r
+      from ${tradingDays} s cross join ${runs} r
      where (s.reason = 'empty' or (s.reason = 'not_published' and s.state = 'missing' and r.kind <> 'nightly'))
        and ${inArray(sql`r.id`, [...runIds])}
        and ${inArray(sql`r.kind`, [...REQUESTING])}

@@ -26,7 +26,7 @@ import { runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 import { countWindows, WINDOW_TOTALS } from '../windows/windows.ts';
 import { withdrawalsOfRuns } from '../withdrawals.ts';
-import { emptySessionsOfRuns } from './outcomes.ts';
+import { emptyTradingDaysOfRuns } from './outcomes.ts';
 
 /** The report of a run, ended or not. */
 export type RunReport = Awaited<ReturnType<typeof reportRun>>;
@@ -265,7 +265,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
     (await suspiciousWindowsOfRuns(db, runIds)).map(({ state: _, ...window }) => window),
   );
   const retries = byRun(await retriesOfRuns(db, runIds));
-  const empty = byRun(await emptySessionsOfRuns(context, runIds));
+  const empty = byRun(await emptyTradingDaysOfRuns(context, runIds));
   const withdrawals = byRun(await withdrawalsOfRuns(db, runIds));
   const versions = byRun(await stateNumbersOfRuns(db, runIds));
   return summaries.map(({ requestedBy: _, ...run }) => ({
@@ -284,7 +284,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
     withoutRecords: operations(run).flatMap(({ operation: name, exchange, windows: ended, fetched }) =>
       fetched === 0 && ended.empty > 0 ? [{ operation: name, exchange, windows: ended.empty }] : [],
     ),
-    /** Sessions that should have records and of which the response had none. */
+    /** Trading days that should have records and of which the response had none. */
     emptySessions: empty(run),
     /** By day, the rows that full responses no longer listed: withdrawn, or withheld. */
     withdrawals: withdrawals(run),

@@ -131,7 +131,7 @@ describe(
     share_id: 'The share: market.series_aliases.share_id.',
     known_from: 'First day that prices may be compared with; an ex-date.',
     known_to: 'Day after the last one: the next ex-date; infinity after the last event.',
-    valid_from: 'First session that the factor changes; -infinity before the first event.',
+    valid_from: 'First trading day that the factor changes; -infinity before the first event.',
     valid_to: 'Day after the last one, an ex-date.',
     ratio_old: 'Prices are multiplied by ratio_old ÷ ratio_new.',
     ratio_new: 'See ratio_old.',
@@ -151,11 +151,11 @@ export const eventSessions = etl.table(
 );
 describe(
   eventSessions,
-  'The only sessions whose previous close events may change, so that market.prices looks at no others.',
+  'The only trading days whose previous close events may change, so that market.prices looks at no others.',
   {
     exchange: 'Exchange.',
     symbol: 'Ticker symbol of that day.',
-    trade_date: 'The ex-date of an event, or the first session from it on.',
+    trade_date: 'The ex-date of an event, or the first trading day from it on.',
   },
 );
 
@@ -180,7 +180,7 @@ describe(
   'market.circuit_breakers with one row a security and day, so that market.prices joins it quickly.',
   {
     exchange: 'Exchange.',
-    trade_date: 'Session.',
+    trade_date: 'Trading day.',
     symbol: 'Ticker symbol.',
     series: 'Series.',
     bands: 'Bands that it hit, H, L or HL, as in market.prices.band_hit.',

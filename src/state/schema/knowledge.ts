@@ -46,7 +46,7 @@ describe(findings, 'Where data sets contradict one another; a finding never bloc
   severity: 'info, warning or error.',
   operation: 'Operation whose data is concerned.',
   exchange: 'Exchange.',
-  date: 'Session day.',
+  date: 'Trading day.',
   instrument: 'Instrument, if the finding is about one.',
   expected: 'What the other data says.',
   found: 'What the data says.',
@@ -115,10 +115,10 @@ export const sessions = etl.table(
   },
   (table) => [primaryKey({ name: 'sessions_pkey', columns: [table.exchange, table.day] })],
 );
-describe(sessions, 'Trading sessions of the exchanges, from the calendar.', {
+describe(sessions, 'Trading days of the exchanges, from the calendar.', {
   exchange: 'Exchange.',
-  day: 'Session day.',
-  kind: 'session, special, or observed (data came for a day that is closed according to the calendar).',
+  day: 'Trading day.',
+  kind: 'trading day, special, or observed (data came for a day that is closed according to the calendar).',
 });
 
 export const expectations = etl.table(
@@ -141,7 +141,7 @@ describe(
   'What should be stored of each operation, as its file declares it and the settings request it; etl.completeness compares coverage with it.',
   {
     operation: 'Operation of the source, or data set that files fill.',
-    days: 'sessions: data is expected of each session; quarters: of the last day of each quarter; none: of the operation as a whole.',
+    days: 'trading days: data is expected of each trading day; quarters: of the last day of each quarter; none: of the operation as a whole.',
     variants: 'The variants that are requested for each day; null if no day is requested.',
     parts: 'The variants whose last responses together list everything; null if one response does.',
     is_by_instrument: 'Whether each request is about single instruments.',

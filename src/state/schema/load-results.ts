@@ -187,9 +187,9 @@ export const coverage = etl.table(
 );
 describe(
   coverage,
-  'What is known about each operation, exchange and session day; no row means that it was not requested yet.',
+  'What is known about each operation, exchange and trading day; no row means that it was not requested yet.',
   {
-    day: 'Session day; the day of the call for operations without dates.',
+    day: 'Trading day; the day of the call for operations without dates.',
     instrument: 'Instrument, if the operation is requested per instrument; empty means the whole exchange.',
     variant: 'Which request about a day, if the operation has several, e.g. eod/Standalone.',
     state:

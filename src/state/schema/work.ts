@@ -139,7 +139,7 @@ describe(
     id: 'Number of the window.',
     run_id: 'The run it belongs to.',
     params:
-      'Further request options; never the access key. Of an import: "file", the name of the CSV file, and "rank", the rank of its format among those of the session.',
+      'Further request options; never the access key. Of an import: "file", the name of the CSV file, and "rank", the rank of its format among those of the trading day.',
     variant: 'Which request about a day this is, if the operation has several, e.g. eod/Standalone.',
     is_filtered: 'Whether request options narrowed it to a part of the data: its days are then not covered.',
     state:

@@ -69,19 +69,19 @@ function* batches(planned: Iterable<PlannedWindow>): Generator<PlannedWindow[]> 
 export const reserveWindowIds = (db: NodePgDatabase, count: number): Promise<number[]> =>
   takeIds(db, windows, count);
 
-/** A file whose sessions are imported, one window each. */
+/** A file whose parts are imported, one window each. */
 interface FileWindows {
-  /** From `reserveWindowIds`, one for each session. */
+  /** From `reserveWindowIds`, one for each part. */
   readonly ids: readonly number[];
   /** Null if the rows are computed from what is stored. */
   readonly file: string | null;
   /** SHA-256 of its bytes. */
   readonly hash: string | null;
-  readonly sessions: readonly (Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to' | 'params'> &
+  readonly parts: readonly (Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to' | 'params'> &
     Partial<Pick<NewWindow, 'filtered'>>)[];
 }
 
-/** A window that a session of a file has. */
+/** A window that a part of a file has. */
 export interface FileWindow extends NewWindow {
   readonly id: number;
   readonly runId: number;
@@ -90,15 +90,15 @@ export interface FileWindow extends NewWindow {
 /**
  * Inserts the windows of a file that is being imported, as `running`.
  *
- * @returns them in the order of the sessions; none if the run is not running any more.
+ * @returns them in the order of the parts; none if the run is not running any more.
  */
 export async function insertFileWindows(
   db: NodePgDatabase,
   runId: number,
-  { ids, file, hash, sessions }: FileWindows,
+  { ids, file, hash, parts: tradingDays }: FileWindows,
 ): Promise<FileWindow[]> {
   const state: WindowAfter<'import'> = 'running';
-  const rows = JSON.stringify(sessions.map((session, at) => ({ ...session, id: ids[at] })));
+  const rows = JSON.stringify(tradingDays.map((tradingDay, at) => ({ ...tradingDay, id: ids[at] })));
   const inserted = await db.execute<{ id: number }>(sql`
     with inserted as (
       insert into ${windows}
@@ -115,7 +115,7 @@ export async function insertFileWindows(
     id,
     runId,
     filtered: false,
-    ...(sessions[at] as (typeof sessions)[number]),
+    ...(tradingDays[at] as (typeof tradingDays)[number]),
     instruments: [],
     variant: '',
   }));

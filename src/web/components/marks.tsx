@@ -1,5 +1,6 @@
 /**
- * What is shown about a day, a session, a run or a check. Each has its own shape, so that nothing depends on colour.
+ * What is shown about a day, a trading day, a run or a check. Each has its own shape, so that nothing depends on
+ * colour.
  */
 export type Mark =
   | 'complete'

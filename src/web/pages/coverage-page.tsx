@@ -85,7 +85,7 @@ export async function coveragePage(context: QueueContext, requested: Requested):
     main: (
       <>
         <Heading title={`Coverage ${year}`}>
-          Which sessions of each data set are loaded. Choose a data set to see its days.
+          Which trading days of each data set are loaded. Choose a data set to see its days.
         </Heading>
         <Years path="/coverage" years={known.years} chosen={year} />
         <Legend strip />
@@ -141,7 +141,7 @@ export async function dataSetPage(context: QueueContext, requested: Requested): 
             )}
           </div>
         </section>
-        {set === undefined ? null : missingSessions(set, requestedNames.has(set.operation), context)}
+        {set === undefined ? null : missingTradingDays(set, requestedNames.has(set.operation), context)}
         {prices}
         {trends}
       </>
@@ -149,8 +149,8 @@ export async function dataSetPage(context: QueueContext, requested: Requested): 
   };
 }
 
-/** The missing sessions by reason, and what to do about them. */
-function missingSessions(set: DataSetDays, isRequested: boolean, { config }: QueueContext) {
+/** The missing trading days by reason, and what to do about them. */
+function missingTradingDays(set: DataSetDays, isRequested: boolean, { config }: QueueContext) {
   const hasKey = config.EOD_ACCESS_KEY !== undefined && isRequested;
   const missing = set.days.flatMap(({ day, kind, reason, detail }) =>
     kind === 'missing' && reason !== null ? [{ day, reason, detail }] : [],
@@ -161,7 +161,7 @@ function missingSessions(set: DataSetDays, isRequested: boolean, { config }: Que
       <ul class="plain">
         {[...groupBy(missing, ({ reason }) => reason)].map(([reason, days]) => (
           <li key={reason}>
-            <strong>{GAP_REASONS[reason]}</strong>: {plural(days.length, 'session')}, the newest{' '}
+            <strong>{GAP_REASONS[reason]}</strong>: {plural(days.length, 'trading day')}, the newest{' '}
             <a href={coveragePath(set, days.at(-1)?.day)}>{days.at(-1)?.day}</a>
             {days.at(-1)?.detail == null ? null : ` (${days.at(-1)?.detail})`}
           </li>

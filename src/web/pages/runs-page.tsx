@@ -2,7 +2,7 @@ import { isTooOld, unknownRunError } from '../../core/errors.ts';
 import {
   count,
   duration,
-  emptySessionsText,
+  emptyTradingDaysText,
   hasDays,
   plural,
   retryText,
@@ -10,7 +10,7 @@ import {
   runStateText,
 } from '../../core/wording.ts';
 import type { QueueContext } from '../../jobs/context.ts';
-import { emptySessionsOfRuns } from '../../state/runs/outcomes.ts';
+import { emptyTradingDaysOfRuns } from '../../state/runs/outcomes.ts';
 import {
   listRunSummaries,
   listUnloadedWindows,
@@ -100,7 +100,7 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
     operationsOfRuns(drizzle, [runId]),
     listUnloadedWindows(drizzle, runId, WINDOWS),
     suspiciousWindowsOfRuns(drizzle, [runId]),
-    emptySessionsOfRuns(context, [runId]),
+    emptyTradingDaysOfRuns(context, [runId]),
     retriesOfRuns(drizzle, [runId]),
   ]);
   const isOpen = run.state === 'running' || run.state === 'paused';
@@ -125,7 +125,7 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
           ))}
           {empty.map((dataSet) => (
             <p key={`${dataSet.operation} ${dataSet.exchange}`} class="bad">
-              <DataSet {...dataSet} />: {emptySessionsText(dataSet)}
+              <DataSet {...dataSet} />: {emptyTradingDaysText(dataSet)}
             </p>
           ))}
           {isOpen ? (

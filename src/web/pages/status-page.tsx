@@ -176,7 +176,7 @@ function occasionText({ since, runId }: Tonight['pipeline'], zone: string) {
   );
 }
 
-/** How many of the last sessions before the latest are missing. */
+/** How many of the last trading days before the latest are missing. */
 const missingBefore = ({ missingSessions, isLate }: Tonight['operations'][number]) =>
   missingSessions - (isLate ? 1 : 0);
 
@@ -267,15 +267,15 @@ function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): s
   }
 }
 
-type Session = Tonight['operations'][number];
+type TradingDay = Tonight['operations'][number];
 
-/** A line of the table: what is known by session, or a list. */
-type Line = Session | Tonight['lists'][number];
+/** A line of the table: what is known by trading day, or a list. */
+type Line = TradingDay | Tonight['lists'][number];
 
-/** What a column shows of a session; of a list by default nothing. */
-const ofSession =
+/** What a column shows of a trading day; of a list by default nothing. */
+const ofTradingDay =
   (
-    cell: (line: Session) => ComponentChildren,
+    cell: (line: TradingDay) => ComponentChildren,
     ofList: (line: Tonight['lists'][number]) => ComponentChildren = () => null,
   ) =>
   (line: Line) =>
@@ -293,7 +293,7 @@ const COLUMNS: readonly Column<Line>[] = [
   },
   {
     head: 'Latest trading day',
-    cell: ofSession(
+    cell: ofTradingDay(
       ({ lastDue, isLate, reason, detail }) =>
         lastDue === null ? (
           <Badge mark="none">not due yet</Badge>
@@ -307,7 +307,7 @@ const COLUMNS: readonly Column<Line>[] = [
   },
   {
     head: 'Complete to',
-    cell: ofSession(
+    cell: ofTradingDay(
       ({ completeTo, lastComplete }) =>
         lastComplete === null ? (
           <span class="muted">no complete day yet</span>
@@ -323,7 +323,7 @@ const COLUMNS: readonly Column<Line>[] = [
   {
     head: 'Records',
     number: true,
-    cell: ofSession(
+    cell: ofTradingDay(
       ({ lastRecords, medianRecords, lastComplete, lastDue }) =>
         lastRecords === null || lastRecords === 0 ? null : (
           <>
@@ -340,14 +340,14 @@ const COLUMNS: readonly Column<Line>[] = [
   {
     head: `Missing of ${MISSING_OF}`,
     number: true,
-    cell: ofSession(({ missingSessions }) =>
+    cell: ofTradingDay(({ missingSessions }) =>
       missingSessions === 0 ? null : <strong class="bad">{missingSessions}</strong>,
     ),
   },
   {
     head: 'Rejects',
     number: true,
-    cell: ofSession(({ openRejects }) =>
+    cell: ofTradingDay(({ openRejects }) =>
       openRejects === 0 ? null : <a href="/issues?kind=reject">{count(openRejects)}</a>,
     ),
   },

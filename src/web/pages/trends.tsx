@@ -7,7 +7,7 @@ import type { Context } from '../../jobs/context.ts';
 import { readCodesAsSymbols } from '../../load/corporate-events.ts';
 import { adjustedCloses, mostTraded } from '../../load/examples.ts';
 import { dataSetNamed, pairTitle } from '../../operations/registry.ts';
-import { readArrivals, readSessionRecords } from '../../state/coverage/completeness.ts';
+import { readArrivals, readTradingDayRecords } from '../../state/coverage/completeness.ts';
 import { Section } from '../components/basics.tsx';
 import { TimeChart } from '../components/time-chart.tsx';
 import type { Requested } from '../page.tsx';
@@ -16,11 +16,11 @@ import { rangeOfYear } from './path-values.ts';
 /** Data that is loaded later than this is not late: it was loaded for a past range. */
 const AWAITED_HOURS = 48;
 
-/** How late the sessions of a data set were stored. */
+/** How late the trading days of a data set were stored. */
 interface Lateness {
-  /** Sessions that were stored within AWAITED_HOURS. */
+  /** Trading days that were stored within AWAITED_HOURS. */
   readonly arrivals: Awaited<ReturnType<typeof readArrivals>>;
-  /** Number of sessions that were stored after that. */
+  /** Number of trading days that were stored after that. */
   readonly afterwards: number;
   /** Median and maximum of the hours; null if there are no arrivals. */
   readonly median: number | null;
@@ -28,18 +28,18 @@ interface Lateness {
 }
 
 /**
- * How many records each session of a data set had, and how late they were stored. Null if it has no data for each
- * session, because then there is no time at which data is due.
+ * How many records each trading day of a data set had, and how late they were stored. Null if it has no data for each
+ * trading day, because then there is no time at which data is due.
  */
 export async function readTrends(context: Context, pair: Pair, range: DayRange): Promise<VNode | null> {
   const dataSet = dataSetNamed(pair.operation);
   if (expectedVariants(dataSet) === null || isQuarterly(dataSet)) return null;
   const scope = { expected: [pair], others: false, ...range };
-  const [sessions, lateness] = await Promise.all([
-    readSessionRecords(context, scope),
+  const [tradingDays, lateness] = await Promise.all([
+    readTradingDayRecords(context, scope),
     readLateness(context, pair, range),
   ]);
-  const complete = sessions.filter(({ state }) => state === 'complete');
+  const complete = tradingDays.filter(({ state }) => state === 'complete');
   return (
     <div class="charts">
       {countsEachDay(dataSet) ? rowsChart(pair, complete) : null}
@@ -48,17 +48,17 @@ export async function readTrends(context: Context, pair: Pair, range: DayRange):
   );
 }
 
-/** The number of records of each complete session of a data set. */
-function rowsChart(pair: Pair, sessions: readonly { readonly day: Day; readonly records: number }[]) {
-  const values = sessions.map(({ records }) => records).sort((a, b) => a - b);
+/** The number of records of each complete trading day of a data set. */
+function rowsChart(pair: Pair, tradingDays: readonly { readonly day: Day; readonly records: number }[]) {
+  const values = tradingDays.map(({ records }) => records).sort((a, b) => a - b);
   const median = values[Math.floor((values.length - 1) / 2)];
   if (median === undefined) return null;
-  const summary = `${plural(values.length, 'session')}, ${count(values[0] ?? 0)} to ${count(values.at(-1) ?? 0)}; the dashed line is the median, ${count(median)}`;
+  const summary = `${plural(values.length, 'trading day')}, ${count(values[0] ?? 0)} to ${count(values.at(-1) ?? 0)}; the dashed line is the median, ${count(median)}`;
   return (
-    <Section id="rows" title="Records of each session" note={summary}>
+    <Section id="rows" title="Records of each trading day" note={summary}>
       <TimeChart
         label={`Records of ${pairTitle(pair)}: ${summary}`}
-        points={sessions.map(({ day, records }) => ({ day, value: records }))}
+        points={tradingDays.map(({ day, records }) => ({ day, value: records }))}
         kind="line"
         format={count}
         usual={median}
@@ -69,8 +69,8 @@ function rowsChart(pair: Pair, sessions: readonly { readonly day: Day; readonly 
 
 function latenessChart(pair: Pair, { arrivals, afterwards, median, worst }: Lateness) {
   if (median === null || worst === null) return null;
-  const later = afterwards === 0 ? '' : `; ${plural(afterwards, 'session')} loaded afterwards`;
-  const summary = `${plural(arrivals.length, 'session')}: half within ${hoursText(median)}, the latest after ${hoursText(worst)}${later}`;
+  const later = afterwards === 0 ? '' : `; ${plural(afterwards, 'trading day')} loaded afterwards`;
+  const summary = `${plural(arrivals.length, 'trading day')}: half within ${hoursText(median)}, the latest after ${hoursText(worst)}${later}`;
   return (
     <Section id="late" title="Hours from due to stored" note={summary}>
       <TimeChart
@@ -118,7 +118,7 @@ function pricesSection({ symbol, exchange, closes, symbols, year, code }: Prices
   const [first, last] = [closes[0], closes.at(-1)];
   const summary =
     first === undefined || last === undefined
-      ? `no session of ${year}`
+      ? `no trading day of ${year}`
       : `${first.day} to ${last.day}: ${first.adjusted.toFixed(2)} to ${last.adjusted.toFixed(2)} rupees`;
   return (
     <Section id="prices" title={`${symbol}, ${exchange}: closing prices`} note={summary}>
@@ -162,12 +162,12 @@ function pricesSection({ symbol, exchange, closes, symbols, year, code }: Prices
 }
 
 async function readLateness(context: Context, pair: Pair, range: DayRange): Promise<Lateness> {
-  const sessions = await readArrivals(context, [pair], range);
-  const arrivals = sessions.filter(({ hours }) => hours <= AWAITED_HOURS);
+  const tradingDays = await readArrivals(context, [pair], range);
+  const arrivals = tradingDays.filter(({ hours }) => hours <= AWAITED_HOURS);
   const sorted = arrivals.map(({ hours }) => hours).sort((a, b) => a - b);
   return {
     arrivals,
-    afterwards: sessions.length - arrivals.length,
+    afterwards: tradingDays.length - arrivals.length,
     median: sorted[Math.floor((sorted.length - 1) / 2)] ?? null,
     worst: sorted.at(-1) ?? null,
   };

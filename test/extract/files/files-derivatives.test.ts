@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Row } from '../../../src/declaration/table.ts';
-import { type FileSession, readCsvFile } from '../../../src/extract/files/read-file.ts';
+import { type FilePart, readCsvFile } from '../../../src/extract/files/read-file.ts';
 import { readResponse } from '../../../src/extract/index.ts';
 import { hasDuplicates } from '../../../src/load/merge/merge.ts';
 import derivatives from '../../../src/operations/GetBhavCopyFO.ts';
@@ -13,12 +13,12 @@ const NSE = fixture('BhavCopy_NSE_FO_0_0_0_20250312_F_0000.csv');
 const BSE = fixture('BhavCopy_BSE_FO_0_0_0_20250312_F_0000.CSV');
 
 const { table } = derivatives.shapes[0];
-const sessionsOf = (text: string) => readCsvFile('any.csv', Buffer.from(text), SETTINGS.timeZone);
-/** The only session of a file. */
-function sessionOf(text: string): FileSession {
-  const sessions = sessionsOf(text);
-  expect(sessions).toHaveLength(1);
-  return sessions[0] as FileSession;
+const partsOf = (text: string) => readCsvFile('any.csv', Buffer.from(text), SETTINGS.timeZone);
+/** The only trading day of a file. */
+function partOf(text: string): FilePart {
+  const parts = partsOf(text);
+  expect(parts).toHaveLength(1);
+  return parts[0] as FilePart;
 }
 const keyOf = (row: Row) => table.key.map((column) => String(row[column])).join(' ');
 const withoutColumn = (text: string, name: string) => {
@@ -40,17 +40,17 @@ describe("the exchanges' files of derivatives", () => {
     ['fo15JUN2005bhav.csv', '2005-06-15', ['', '', 'CE', 'CA']],
     ['fo24OCT2008bhav.csv', '2008-10-24', ['', '', 'PE', 'CA']],
   ])('of %s have each contract, however its header spells the type of option', (name, day, types) => {
-    const session = sessionOf(fixture(name));
-    expect(session).toMatchObject({ format: 'nse-fo-bhav', exchange: 'NFO', day, rejects: [] });
-    expect([...session.rows].map((row) => row.option_type)).toEqual(types);
+    const part = partOf(fixture(name));
+    expect(part).toMatchObject({ format: 'nse-fo-bhav', exchange: 'NFO', day, rejects: [] });
+    expect([...part.rows].map((row) => row.option_type)).toEqual(types);
   });
 
   test.each([
     ['NFO', 'NSE', NSE, 35],
     ['BFO', 'BSE', BSE, 21],
   ])('are rows of %s, each a contract of its own', (exchange, source, text, count) => {
-    const session = sessionOf(text);
-    expect(session).toMatchObject({
+    const part = partOf(text);
+    expect(part).toMatchObject({
       format: 'udiff',
       dataSet: 'GetBhavCopyFO',
       exchange,
@@ -60,15 +60,15 @@ describe("the exchanges' files of derivatives", () => {
       also: null,
       warnings: [],
     });
-    const rows = [...session.rows];
+    const rows = [...part.rows];
     expect(rows).toHaveLength(count);
     expect(new Set(rows.map(keyOf)).size).toBe(count);
     for (const row of rows) expect(row).toMatchObject({ exchange, source_exchange: source, segment: 'FO' });
-    expect(session.unknown).toEqual(['instrument_name', 'identifier']);
+    expect(part.unknown).toEqual(['instrument_name', 'identifier']);
   });
 
   test('have futures without strike and option type, and options to the paisa', () => {
-    const rows = [...sessionOf(NSE).rows];
+    const rows = [...partOf(NSE).rows];
     expect(rows[0]).toMatchObject({
       symbol: 'NIFTY',
       instrument_type: 'IDF',
@@ -93,36 +93,34 @@ describe("the exchanges' files of derivatives", () => {
     const many = Array.from({ length: 1_000 }, (_, day) =>
       lines.map((line) => line.replace(/,(\d+),,/, `,${day}$1,,`).replace(/\.00,(?=[CP]E)/, `.${day},`)),
     ).flat();
-    const { rows, rejects } = sessionOf(`${[header, ...many].join('\n')}\n`);
+    const { rows, rejects } = partOf(`${[header, ...many].join('\n')}\n`);
     expect([rows.length, rejects.length]).toEqual([35_000, 0]);
   });
 
   test('say what a row lacks: a contract without expiry is rejected', () => {
     const [header, first, second] = NSE.split('\n');
-    const { rejects, rows } = sessionOf(`${header}\n${first}\n${second?.replaceAll('2025-03-13', '')}\n`);
+    const { rejects, rows } = partOf(`${header}\n${first}\n${second?.replaceAll('2025-03-13', '')}\n`);
     expect(rows).toHaveLength(1);
     expect(rejects.map(({ problems }) => problems)).toEqual([[{ path: 'XpryDt', message: 'is missing' }]]);
   });
 
   test.each(['XpryDt', 'StrkPric', 'OptnTp'])('are refused without the column %s', (name) => {
-    expect(() => sessionsOf(withoutColumn(NSE, name))).toThrow(`the header lacks ${name}`);
+    expect(() => partsOf(withoutColumn(NSE, name))).toThrow(`the header lacks ${name}`);
   });
 
   test('are refused with rows of another segment or exchange', () => {
     const cash = oneRow(NSE, { Sgmt: 'CM' }).split('\n')[1];
-    expect(() => sessionsOf(`${NSE}${cash}\n`)).toThrow('has rows of the segments FO and CM');
-    expect(() => sessionsOf(oneRow(NSE, { Src: 'MSE' }))).toThrow('has rows of MSE; known are BSE and NSE');
-    expect(() => sessionsOf(oneRow(NSE, { Sgmt: 'CD' }))).toThrow(
-      'is of the segment CD; known are CM and FO',
-    );
+    expect(() => partsOf(`${NSE}${cash}\n`)).toThrow('has rows of the segments FO and CM');
+    expect(() => partsOf(oneRow(NSE, { Src: 'MSE' }))).toThrow('has rows of MSE; known are BSE and NSE');
+    expect(() => partsOf(oneRow(NSE, { Sgmt: 'CD' }))).toThrow('is of the segment CD; known are CM and FO');
   });
 
   test('may name the exchange otherwise', () => {
-    expect(sessionOf(oneRow(BSE, { Src: 'XBSE' }))).toMatchObject({ exchange: 'BFO' });
+    expect(partOf(oneRow(BSE, { Src: 'XBSE' }))).toMatchObject({ exchange: 'BFO' });
     const [header, ...lines] = BSE.trimEnd().split('\n');
     const spelled = [header, ...lines.map((line) => line.replace(',BSE,', ',XBSE,'))].join('\n');
-    expect(sessionOf(`${spelled}\n`).rows).toHaveLength(lines.length);
-    expect(sessionOf(`${BSE}${lines[0]?.replace(',BSE,', ',XBSE,')}\n`).rows).toHaveLength(22);
+    expect(partOf(`${spelled}\n`).rows).toHaveLength(lines.length);
+    expect(partOf(`${BSE}${lines[0]?.replace(',BSE,', ',XBSE,')}\n`).rows).toHaveLength(22);
   });
 });
 
@@ -137,7 +135,7 @@ test.each([
   ['70', '70', true],
 ])('strikes %s and %s: may they be one contract? %s', (one, other, expected) => {
   const at = (strike: string) => oneRow(NSE, { StrkPric: strike, OptnTp: 'CE' });
-  const { rows } = sessionOf(`${at(one)}${at(other).split('\n')[1]}\n`);
+  const { rows } = partOf(`${at(one)}${at(other).split('\n')[1]}\n`);
   expect(hasDuplicates(table, rows)).toBe(expected);
 });
 
@@ -152,7 +150,7 @@ describe('the response', () => {
   };
 
   test('is the same row as the line of the file, whether it has the number of the contract or not', () => {
-    const line = [...sessionOf(BSE).rows].find(
+    const line = [...partOf(BSE).rows].find(
       (row) => row.expiry_date === '2025-03-25' && row.symbol === 'SENSEX' && row.option_type === '',
     );
     for (const changes of [
@@ -176,6 +174,6 @@ describe('the response', () => {
   });
 });
 
-test('the table has its partitions and days by the session, and names no instruments', () => {
+test('the table has its partitions and days by the trading day, and names no instruments', () => {
   expect(table).toMatchObject({ dateColumn: 'trade_date', partitioned: true, names: [] });
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { dayInName, FORMATS, findFormat } from '../../../src/extract/files/formats.ts';
-import { type FileSession, readCsvFile } from '../../../src/extract/files/read-file.ts';
+import { type FilePart, readCsvFile } from '../../../src/extract/files/read-file.ts';
 import GetCircuitBreakers from '../../../src/operations/GetCircuitBreakers.ts';
 import { dataSets } from '../../../src/operations/registry.ts';
 
@@ -10,8 +10,8 @@ const fixture = (name: string) => readFileSync(new URL(`../../fixtures/lists/${n
 const read = (name: string, content: string | Buffer) =>
   readCsvFile(name, Buffer.from(content), 'Asia/Kolkata');
 
-const facts = (sessions: readonly FileSession[]) =>
-  sessions.map(
+const facts = (parts: readonly FilePart[]) =>
+  parts.map(
     ({ format, dataSet, exchange, day, rows, rejects }) =>
       `${format}: ${dataSet} ${exchange} ${day}, ${rows.length} rows, ${rejects.length} rejects`,
   );
@@ -223,8 +223,8 @@ test('pledges come as JSON and CSV, with the same position among companies of on
     depository_pledged_value_crore: '31.347',
     disclosed_on: '2015-03-31',
   });
-  const [session] = read('CF-SAST-Pledged-Data-14-Aug-2026.csv', pledgesAsCsv());
-  expect(session?.unknown).toEqual(expect.arrayContaining(['shareholding_date', 'disclosed_on']));
+  const [part] = read('CF-SAST-Pledged-Data-14-Aug-2026.csv', pledgesAsCsv());
+  expect(part?.unknown).toEqual(expect.arrayContaining(['shareholding_date', 'disclosed_on']));
   // Cells of its header may end with a line end.
   const broken = pledgesAsCsv().replace(/^[^\n]*/, (header) => header.replaceAll('",', ' \n",'));
   expect(facts(read('x.csv', broken))).toEqual([
@@ -232,9 +232,9 @@ test('pledges come as JSON and CSV, with the same position among companies of on
   ]);
   const known = (rows: typeof json) =>
     rows.map((row) =>
-      Object.entries(row).filter(([column, value]) => value !== null && !session?.unknown.includes(column)),
+      Object.entries(row).filter(([column, value]) => value !== null && !part?.unknown.includes(column)),
     );
-  expect(known([...(session?.rows ?? [])])).toEqual(known(json));
+  expect(known([...(part?.rows ?? [])])).toEqual(known(json));
 });
 
 test('open interest of participants has its day in the title, else in the name', () => {
@@ -283,9 +283,9 @@ test('index closes, deals, new highs, and securities under ban', () => {
     { index_code: 'India VIX', open_value: null, close_value: '12.5', turnover: null, pe_ratio: null },
   ]);
   // What a file lacks is not rounded in it.
-  const [session] = read('ind_close_all_03072026.csv', index.replaceAll(/(?:,[^,\n]*){5}$/gm, ''));
-  expect(session?.unknown).toContain('turnover');
-  expect(session?.rounded).toEqual({});
+  const [part] = read('ind_close_all_03072026.csv', index.replaceAll(/(?:,[^,\n]*){5}$/gm, ''));
+  expect(part?.unknown).toContain('turnover');
+  expect(part?.rounded).toEqual({});
   expect(read('ind_close_all_03072026.csv', index)[0]?.rounded).toEqual({ turnover: 100_000 });
   // NSE renamed its indices twice.
   for (const [names, code] of [
@@ -307,7 +307,7 @@ test('index closes, deals, new highs, and securities under ban', () => {
     ['ind_close_all_06042023.csv', '04-06-2023', '2023-04-06'],
     ['ind_close_all_12042023.csv', '12-04-2023', '2023-04-12'],
     ['ind_close_all_04062023.csv', '04-06-2023', '2023-06-04'],
-    // Named for a holiday, it has the session before.
+    // Named for a holiday, it has the trading day before.
     ['ind_close_all_07042023.csv', '06-04-2023', '2023-04-06'],
     ['closes.csv', '04-06-2023', '2023-06-04'],
   ] as const) {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PipelineError } from '../../../src/core/errors.ts';
 import { dayInName as dayIn } from '../../../src/extract/files/formats.ts';
-import type { FileSession } from '../../../src/extract/files/read-file.ts';
+import type { FilePart } from '../../../src/extract/files/read-file.ts';
 import { readExchangeFile } from '../../../src/extract/files/unpack.ts';
 import { forAllAsync } from '../../support/for-all.ts';
 import { zip } from '../../support/zip.ts';
@@ -17,10 +17,10 @@ const RUNS = { seed: 41, numRuns: 60 };
 const read = (name: string, text: string) => readExchangeFile(name, Buffer.from(text), ZONE);
 const zipOf = (files: Readonly<Record<string, string>>) =>
   zip(Object.entries(files).map(([name, text]) => ({ name, text })));
-const rowsOf = (session: FileSession | undefined) => [...(session?.rows ?? [])];
+const rowsOf = (part: FilePart | undefined) => [...(part?.rows ?? [])];
 /** With numbers as text: what is parsed has some as text, and what is scanned as numbers. */
-const textsOf = (session: FileSession | undefined) =>
-  rowsOf(session).map((row) => Object.values(row).map((value) => `${value}`));
+const textsOf = (part: FilePart | undefined) =>
+  rowsOf(part).map((row) => Object.values(row).map((value) => `${value}`));
 const problemOf = (name: string, text: string) =>
   read(name, text).then(
     () => 'none',
@@ -57,11 +57,11 @@ describe('numbers that a spreadsheet has shortened', () => {
             `has "${text}" in ${column} on line 3: a spreadsheet has shortened this number, and its last digits are lost; download the file again`,
           );
         } else if (isQuantity) {
-          const [session] = await read('x.csv', file);
-          expect(Number(rowsOf(session)[1]?.traded_quantity)).toBe(Number(value));
+          const [part] = await read('x.csv', file);
+          expect(Number(rowsOf(part)[1]?.traded_quantity)).toBe(Number(value));
         } else {
-          const [session] = await read('x.csv', file);
-          expect(Number(rowsOf(session)[1]?.turnover)).toBe(Number(value));
+          const [part] = await read('x.csv', file);
+          expect(Number(rowsOf(part)[1]?.turnover)).toBe(Number(value));
         }
       },
     );
@@ -130,7 +130,7 @@ describe('turnover that is not in rupees', () => {
     expect(await problemOf('x.csv', `${CM}\n${row}\n`)).toBe('none');
   });
 
-  test('is found in the history of one share, which has a row of each session', async () => {
+  test('is found in the history of one share, which has a row of each trading day', async () => {
     const history = (unit: number) => [
       CM,
       ...['01', '02', '03', '06'].map(
@@ -188,8 +188,8 @@ test('the full bhav copy of NSE in title case has the same rows', async () => {
 
 test('spaces inside the quotes of a header do not matter', async () => {
   const header = '"SYMBOL ","SERIES ","PURPOSE ","EX-DATE "';
-  const [session] = await read('CF-CA.csv', `${header}\n"TCS","EQ","Bonus 1:1","31-May-2012"\n`);
-  expect(rowsOf(session)[0]).toMatchObject({ symbol: 'TCS', ex_date: '2012-05-31' });
+  const [part] = await read('CF-CA.csv', `${header}\n"TCS","EQ","Bonus 1:1","31-May-2012"\n`);
+  expect(rowsOf(part)[0]).toMatchObject({ symbol: 'TCS', ex_date: '2012-05-31' });
 });
 
 const dayInName = (name: string) => dayIn(name, { files: ['EQ_ISINCODE_DDMMYY.CSV', 'EQDDMMYY.CSV'] });
@@ -234,11 +234,11 @@ test('a T+0 line of BSE is called by its ticker, which the files of those years 
     'ISIN,TckrSymb,FinInstrmId,FinInstrmNm,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TradDt,TtlNbOfTxsExctd,FftyTwWkHgh';
   const row = (ticker: string, code: number) =>
     `INE062A01020,${ticker},${code},STATE BANK OF INDIA,A ,791.00,791.00,791.00,793.85,791.00,782.15,10,7910.00,23-SEP-2024,1,`;
-  const [session] = await read(
+  const [part] = await read(
     'x.csv',
     `${[header, row('SBIN', 500112), row('SBIN#', 100112)].join('\r\n')}\r\n`,
   );
-  expect(rowsOf(session).map(({ symbol, exchange_instrument_id: code }) => [symbol, code])).toEqual([
+  expect(rowsOf(part).map(({ symbol, exchange_instrument_id: code }) => [symbol, code])).toEqual([
     ['500112', 500112],
     ['SBIN#', 100112],
   ]);
@@ -273,10 +273,10 @@ describe('two rows on one line', () => {
           fc.constantFrom('', ','),
           async (end, joined, comma) => {
             const text = lines.map((line, at) => `${line}${joined.includes(at) ? comma : end}`).join('');
-            const [session] = await read('EQ070421.CSV', text);
-            expect(session?.rejects).toEqual([]);
-            expect(textsOf(session)).toEqual(textsOf(whole));
-            expect(session?.complete).toBe(whole?.complete);
+            const [part] = await read('EQ070421.CSV', text);
+            expect(part?.rejects).toEqual([]);
+            expect(textsOf(part)).toEqual(textsOf(whole));
+            expect(part?.complete).toBe(whole?.complete);
           },
         ),
         { seed: 5, numRuns: 20 },
@@ -286,8 +286,8 @@ describe('two rows on one line', () => {
 
   test('three rows on one line are read; a row on the line of the header is an error', async () => {
     const [first, second, third, last] = EQ_ROWS as [string, string, string, string];
-    const [session] = await read('EQ070421.CSV', [EQ, first + second + third, last, ''].join('\n'));
-    expect([session?.rows.length, session?.rejects.length]).toEqual([4, 0]);
+    const [part] = await read('EQ070421.CSV', [EQ, first + second + third, last, ''].join('\n'));
+    expect([part?.rows.length, part?.rejects.length]).toEqual([4, 0]);
     expect(await problemOf('EQ070421.CSV', [EQ + first, second, third, ''].join('\n'))).toMatch(
       /has a row on the line of its header/,
     );
@@ -296,9 +296,9 @@ describe('two rows on one line', () => {
   test('a line that is not two rows is a reject', async () => {
     const [first, second, ...others] = EQ_ROWS as [string, string, ...string[]];
     const text = [EQ, first + second.replace('500003', 'AEGIS'), ...others, ''].join('\n');
-    const [session] = await read('EQ070421.CSV', text);
-    expect([session?.rows.length, session?.rejects.length]).toEqual([2, 1]);
-    expect([session?.joined, session?.complete]).toEqual([1, false]);
+    const [part] = await read('EQ070421.CSV', text);
+    expect([part?.rows.length, part?.rejects.length]).toEqual([2, 1]);
+    expect([part?.joined, part?.complete]).toEqual([1, false]);
   });
 
   const FULL =
@@ -319,12 +319,12 @@ describe('two rows on one line', () => {
         `2021-01-06,2021-01-06,CM,BSE,STK,1,INE1,${symbol},A,10,11,9,10,10,10,5,50.5,2,F1,1`,
     ],
   ])(
-    '%s: without a comma between them, of which nobody knows where one ends, leave the session incomplete',
+    '%s: without a comma between them, of which nobody knows where one ends, leave the trading day incomplete',
     async (_, header, row) => {
       const lines = [header, `${row('20MICRONS')}${row('ACC')}`, row('TCS'), ''];
-      const [session] = await read('x.csv', lines.join('\n'));
-      expect(rowsOf(session).map(({ symbol }) => symbol)).toEqual(['TCS']);
-      expect([session?.rejects.length, session?.joined, session?.complete]).toEqual([1, 1, false]);
+      const [part] = await read('x.csv', lines.join('\n'));
+      expect(rowsOf(part).map(({ symbol }) => symbol)).toEqual(['TCS']);
+      expect([part?.rejects.length, part?.joined, part?.complete]).toEqual([1, 1, false]);
     },
   );
 
@@ -332,8 +332,8 @@ describe('two rows on one line', () => {
     const text = [EQ, ...EQ_ROWS.map((row, at) => (at === 1 ? row.replace('AEGIS', 'A,E,G') : row)), ''].join(
       '\n',
     );
-    const [session] = await read('EQ070421.CSV', text);
-    expect([session?.rejects.length, session?.joined]).toEqual([1, 0]);
+    const [part] = await read('EQ070421.CSV', text);
+    expect([part?.rejects.length, part?.joined]).toEqual([1, 0]);
   });
 });
 

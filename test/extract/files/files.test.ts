@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import type { FileSession } from '../../../src/extract/files/read-file.ts';
+import type { FilePart } from '../../../src/extract/files/read-file.ts';
 import { readExchangeFile } from '../../../src/extract/files/unpack.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
 import { UDIFF_COLUMNS } from '../../../src/operations/tables/udiff.ts';
@@ -15,11 +15,11 @@ const readFixture = (path: string) => readExchangeFile(path, fixture(path), ZONE
 const read = (name: string, text: string) => readExchangeFile(name, Buffer.from(text), ZONE);
 
 /** Its rows as objects. */
-const rowsOf = (session: FileSession | undefined) => [...(session?.rows ?? [])];
+const rowsOf = (part: FilePart | undefined) => [...(part?.rows ?? [])];
 
-/** Each session as a line. */
-const facts = (sessions: readonly FileSession[]) =>
-  sessions.map(
+/** Each trading day as a line. */
+const facts = (parts: readonly FilePart[]) =>
+  parts.map(
     ({ format, exchange, day, rows, rejects, complete }) =>
       `${format} ${exchange} ${day}: ${rows.length} rows, ${rejects.length} rejects${complete ? ', complete' : ''}`,
   );
@@ -41,49 +41,49 @@ describe('formats', () => {
   });
 
   test('the older NSE files: trailing comma, named months, LAST = 0, one ISIN on two series', async () => {
-    const sessions = await readFixture('files/cm01OCT2019bhav.csv.zip');
-    expect(facts(sessions)).toEqual(['nse-bhav NSE 2019-10-01: 43 rows, 0 rejects']);
-    expect(rowsOf(sessions[0]).some((row) => row.last_price === '0.0')).toBe(true);
-    expect(sessions[0]?.unknown).toContain('settlement_price');
-    expect(sessions[0]?.unknown).not.toContain('isin');
+    const parts = await readFixture('files/cm01OCT2019bhav.csv.zip');
+    expect(facts(parts)).toEqual(['nse-bhav NSE 2019-10-01: 43 rows, 0 rejects']);
+    expect(rowsOf(parts[0]).some((row) => row.last_price === '0.0')).toBe(true);
+    expect(parts[0]?.unknown).toContain('settlement_price');
+    expect(parts[0]?.unknown).not.toContain('isin');
     const isins = rowsOf((await readFixture('files/cm09OCT2019bhav.csv.zip'))[0]).map((row) => row.isin);
     expect(isins.length - new Set(isins).size).toBe(1);
   });
 
   test('the oldest NSE files lack trades and ISIN, which are unknown and not null', async () => {
-    const [session] = await read(
+    const [part] = await read(
       'cm03JAN2005bhav.csv',
       'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,\nACC,EQ,340.25,344,338,341.5,341,339,120,40980.5,03-JAN-2005,\n',
     );
-    expect(rowsOf(session)[0]).toMatchObject({
+    expect(rowsOf(part)[0]).toMatchObject({
       symbol: 'ACC',
       trade_date: '2005-01-03',
       isin: null,
       turnover: '40980.5',
     });
-    expect(session?.unknown).toEqual(expect.arrayContaining(['isin', 'trade_count']));
+    expect(part?.unknown).toEqual(expect.arrayContaining(['isin', 'trade_count']));
   });
 
   test('the full bhav copy: lakhs become rupees to the digit, and the rows name the day', async () => {
-    const sessions = await readFixture('files/sec_bhavdata_full_15112024.csv');
-    expect(facts(sessions)).toEqual(['nse-full NSE 2024-11-14: 50 rows, 0 rejects']);
-    expect(sessions[0]?.rounded).toEqual({ turnover: 1_000 });
-    const [session] = await read(
+    const parts = await readFixture('files/sec_bhavdata_full_15112024.csv');
+    expect(facts(parts)).toEqual(['nse-full NSE 2024-11-14: 50 rows, 0 rejects']);
+    expect(parts[0]?.rounded).toEqual({ turnover: 1_000 });
+    const [part] = await read(
       'any.csv',
       'SYMBOL, SERIES, DATE1, PREV_CLOSE, OPEN_PRICE, HIGH_PRICE, LOW_PRICE, LAST_PRICE, CLOSE_PRICE, AVG_PRICE, TTL_TRD_QNTY, TURNOVER_LACS, NO_OF_TRADES, DELIV_QTY, DELIV_PER\nM&M, EQ, 21-Oct-2024, 306.45, 308.50, 321.00, 293.00, -, 312.75, 309.99, 189350, 12345678901234567.89, 2379, -, -\n',
     );
-    expect(rowsOf(session)[0]).toMatchObject({
+    expect(rowsOf(part)[0]).toMatchObject({
       symbol: 'M&M',
       trade_date: '2024-10-21',
       last_price: null,
       traded_quantity: 189350,
       turnover: '12345678901234567.89e5',
     });
-    expect([...(session?.also?.rows ?? [])]).toMatchObject([
+    expect([...(part?.also?.rows ?? [])]).toMatchObject([
       { symbol: 'M&M', traded_quantity: 189350, delivered_quantity: null, delivered_percent: null },
     ]);
-    expect(sessions[0]?.also?.table.name).toBe('deliveries');
-    expect(sessions[0]?.also?.rows).toHaveLength(50);
+    expect(parts[0]?.also?.table.name).toBe('deliveries');
+    expect(parts[0]?.also?.rows).toHaveLength(50);
   });
 
   test('delivery positions: no header names the series; old files have several settlements', async () => {
@@ -92,13 +92,13 @@ describe('formats', () => {
       'Record Type,Sr No,Name of Security,Quantity Traded,Deliverable Quantity(gross across client level),% of Deliverable Quantity to Traded Quantity';
     const old = (rows: number, last = '') =>
       `${title}\r\n10,MTO,01072011,216583452,000000${rows}\r\nTrade Date <01-JUL-2011>,Settlement Type <D>,Settlement No <2011070>,Settlement Date <05-JUL-2011>\r\n${names}\r\n20,1,1000E14,GC,10,10,100.00\r\nTrade Date <01-JUL-2011>,Settlement Type <N>,Settlement No <2011128>,Settlement Date <05-JUL-2011>\r\n20,1,M&M,EQ,12394,4683,37.78\r\n20,2,BEML,EQ,15,-,-\r\n${last}`;
-    const [session] = await read('old.csv', old(3));
-    expect(facts(session === undefined ? [] : [session])).toEqual([
+    const [part] = await read('old.csv', old(3));
+    expect(facts(part === undefined ? [] : [part])).toEqual([
       'nse-deliveries NSE 2011-07-01: 3 rows, 0 rejects',
     ]);
-    expect(session).toMatchObject({ dataSet: 'Deliveries', also: null, warnings: [] });
+    expect(part).toMatchObject({ dataSet: 'Deliveries', also: null, warnings: [] });
     const values = { exchange: 'NSE', trade_date: '2011-07-01' };
-    expect(session?.rows).toMatchObject([
+    expect(part?.rows).toMatchObject([
       { ...values, symbol: '1000E14', series: 'GC', traded_quantity: 10, delivered_percent: '100.00' },
       { ...values, symbol: 'M&M', series: 'EQ', traded_quantity: 12394, delivered_quantity: 4683 },
       { ...values, symbol: 'BEML', series: 'EQ', delivered_quantity: null, delivered_percent: null },
@@ -116,11 +116,11 @@ describe('formats', () => {
   });
 
   test('the older BSE files: padding is removed, the day is in the name, the code stands for the ticker', async () => {
-    const [session] = await readExchangeFile('in/EQ070421.CSV', fixture('files/EQ070421.CSV'), ZONE);
-    expect(facts(session === undefined ? [] : [session])).toEqual([
+    const [part] = await readExchangeFile('in/EQ070421.CSV', fixture('files/EQ070421.CSV'), ZONE);
+    expect(facts(part === undefined ? [] : [part])).toEqual([
       'bse-equity BSE 2021-04-07: 60 rows, 0 rejects',
     ]);
-    expect(rowsOf(session)[0]).toMatchObject({
+    expect(rowsOf(part)[0]).toMatchObject({
       symbol: '500002',
       exchange_instrument_id: 500002,
       series: 'A',
@@ -129,16 +129,16 @@ describe('formats', () => {
       turnover: '5980155.00',
       isin: null,
     });
-    expect(session?.withoutTickers).toBe(true);
-    expect(session?.unknown).toEqual(expect.arrayContaining(['isin', 'instrument_full_name']));
+    expect(part?.withoutTickers).toBe(true);
+    expect(part?.unknown).toEqual(expect.arrayContaining(['isin', 'instrument_full_name']));
   });
 
   test('the BSE files with ISIN name their day in a column', async () => {
-    const [session] = await read(
+    const [part] = await read(
       'EQ_ISINCODE_040123.CSV',
       'SC_CODE,SC_NAME,SC_GROUP,SC_TYPE,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV,TDCLOINDI,ISIN_CODE,TRADING_DATE,FILLER2,FILLER3\n500002,ABB LTD.    ,A ,Q,2700.00,2700.00,2673.25,2688.30,2687.65,2681.00,751,4344,11669853.00,,INE117A01022,03-Jan-23,,\n',
     );
-    expect(rowsOf(session)[0]).toMatchObject({ isin: 'INE117A01022', trade_date: '2023-01-03' });
+    expect(rowsOf(part)[0]).toMatchObject({ isin: 'INE117A01022', trade_date: '2023-01-03' });
   });
 
   test('the BSE files of 2022 to 2024: tickers are cut and not unique, so the code stands for them', async () => {
@@ -153,9 +153,9 @@ describe('formats', () => {
       '2023-01-02': `${udiff}\n${rows('02-Jan-23').replaceAll(/(?=\n)/g, ',50')}`,
     };
     for (const [day, text] of Object.entries(files)) {
-      const sessions = await read('BSE_EQ_BHAVCOPY_1.CSV', text);
-      expect(facts(sessions)).toEqual([`bse-equity BSE ${day}: 2 rows, 0 rejects`]);
-      expect(rowsOf(sessions[0])).toMatchObject([
+      const parts = await read('BSE_EQ_BHAVCOPY_1.CSV', text);
+      expect(facts(parts)).toEqual([`bse-equity BSE ${day}: 2 rows, 0 rejects`]);
+      expect(rowsOf(parts[0])).toMatchObject([
         {
           symbol: '542730',
           exchange_instrument_id: 542730,
@@ -174,8 +174,8 @@ describe('formats', () => {
         },
         { symbol: '542758', close_price: '217.40' },
       ]);
-      expect(sessions[0]).toMatchObject({ withoutTickers: true, complete: false });
-      expect(sessions[0]?.unknown).toContain('instrument_full_name');
+      expect(parts[0]).toMatchObject({ withoutTickers: true, complete: false });
+      expect(parts[0]?.unknown).toContain('instrument_full_name');
     }
   });
 
@@ -206,22 +206,22 @@ describe('formats', () => {
   });
 
   test('a list may end with U+001A, and write the names of months in full', async () => {
-    const [session] = await read(
+    const [part] = await read(
       'CF-CA.csv',
       'SYMBOL,SERIES,PURPOSE,EX-DATE\nTCS,EQ,Bonus 1:1,31-January-2012\n\u001A',
     );
-    expect(rowsOf(session)[0]).toMatchObject({ symbol: 'TCS', ex_date: '2012-01-31' });
+    expect(rowsOf(part)[0]).toMatchObject({ symbol: 'TCS', ex_date: '2012-01-31' });
     await expect(
       read('CF-CA.csv', 'SYMBOL,SERIES,PURPOSE,EX-DATE\nTCS,EQ,Bonus 1:1,31-Januar-2012\n'),
     ).rejects.toThrow('is not a date');
   });
 
   test('exports of NSE before 2020 name the company and the book closure differently', async () => {
-    const [session] = await read(
+    const [part] = await read(
       'CF-CA.csv',
       '"Symbol","Company","Industry","Series","Face Value(Rs.)","Purpose","Ex-Date","Record Date","BC Start Date","BC End Date","No Delivery Start Date","No Delivery End Date"\n"TCS","Tata Consultancy","-","EQ","1","DIVIDEND RS.8 PER SHARE","31-May-2012","-","02-Jun-2012","09-Jun-2012","-","-"\n',
     );
-    expect(rowsOf(session)[0]).toMatchObject({
+    expect(rowsOf(part)[0]).toMatchObject({
       company_name: 'Tata Consultancy',
       face_value: '1',
       ex_date: '2012-05-31',
@@ -232,10 +232,10 @@ describe('formats', () => {
 
   test('changed symbols tell the name of the company, with a header and without', async () => {
     const changes = async (text: string) => {
-      const [session] = await read('symbolchange.csv', text);
-      const { format, rejects } = session as FileSession;
+      const [part] = await read('symbolchange.csv', text);
+      const { format, rejects } = part as FilePart;
       expect([format, rejects]).toEqual(['symbol-changes', []]);
-      return rowsOf(session).map((row) => [row.company_name, row.old_symbol, row.new_symbol, row.changed_on]);
+      return rowsOf(part).map((row) => [row.company_name, row.old_symbol, row.new_symbol, row.changed_on]);
     };
     const lines = [
       'Uno, Minda Ltd,MINDAIND,UNOMINDA,14-JUL-2022',
@@ -263,11 +263,11 @@ describe('formats', () => {
   });
 
   test('a line of changed symbols with a comma too many that could stand anywhere is rejected', async () => {
-    const sessions = await read(
+    const parts = await read(
       'symbolchange.csv',
       'SM_NAME,SM_KEY_SYMBOL,SM_NEW_SYMBOL,SM_APPLICABLE_FROM\nUno,A,B,14-JUL-2022\nDue,C,D E,F,14-JUL-2022,\n',
     );
-    expect(facts(sessions)).toEqual(['symbol-changes NSE 2022-07-14: 1 rows, 1 rejects']);
+    expect(facts(parts)).toEqual(['symbol-changes NSE 2022-07-14: 1 rows, 1 rejects']);
   });
 });
 
@@ -280,8 +280,8 @@ const udiffRow = (
 const udiff = (...rows: string[]) => `${[UDIFF, ...rows].join('\n')}\n`;
 
 describe('rows', () => {
-  test('one file may hold several sessions and exchanges; it is complete only for an exchange with one session', async () => {
-    const sessions = await read(
+  test('one file may hold several trading days and exchanges; it is complete only for an exchange with one trading day', async () => {
+    const parts = await read(
       'x.csv',
       udiff(
         udiffRow('A'),
@@ -290,7 +290,7 @@ describe('rows', () => {
         udiffRow('D', { exchange: 'BSE' }),
       ),
     );
-    expect(facts(sessions)).toEqual([
+    expect(facts(parts)).toEqual([
       'udiff NSE 2025-08-29: 2 rows, 0 rejects',
       'udiff NSE 2025-08-28: 1 rows, 0 rejects',
       'udiff BSE 2025-08-29: 1 rows, 0 rejects, complete',
@@ -298,23 +298,20 @@ describe('rows', () => {
   });
 
   test('a wrong row is rejected under the column name of the file, and the others are read', async () => {
-    const [session] = await read(
-      'x.csv',
-      udiff(udiffRow('A'), udiffRow('B', { close: 'ten' }), udiffRow(' ')),
-    );
-    expect(session?.rows).toHaveLength(1);
-    expect(session?.rejects.map(({ position, problems }) => [position, problems[0]?.path])).toEqual([
+    const [part] = await read('x.csv', udiff(udiffRow('A'), udiffRow('B', { close: 'ten' }), udiffRow(' ')));
+    expect(part?.rows).toHaveLength(1);
+    expect(part?.rejects.map(({ position, problems }) => [position, problems[0]?.path])).toEqual([
       [1, 'ClsPric'],
       [2, 'TckrSymb'],
     ]);
   });
 
   test('a row that breaks off in the middle of a file is rejected', async () => {
-    const [session] = await read(
+    const [part] = await read(
       'x.csv',
       udiff(udiffRow('A'), '2025-08-29,2025-08-29,CM,NSE,STK,1,INE1,B,EQ,10', udiffRow('C')),
     );
-    expect(session?.rejects.map(({ problems }) => problems)).toEqual([
+    expect(part?.rejects.map(({ problems }) => problems)).toEqual([
       [{ path: 'HghPric', message: 'is missing: the row breaks off' }],
     ]);
   });
@@ -322,8 +319,8 @@ describe('rows', () => {
   test('names in an old code page are read', async () => {
     const text =
       'SC_CODE,SC_NAME,SC_GROUP,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV\n1,CAF\xc9,A,1,1,1,1,1,1,1,1,1\n';
-    const [session] = await readExchangeFile('EQ010110.CSV', Buffer.from(text, 'latin1'), ZONE);
-    expect(rowsOf(session)[0]?.instrument_full_name).toBe('CAFÉ');
+    const [part] = await readExchangeFile('EQ010110.CSV', Buffer.from(text, 'latin1'), ZONE);
+    expect(rowsOf(part)[0]?.instrument_full_name).toBe('CAFÉ');
   });
 });
 

@@ -5,7 +5,7 @@ import { PipelineError } from '../../../src/core/errors.ts';
 import type { DataSet } from '../../../src/declaration/operation.ts';
 import { countValues } from '../../../src/declaration/rows.ts';
 import type { Row, TableDefinition } from '../../../src/declaration/table.ts';
-import { type FileSession, readCsvFile } from '../../../src/extract/files/read-file.ts';
+import { type FilePart, readCsvFile } from '../../../src/extract/files/read-file.ts';
 import { encodeRows } from '../../../src/load/merge/copy-text.ts';
 import { dataSets } from '../../../src/operations/registry.ts';
 import { forAll } from '../../support/for-all.ts';
@@ -35,16 +35,16 @@ const TEMPLATES = [...FIXTURES, OLD_NSE].map((text) =>
 );
 
 /** Everything that is stored or reported a file, or what it fails with. */
-function readSessions(text: string, toBuffer: (text: string) => Buffer = Buffer.from) {
-  let sessions: readonly FileSession[];
+function readParts(text: string, toBuffer: (text: string) => Buffer = Buffer.from) {
+  let parts: readonly FilePart[];
   try {
-    sessions = readCsvFile('any.csv', toBuffer(text), ZONE);
+    parts = readCsvFile('any.csv', toBuffer(text), ZONE);
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
     // Some messages quote the file, and so the quote that `quoted` adds.
     return error.message.replace(/ begins ".*/s, ' begins');
   }
-  return sessions.map(({ content: _, rows, also, ...facts }) => {
+  return parts.map(({ content: _, rows, also, ...facts }) => {
     const { table } = (dataSets.find(({ name }) => name === facts.dataSet) as DataSet).shapes[0];
     return {
       ...facts,
@@ -191,7 +191,7 @@ const file = fc
 describe('a file without quotes', () => {
   test('is read as the parser reads it with one, whatever it holds', () =>
     forAll([file], { numRuns: 200 }, (text) => {
-      expect(readSessions(text)).toEqual(readSessions(quoted(text)));
+      expect(readParts(text)).toEqual(readParts(quoted(text)));
     }));
 
   test('may be in another code page', () => {
@@ -200,7 +200,7 @@ describe('a file without quotes', () => {
     (rows[3] as string[])[nameAt] = 'CAF\u00c9 LIMITED';
     const text = [header, ...rows].map((row) => row?.join(',')).join('\n');
     const latin1 = (from: string) => Buffer.from(from, 'latin1');
-    expect(readSessions(text, latin1)).toEqual(readSessions(quoted(text), latin1));
-    expect(JSON.stringify(readSessions(text, latin1))).toContain('CAF\u00c9 LIMITED');
+    expect(readParts(text, latin1)).toEqual(readParts(quoted(text), latin1));
+    expect(JSON.stringify(readParts(text, latin1))).toContain('CAF\u00c9 LIMITED');
   });
 });

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { buildBody, joinAlerts, sessionAlert, shortSubject } from '../../../src/jobs/alerts/alert.ts';
+import { buildBody, joinAlerts, shortSubject, tradingDayAlert } from '../../../src/jobs/alerts/alert.ts';
 import { forAll } from '../../support/for-all.ts';
 
 const OPERATIONS = ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetSeriesChange'];
 const missing = (operation: string, day: number) =>
-  sessionAlert(
+  tradingDayAlert(
     'gaps',
     {
       operation,
@@ -42,15 +42,15 @@ describe('what is posted', () => {
     expect(shortSubject('short')).toBe('short');
   });
 
-  test('a run that failed and left sessions missing is one post: the cause first, then how much is missing, prices first', () => {
+  test('a run that failed and left trading days missing is one post: the cause first, then how much is missing, prices first', () => {
     const days = Array.from({ length: 12 }, (_, at) => at + 10);
-    const sessions = days.flatMap((day) => OPERATIONS.toReversed().map((one) => missing(one, day)));
-    const posts = joinAlerts([...sessions, failed]);
+    const tradingDays = days.flatMap((day) => OPERATIONS.toReversed().map((one) => missing(one, day)));
+    const posts = joinAlerts([...tradingDays, failed]);
     expect(posts).toHaveLength(1);
     expect(posts[0]).toMatchObject({ kind: 'run_failed', subject: failed.subject });
     expect(posts[0]?.of).toHaveLength(37);
     expect(posts[0]?.message).toMatch(
-      /^no response for 182 s .* failed; 36 sessions of 3 data sets are missing after the night: Prices, bhavcopy_cm NSE 2025-09-10 to 2025-09-21 \(12 trading days\), [^;]* \(for example, failed: HTTP 503 after 10 s\)$/,
+      /^no response for 182 s .* failed; 36 trading days of 3 data sets are missing after the night: Prices, bhavcopy_cm NSE 2025-09-10 to 2025-09-21 \(12 trading days\), [^;]* \(for example, failed: HTTP 503 after 10 s\)$/,
     );
     expect(posts[0]?.message.match(/bhavcopy_cm/g)).toHaveLength(1);
     expect(posts[0]?.message.match(/HTTP 503/g)).toHaveLength(1);
@@ -58,8 +58,8 @@ describe('what is posted', () => {
     expect(buildBody(post).facts).toMatchObject({ sessionsTotal: 36 });
   });
 
-  test('runs are separate posts, and sessions that no run left are one more', () => {
-    const late = sessionAlert(
+  test('runs are separate posts, and trading days that no run left are one more', () => {
+    const late = tradingDayAlert(
       'late_data',
       {
         operation: 'GetBhavCopyCM',

@@ -142,12 +142,12 @@ describe('alerts of a run', () => {
       },
     });
     expect(webhook.heard[0]?.message).toBe(
-      `1 session is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not published yet)`,
+      `1 trading day is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not published yet)`,
     );
   });
 
   test.runIf(isSlowLayer)(
-    'a night that finds older sessions empty raises an alert that says so',
+    'a night that finds older trading days empty raises an alert that says so',
     async () => {
       const webhook = await startWebhook();
       const nothing = await startServer((_, response) =>

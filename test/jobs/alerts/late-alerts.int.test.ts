@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { alertsOfNight } from '../../../src/jobs/alerts/complete-night.ts';
 import { checkLateData, startAlertWatch } from '../../../src/jobs/alerts/late-data.ts';
 import { deliverAlerts, raiseAlerts, signBody } from '../../../src/jobs/alerts/send-alerts.ts';
-import { syncSessions } from '../../../src/jobs/responses/sync-sessions.ts';
+import { syncTradingDays } from '../../../src/jobs/responses/sync-sessions.ts';
 import { nightlyRequest } from '../../../src/jobs/runs/nightly-request.ts';
 import { writeCoverage } from '../../../src/state/coverage/coverage.ts';
 import { takePosition } from '../../../src/state/position-sql.ts';
@@ -42,7 +42,7 @@ beforeAll(async () => {
     clock,
     settings: { EOD_EXCHANGES: 'NSE' },
   });
-  await syncSessions(pipeline);
+  await syncTradingDays(pipeline);
 });
 
 beforeEach(async () => {
@@ -56,7 +56,7 @@ const withSettings = (settings: Partial<Pipeline['config']>) => ({
   config: { ...pipeline.config, EOD_ALERT_WEBHOOK: webhook.url, ...settings },
 });
 
-/** Says that a session was covered. */
+/** Says that a trading day was covered. */
 async function covered(
   operation: string,
   day: string,
@@ -101,7 +101,7 @@ describe('late data', () => {
     await look('23:15:01');
     expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
     expect(webhook.heard[0]?.message).toBe(
-      `1 session is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not requested yet); check that a scheduler and a worker are running; no worker was seen within the last minute`,
+      `1 trading day is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not requested yet); check that a scheduler and a worker are running; no worker was seen within the last minute`,
     );
     await look('23:20:00');
     // Then what falls due later, alone.
@@ -124,7 +124,7 @@ describe('late data', () => {
     );
     await look('23:15:01');
     expect(webhook.heard.map(({ message }) => message)).toEqual([
-      `1 session is missing although due: Prices, bhavcopy_cm NSE ${DAY} (a run is about to request it); no worker was seen within the last minute`,
+      `1 trading day is missing although due: Prices, bhavcopy_cm NSE ${DAY} (a run is about to request it); no worker was seen within the last minute`,
     ]);
   });
 
@@ -146,7 +146,7 @@ describe('late data', () => {
     );
     expect(await deliverAlerts(context)).toBe(2);
     expect(webhook.heard.map(({ message }) => message.replace(/[\d-]+T[\d:]+Z/, 'then')).toSorted()).toEqual([
-      `1 session is missing although due: Price bands hit, circuit_breakers NSE ${DAY} (failed: HTTP 500); no worker was seen within the last minute`,
+      `1 trading day is missing although due: Price bands hit, circuit_breakers NSE ${DAY} (failed: HTTP 500); no worker was seen within the last minute`,
       'run 1 failed (as of then)',
     ]);
     await pipeline.db.pool.query(
@@ -196,8 +196,8 @@ describe('late data', () => {
     await covered('GetBhavCopyCM', '2025-08-01');
     await covered('GetCircuitBreakers', DAY);
     await look('23:45:00', at(`${DAY}T23:44:30`));
-    const sessions = webhook.heard.flatMap(({ facts }) => facts.sessions as { day: string }[]);
-    expect(sessions.map(({ day }) => day).sort()).toEqual([
+    const tradingDays = webhook.heard.flatMap(({ facts }) => facts.sessions as { day: string }[]);
+    expect(tradingDays.map(({ day }) => day).sort()).toEqual([
       '2025-09-05',
       '2025-09-08',
       '2025-09-09',
@@ -207,7 +207,7 @@ describe('late data', () => {
     ]);
   });
 
-  test('knows days without a session', async () => {
+  test('knows days without a trading day', async () => {
     await covered('GetBhavCopyCM', DAY);
     clock.moveTo(at('2025-09-14T23:59:00'));
     await checkLateData(withSettings({}), at('2025-09-14T00:00:00'));

@@ -26,7 +26,7 @@ const SHARES = ['A', 'B'] as const;
 const DAYS = ['2026-08-10', '2026-08-11', '2026-08-13', '2026-08-14', '2026-08-18', '2026-08-19'] as const;
 const MONTHS = 'JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC'.split(' ');
 
-/** A session of NSE: by symbol, the ISIN of whose share it has. */
+/** A trading day of NSE: by symbol, the ISIN of whose share it has. */
 const pricesOfNse = (context: Context, day: string, isins: Readonly<Record<string, string>>) => {
   const [year, month, date] = day.split('-');
   return importLines(context, [

@@ -18,20 +18,20 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 const HEADER =
   'TradDt,BizDt,Sgmt,Src,FinInstrmTp,FinInstrmId,ISIN,TckrSymb,SctySrs,FinInstrmNm,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,SsnId,NewBrdLotQty';
 
-/** A session of one exchange with its own line of the same share, and another share. */
-const session = (exchange: string, [id, symbol, series]: readonly [number, string, string]) =>
+/** A trading day of one exchange with its own line of the same share, and another share. */
+const tradingDay = (exchange: string, [id, symbol, series]: readonly [number, string, string]) =>
   newFile(`${exchange}.csv`, [
     HEADER,
     `2024-01-01,2024-01-01,CM,${exchange},STK,${id},INE467B01029,${symbol},${series},TCS LTD,100,100,100,100,100,100,10,1000,3,F1,1`,
     `2024-01-01,2024-01-01,CM,${exchange},STK,${id + 1},INE0${exchange}01011,ONLY${exchange},${series},ONLY LTD,100,100,100,100,100,100,10,1000,3,F1,1`,
   ]);
 
-/** Opens a store with a session of both exchanges and a list of events. */
+/** Opens a store with a trading day of both exchanges and a list of events. */
 async function storeWith(events: readonly string[]) {
   const context = await openStore();
   await importInto(context, [
-    session('NSE', [11_536, 'TCS', 'EQ']),
-    session('BSE', [532_540, 'TCSLTD', 'A']),
+    tradingDay('NSE', [11_536, 'TCS', 'EQ']),
+    tradingDay('BSE', [532_540, 'TCSLTD', 'A']),
     newFile('events.csv', ['exchange,symbol,ex_date,kind,ratio,note', ...events]),
   ]);
   return context;
@@ -264,7 +264,7 @@ test('prices that go on for more than 30 days without a listed ex-date are found
   expect([await found(), await noticesOf(context, {})]).toEqual([[], []]);
 });
 
-/** A session of NSE: symbol, previous close, open and close of each share. */
+/** A trading day of NSE: symbol, previous close, open and close of each share. */
 const prices = (day: string, ...shares: readonly (readonly [string, number, number, number])[]) =>
   newFile(`${day}.csv`, [
     HEADER,
@@ -284,7 +284,7 @@ interface PricedEvent {
   readonly before: number;
   readonly open: number;
   readonly close: number;
-  /** False if a session between the two is not stored. */
+  /** False if a trading day between the two is not stored. */
   readonly isNext: boolean;
 }
 
@@ -428,7 +428,7 @@ test('what moved the price by less than a percentage is ignored at once; what is
       ['DIVIDED', 90, 100, 100],
       ['BOUGHT', 90, 100, 100],
     ),
-    // LATE has had a session since that is not stored.
+    // LATE has had a trading day since that is not stored.
     prices(
       '2024-06-03',
       ['SMALL', 100, 97, 99],

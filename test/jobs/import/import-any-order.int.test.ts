@@ -27,7 +27,7 @@ interface Said {
 
 interface File {
   readonly format: 'udiff' | 'bhav' | 'full' | 'mto';
-  /** Its name has a day after that of the session: it was published again. */
+  /** Its name has a day after that of the trading day: it was published again. */
   readonly isLater: boolean;
   /** Which download of the file it is. */
   readonly copy: number;
@@ -78,7 +78,7 @@ function write(file: File, day: string): string {
   );
 }
 
-/** What is stored of a session, without its day. */
+/** What is stored of a trading day, without its day. */
 async function stored(context: Context, day: string) {
   const of = (table: string) =>
     query(
@@ -118,7 +118,7 @@ const IMPORTS = FILES.chain((files) =>
   }),
 );
 
-describe('the order in which the files of a session are imported', () => {
+describe('the order in which the files of a trading day are imported', () => {
   test('never matters: whatever the formats, one by one or together, and after a replay into emptied tables', async () => {
     const context = await openStore();
     const expected = new Map<string, unknown>();
@@ -161,7 +161,7 @@ const bhav = (last: number) => [
 const lastPrice = async (context: Context) =>
   query(context, 'select distinct last_price::int as last from market.bhavcopy_cm');
 
-describe('two files of a session that differ', () => {
+describe('two files of a trading day that differ', () => {
   test('the second download counts, whichever is imported first', async () => {
     const folder = temporaryFolder();
     mkdirSync(folder, { recursive: true });

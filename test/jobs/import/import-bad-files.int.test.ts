@@ -42,7 +42,7 @@ describe('of bad files only they fail, named with the reason', () => {
     expect(state).toBe('failed');
   });
 
-  test('rows on one line that cannot be distinguished leave the session missing until a whole file is imported', async ({
+  test('rows on one line that cannot be distinguished leave the trading day missing until a whole file is imported', async ({
     context,
   }) => {
     const [header, ...rows] = [

@@ -13,7 +13,7 @@ const PADDING = Buffer.alloc(900_000, ' ');
 /** Less than a quarter of what is read at once. */
 const FILE_BYTES = 120_000_000;
 
-/** A file of one session with few records and much padding, as an archive of some 120 KB. */
+/** A file of one trading day with few records and much padding, as an archive of some 120 KB. */
 function largeArchive(day: string): Buffer {
   const rows = Math.floor(FILE_BYTES / PADDING.length);
   const lines = Array.from({ length: rows }, (_, at) => [
@@ -38,8 +38,8 @@ test('four large files take the memory of one: they are not read at the same tim
   const env = { DATABASE_URL: url, NODE_OPTIONS: `--import ${join(cwd, 'note.mjs')}` };
   const imported = await runEod(['import', '.'], { cwd, env, timeoutMs: 500_000 });
   expect(imported).toMatchObject({ code: 0 });
-  const sessions = await query(url, 'select count(distinct trade_date)::int as n from market.bhavcopy_cm');
-  expect(sessions).toEqual([{ n: days.length }]);
+  const tradingDays = await query(url, 'select count(distinct trade_date)::int as n from market.bhavcopy_cm');
+  expect(tradingDays).toEqual([{ n: days.length }]);
   const megabytes = Number(readFileSync(note, 'utf8')) / 1024;
   // Measured: 470 MB one after the other. Before all formats had one reader: 270 MB, and 620 MB together.
   expect(megabytes).toBeLessThan(560);

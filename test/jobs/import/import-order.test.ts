@@ -16,7 +16,7 @@ const monday = [{ dataSet: 'GetBhavCopyCM', exchange: 'NSE', day: '2025-09-01', 
 const tuesday = [{ dataSet: 'GetBhavCopyCM', exchange: 'NSE', day: '2025-09-02', rank: 0 }];
 
 describe('files that are read at the same time', () => {
-  test('are stored in their order if they hold the same session, whichever is read or stored faster', async () => {
+  test('are stored in their order if they hold the same trading day, whichever is read or stored faster', async () => {
     const storeInOrder = createOrderedStore();
     const done: string[] = [];
     const [readFirst, storeFirst] = [later<typeof monday>(), later<void>()];
@@ -55,7 +55,7 @@ describe('files that are read at the same time', () => {
     );
     const last = storeInOrder(
       async () => monday,
-      async (sessions) => sessions,
+      async (tradingDays) => tradingDays,
     );
     await expect(unreadable).rejects.toThrow('unreadable');
     await expect(refused).rejects.toThrow('refused');

@@ -17,7 +17,7 @@ if (!present) process.stdout.write('../shared/data is not here: the published fi
 
 /** Cut in the middle of a row when it was downloaded. */
 const CUT = 'sec_bhavdata_full_18112024.csv';
-/** Downloaded for a holiday: the exchange gave the session before once more. */
+/** Downloaded for a holiday: the exchange gave the trading day before once more. */
 const TWICE = ['sec_bhavdata_full_15112024.csv', 'sec_bhavdata_full_20112024.csv'];
 
 const named = (files: readonly FileReport[], state: FileReport['state']) =>
@@ -73,7 +73,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
         });
       }
     }
-    // A file named for the holiday of 2024-10-02 holds the session before: the rows say so.
+    // A file named for the holiday of 2024-10-02 holds the trading day before: the rows say so.
     const moved = first.files.find(({ file }) => basename(file) === 'sec_bhavdata_full_02102024.csv');
     expect(moved?.sessions).toEqual([{ exchange: 'NSE', day: '2024-10-01' }]);
 
@@ -101,7 +101,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
     expect(history.rows).toEqual([{ n: 0 }]);
   }, 240_000);
 
-  test('name instruments: each line is one, each one a line a session; names follow renames, splits and moves', async () => {
+  test('name instruments: each line is one, each one a line a trading day; names follow renames, splits and moves', async () => {
     const one = async <Row extends object>(text: string) => (await query<Row>(context, text))[0];
 
     const lines = await one<{ n: number }>('select count(*)::int as n from market.bhavcopy_cm');

@@ -81,7 +81,7 @@ describe('what an import read', () => {
     expect(await storedSums(context, 'NSE', '2025-08-29')).toMatchObject({ rows: 100 });
   });
 
-  test('is kept once for all sessions of a csv, and each is found in it again', async ({ context }) => {
+  test('is kept once for all trading days of a csv, and each is found in it again', async ({ context }) => {
     const [header = '', ...nse] = linesOf(NSE_UDIFF);
     const next = nse.map((line) => line.replaceAll('2025-08-29', '2025-09-01'));
     const both = newFile('both.csv', [header, ...nse, ...next, ...linesOf(BSE_UDIFF).slice(1)]);

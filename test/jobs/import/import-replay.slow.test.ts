@@ -65,10 +65,10 @@ describe('files without tickers', () => {
     const empty = await openStore();
     await copyResponses(original.db, empty.db);
     const runId = (await planReplay(empty, {})) ?? 0;
-    // The four sessions of a month are two parts.
-    for (const sessions of [1, 2, 3, 5, 6]) {
+    // The four trading days of a month are two parts.
+    for (const tradingDays of [1, 2, 3, 5, 6]) {
       await workReplay(empty, runId, stopAfter(1));
-      expect(await symbols(empty)).toHaveLength(sessions);
+      expect(await symbols(empty)).toHaveLength(tradingDays);
     }
     expect(await symbols(empty)).toEqual(before);
     expect(await symbols(await replayedElsewhere(original))).toEqual(before);

@@ -273,7 +273,7 @@ describe('what is no error of the source', () => {
     expect(decideFailure(new DrizzleQueryError('select 1', [], raw), FIRST, CONFIG)).toMatchObject({ act });
   });
 
-  test.each([new TypeError('x is not a function'), new Error('no session'), 'thrown text'])(
+  test.each([new TypeError('x is not a function'), new Error('no trading day'), 'thrown text'])(
     'a defect of ours fails the window, after EOD_ATTEMPTS tries to store a response that is there: %s',
     (thrown) => {
       const tries = [0, 1, 2, 3, 4].map((storeFailures) => ({ ...FIRST, storeFailures }));

@@ -99,7 +99,7 @@ test('a trading day that is empty is a gap, and the only one that is requested a
   expect(calls).toEqual([[DAY]]);
 });
 
-test('of a file with two sessions the one without contradictions is loaded, and the other is named', async () => {
+test('of a file with two trading days the one without contradictions is loaded, and the other is named', async () => {
   const { pipeline } = await openSource();
   const header =
     'TradDt,Sgmt,Src,TckrSymb,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd';

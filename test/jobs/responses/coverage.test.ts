@@ -11,7 +11,7 @@ import {
 import { operationNamed } from '../../../src/operations/registry.ts';
 
 const ZONE = 'Asia/Kolkata';
-const SESSIONS = ['2025-09-08', '2025-09-09', '2025-09-10'];
+const TRADING_DAYS = ['2025-09-08', '2025-09-09', '2025-09-10'];
 const config = { EOD_TIMEZONE: ZONE, EOD_PUBLISHED_AT: '21:15', EOD_LOOKBACK_SESSIONS: 3 };
 const calendar = loadCalendar();
 /** A call at a wall-clock time in India. */
@@ -54,8 +54,9 @@ function reported(
   when = LATER,
   changes: Partial<CoveredWindow> = {},
 ) {
-  return computeCoverage(operationNamed(operation), window(changes), SESSIONS, response, when).map((entry) =>
-    [entry.instrument, entry.day, entry.state, entry.records].filter((fact) => fact !== '').join(' '),
+  return computeCoverage(operationNamed(operation), window(changes), TRADING_DAYS, response, when).map(
+    (entry) =>
+      [entry.instrument, entry.day, entry.state, entry.records].filter((fact) => fact !== '').join(' '),
   );
 }
 
@@ -96,12 +97,12 @@ describe('what a response reports its days', () => {
 
   test('records of the undated shape count for every day requested', () => {
     const response = extracted('GetConsolidatedPledge', [{ action_id: '1' }], 0, 1);
-    expect(reported('GetConsolidatedPledge', response)).toEqual(SESSIONS.map((day) => `${day} loaded 1`));
+    expect(reported('GetConsolidatedPledge', response)).toEqual(TRADING_DAYS.map((day) => `${day} loaded 1`));
   });
 
   test('a response of nothing but rejects is a failure, not an empty day', () => {
     expect(reported('GetSeriesChange', extracted('GetSeriesChange', [], 3))).toEqual(
-      SESSIONS.map((day) => `${day} failed 0`),
+      TRADING_DAYS.map((day) => `${day} failed 0`),
     );
   });
 
@@ -156,7 +157,7 @@ describe('a day without a record', () => {
     }).map((line) => line.split(' ')[1]);
   const [no, yes] = ['not_published', 'empty'];
 
-  test('is believed once as many further sessions as nights look back have been published', () => {
+  test('is believed once as many further trading days as nights look back have been published', () => {
     // The eighth to the tenth are Monday to Wednesday, the twelfth is a Friday, the fifteenth a Monday.
     const evening = (day: string) => states('GetSeriesChange', at(day, 21, 15));
     expect(evening('2025-09-10')).toEqual([no, no, no]);
@@ -167,7 +168,7 @@ describe('a day without a record', () => {
     expect(states('GetBhavCopyCM', at('2025-09-11', 21, 15))).toEqual([yes, no, no]);
   });
 
-  test("counts a session as published at the operation's own time, or at EOD_PUBLISHED_AT where that is later", () => {
+  test("counts a trading day as published at the operation's own time, or at EOD_PUBLISHED_AT where that is later", () => {
     expect(states('GetSeriesChange', at('2025-09-10', 21, 14), 0)).toEqual([yes, yes, no]);
     expect(states('GetSeriesChange', at('2025-09-10', 21, 15), 0)).toEqual([yes, yes, yes]);
     expect(states('GetSeriesChange', at('2025-09-11', 21, 14))).toEqual([no, no, no]);
@@ -206,10 +207,10 @@ describe('a day without a record', () => {
 
 describe('the entries a window responses', () => {
   const days = (operation: string, changes: Partial<CoveredWindow> = {}) =>
-    listEntries(operationNamed(operation), window(changes), SESSIONS, '2025-10-01').map(({ day }) => day);
+    listEntries(operationNamed(operation), window(changes), TRADING_DAYS, '2025-10-01').map(({ day }) => day);
 
-  test('are its sessions', () => {
-    expect(days('GetBhavCopyCM')).toEqual(SESSIONS);
+  test('are its trading days', () => {
+    expect(days('GetBhavCopyCM')).toEqual(TRADING_DAYS);
   });
 
   test('are the day of the call where the operation knows no dates, or requests real time', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadCalendar } from '../../../src/calendar/calendar.ts';
-import { learnSessions } from '../../../src/jobs/responses/sync-sessions.ts';
+import { learnTradingDays } from '../../../src/jobs/responses/sync-sessions.ts';
 import { gapRequest, readGaps } from '../../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../../src/jobs/runs/read-status.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
@@ -8,7 +8,7 @@ import { testDatabase } from '../../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../../support/pipeline.ts';
 import { openSandbox } from '../../support/sandbox.ts';
 
-test('a bhav copy of a closed day makes it a session, which other operations lack until the gap is filled', async () => {
+test('a bhav copy of a closed day makes it a trading day, which other operations lack until the gap is filled', async () => {
   const saturday = '2025-09-06';
   const calendar = loadCalendar();
   calendar.learn([{ exchange: 'NSE', day: saturday }]);
@@ -39,11 +39,11 @@ test('a bhav copy of a closed day makes it a session, which other operations lac
   expect(report).toMatchObject({ state: 'completed', requests: 1 });
   expect(report.inserted).toBeGreaterThan(10);
   expect(pipeline.calendar.kindOf('NSE', saturday)).toBe('special');
-  expect(pipeline.calendar.isSession('BSE', saturday)).toBe(false);
-  expect(pipeline.calendar.isSession('NSE', '2025-09-07')).toBe(false);
-  expect(other.calendar.isSession('NSE', saturday)).toBe(false);
-  await learnSessions(other);
-  expect(other.calendar.isSession('NSE', saturday)).toBe(true);
+  expect(pipeline.calendar.isTradingDay('BSE', saturday)).toBe(false);
+  expect(pipeline.calendar.isTradingDay('NSE', '2025-09-07')).toBe(false);
+  expect(other.calendar.isTradingDay('NSE', saturday)).toBe(false);
+  await learnTradingDays(other);
+  expect(other.calendar.isTradingDay('NSE', saturday)).toBe(true);
 
   const found = await gaps();
   const lacking = { exchange: 'NSE', from: saturday, to: saturday, sessions: 1, reason: 'not_requested' };

@@ -24,7 +24,7 @@ import { openSandbox } from '../../support/sandbox.ts';
 /** A Wednesday evening in India, after publication: the same for the pipeline and the source. */
 const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
 const WEEK = { from: '2025-09-01', to: '2025-09-05' };
-const SESSIONS = 5;
+const TRADING_DAYS = 5;
 const INSTRUMENTS = 2;
 
 describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (backend) => {
@@ -50,9 +50,9 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
       new Set(defaultOperations.map((one) => one.name)),
     );
     const byName = (name: string) => report.operations.filter((one) => one.operation === name);
-    expect(byName('GetBhavCopyCM').map((one) => one.windows.loaded)).toEqual([SESSIONS, SESSIONS]);
-    // Both natures of each session; the snapshot is of today alone. The quarter they lie in has not ended.
-    expect(byName('GetFinRatioEOD')[0]?.windows.total).toBe(INSTRUMENTS * 2 * SESSIONS);
+    expect(byName('GetBhavCopyCM').map((one) => one.windows.loaded)).toEqual([TRADING_DAYS, TRADING_DAYS]);
+    // Both natures of each trading day; the snapshot is of today alone. The quarter they lie in has not ended.
+    expect(byName('GetFinRatioEOD')[0]?.windows.total).toBe(INSTRUMENTS * 2 * TRADING_DAYS);
     expect(byName('GetFinancialRatios')[0]?.windows).toMatchObject({ total: 1, skipped: 1 });
     expect(byName('GetFinRatioSnapshot')[0]?.windows.total).toBe(INSTRUMENTS * 2);
     expect(report.requests).toBe(sandbox.stats().requests);
@@ -66,7 +66,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     const loaded = tables.filter(({ name }) => name !== 'corporate_events');
     const rows = loaded.reduce((sum, { name }) => sum + (contents[name]?.rows ?? 0), 0);
     expect(rows).toBe(report.inserted);
-    expect(contents.bhavcopy_cm?.rows).toBeGreaterThan(SESSIONS * 2 * 20);
+    expect(contents.bhavcopy_cm?.rows).toBeGreaterThan(TRADING_DAYS * 2 * 20);
     expect(await rowsOf("select * from etl.coverage where state not in ('loaded', 'empty')")).toEqual([]);
   });
 
@@ -82,7 +82,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     expect(requested).toEqual(expect.arrayContaining(largest));
   });
 
-  test('a second time skips every session that is loaded, without one request', async () => {
+  test('a second time skips every trading day that is loaded, without one request', async () => {
     const before = { requests: sandbox.stats().requests, market: await marketContents(pipeline) };
     const report = await runToEnd(pipeline, backfill(WEEK));
     expect(report).toMatchObject({ state: 'completed', requests: 0, fetched: 0 });
@@ -111,7 +111,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
       pipeline,
       backfill({ from: WEEK.from, to: '2025-09-08', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
     );
-    expect(countsOf(report).windows).toMatchObject({ loaded: 1, skipped: SESSIONS });
+    expect(countsOf(report).windows).toMatchObject({ loaded: 1, skipped: TRADING_DAYS });
   });
 
   test('named instruments are requested and covered one by one', async () => {
@@ -206,18 +206,18 @@ test('years of a few hundred instruments are planned, however many windows that 
     exchanges: ['BSE'],
     instruments: Array.from({ length: 300 }, (_, at) => `S${at}`),
   });
-  const sessions = context.calendar.sessions('BSE', '2024-01-01', '2025-06-30').length;
-  expect(await forecastRun(context, request)).toMatchObject({ requests: 300 * 2 * sessions });
+  const tradingDays = context.calendar.tradingDays('BSE', '2024-01-01', '2025-06-30').length;
+  expect(await forecastRun(context, request)).toMatchObject({ requests: 300 * 2 * tradingDays });
   // Gaps of one operation and exchange are counted together, and once.
   const gaps = request.targets.flatMap((target) => [
     { ...target, to: '2024-12-31' as const },
     { ...target, from: '2025-01-01' as const },
   ]);
   const { requests, operations } = await forecastRun(context, { ...request, targets: gaps });
-  expect(requests).toBe(300 * 2 * sessions);
+  expect(requests).toBe(300 * 2 * tradingDays);
   expect(operations).toEqual([
     expect.objectContaining({ operation: 'GetFinRatioEOD', exchange: 'BSE', requests }),
   ]);
   const later = await planKnown(context, request, request.targets);
-  expect([...later.windows]).toHaveLength(300 * 2 * sessions);
+  expect([...later.windows]).toHaveLength(300 * 2 * tradingDays);
 });

@@ -46,7 +46,7 @@ async function requestedBy(runId: number | null) {
 
 const countRuns = async () => (await pipeline.db.pool.query('select from etl.runs')).rowCount;
 
-test('a scheduler that starts requests what is due and missing of the last sessions', async () => {
+test('a scheduler that starts requests what is due and missing of the last trading days', async () => {
   // After a standstill of weeks: the nights before are requested by the next one.
   await load(PRICES, '2025-08-01');
   const scheduler = await startScheduler(pipeline);

@@ -150,7 +150,7 @@ describe('corporate actions of the source service', () => {
     const days = actions.map(({ exDate }) => exDate);
     expect(days.filter((day) => day <= TONIGHT).length).toBeGreaterThan(0);
     expect(days.filter((day) => day > addDays(TONIGHT, 10)).length).toBeGreaterThan(0);
-    // No session to come counts as loaded.
+    // No trading day to come counts as loaded.
     const covered = await query<{ day: string }>(
       alone,
       "select max(day)::text as day from etl.coverage where operation = 'GetCorporateActions'",

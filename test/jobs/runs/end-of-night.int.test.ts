@@ -9,7 +9,7 @@ type Context = Awaited<ReturnType<typeof openStore>>;
 /** Counts how often a night is checked, and how many days were not before. */
 async function countChecks(context: Context): Promise<() => Promise<number[]>> {
   const { pool } = context.db;
-  // A session that only the first of the runs is about.
+  // A trading day that only the first of the runs is about.
   await importInto(context, [NSE_UDIFF]);
   await pool.query("update etl.runs set follow_up = 'done'");
   await pool.query(`
@@ -88,6 +88,6 @@ test('a night whose runs are started by schedules is checked once, although none
   await nightlyRun(context, '2025-09-12', 'completed');
   await followUpRuns(at);
   await followUpRuns(at);
-  // The session was noted as checked before.
+  // The trading day was noted as checked before.
   expect(await checks()).toEqual([1, 0]);
 });

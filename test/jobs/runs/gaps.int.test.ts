@@ -1,17 +1,17 @@
 import { between } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { listSessionDays, syncSessions } from '../../../src/jobs/responses/sync-sessions.ts';
+import { listTradingDays, syncTradingDays } from '../../../src/jobs/responses/sync-sessions.ts';
 import { type Gap, gapRequest, groupGaps, readGaps } from '../../../src/jobs/runs/read-gaps.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
-import type { SessionState } from '../../../src/state/coverage/completeness.ts';
+import type { TradingDayState } from '../../../src/state/coverage/completeness.ts';
 import { gapText } from '../../../src/state/coverage/gap-reasons.ts';
 import { sessions } from '../../../src/state/schema/knowledge.ts';
-import { writeSessions } from '../../../src/state/sessions.ts';
+import { writeTradingDays } from '../../../src/state/sessions.ts';
 import { bhavcopy, bhavRow, newRun, newWindow } from '../../load/support.ts';
 import { testDatabase } from '../../support/database.ts';
 import { openPipeline } from '../../support/pipeline.ts';
 
-const session = (day: string, facts: Partial<SessionState> = {}): SessionState => ({
+const tradingDay = (day: string, facts: Partial<TradingDayState> = {}): TradingDayState => ({
   operation: 'GetBhavCopyCM',
   exchange: 'NSE',
   day: `2025-09-${day}`,
@@ -30,24 +30,24 @@ const spans = (gaps: readonly Gap[]) =>
     reason,
   ]);
 
-describe('grouping sessions into gaps', () => {
-  test('neighbouring sessions with the same reason are one gap, whatever closed days lie between', () => {
-    expect(spans(groupGaps([session('04'), session('05'), session('08')], 'missing'))).toEqual([
+describe('grouping trading days into gaps', () => {
+  test('neighbouring trading days with the same reason are one gap, whatever closed days lie between', () => {
+    expect(spans(groupGaps([tradingDay('04'), tradingDay('05'), tradingDay('08')], 'missing'))).toEqual([
       ['NSE', '04', '08', 3, 'not_requested'],
     ]);
   });
 
-  test('a complete session, another reason and another exchange begin a new one', () => {
-    const sessions = [
-      session('01'),
-      session('02', { state: 'complete', reason: null }),
-      session('03'),
-      session('04', { reason: 'failed', detail: 'it broke' }),
-      session('05', { reason: 'failed', detail: 'it broke again' }),
-      session('08', { state: 'pending', reason: 'not_published' }),
-      session('05', { exchange: 'XSE', reason: 'failed' }),
+  test('a complete trading day, another reason and another exchange begin a new one', () => {
+    const tradingDays = [
+      tradingDay('01'),
+      tradingDay('02', { state: 'complete', reason: null }),
+      tradingDay('03'),
+      tradingDay('04', { reason: 'failed', detail: 'it broke' }),
+      tradingDay('05', { reason: 'failed', detail: 'it broke again' }),
+      tradingDay('08', { state: 'pending', reason: 'not_published' }),
+      tradingDay('05', { exchange: 'XSE', reason: 'failed' }),
     ];
-    const gaps = groupGaps(sessions, 'missing');
+    const gaps = groupGaps(tradingDays, 'missing');
     expect(spans(gaps)).toEqual([
       ['NSE', '01', '01', 1, 'not_requested'],
       ['NSE', '03', '03', 1, 'not_requested'],
@@ -55,11 +55,11 @@ describe('grouping sessions into gaps', () => {
       ['XSE', '05', '05', 1, 'failed'],
     ]);
     expect(gaps[2]?.detail).toBe('it broke again');
-    expect(spans(groupGaps(sessions, 'pending'))).toEqual([['NSE', '08', '08', 1, 'not_published']]);
+    expect(spans(groupGaps(tradingDays, 'pending'))).toEqual([['NSE', '08', '08', 1, 'not_published']]);
   });
 });
 
-test('the run that fills gaps requests whole sessions together and instruments gap by gap', () => {
+test('the run that fills gaps requests whole trading days together and instruments gap by gap', () => {
   const gap = (operation: string, from: string, to = from): Gap => ({
     operation,
     exchange: 'BSE',
@@ -97,21 +97,21 @@ test('etl.sessions has what the calendar lists, and what was observed', async ()
       .sort();
   const listed = pipeline.calendar.listed;
   const special = { ...pipeline.calendar, listed: { ...listed, isSpecial: () => true } };
-  await writeSessions(pipeline.db.drizzle, [
+  await writeTradingDays(pipeline.db.drizzle, [
     { exchange: 'NSE', day: '2025-09-05', kind: 'special' },
     { exchange: 'NSE', day: '2025-09-06', kind: 'observed' },
     { exchange: 'BSE', day: '2025-09-07', kind: 'session' },
   ]);
   const observed = 'NSE 2025-09-06 observed';
-  await syncSessions(pipeline);
+  await syncTradingDays(pipeline);
   const days = ['BSE 2025-09-05', 'BSE 2025-09-08', 'NSE 2025-09-05', observed, 'NSE 2025-09-08'];
   const asListed = (kind: string) => days.map((day) => (day === observed ? day : `${day} ${kind}`));
   expect(await stored()).toEqual(asListed('session'));
-  await syncSessions({ ...pipeline, calendar: special });
+  await syncTradingDays({ ...pipeline, calendar: special });
   expect(await stored()).toEqual(asListed('special'));
 });
 
-describe('the days a response proves to be sessions', () => {
+describe('the days a response proves to be trading days', () => {
   const response = (...days: string[]) => ({
     batches: [{ table: bhavcopy, rows: days.map((day) => bhavRow({ symbol: 'A', trade_date: day })) }],
   });
@@ -120,17 +120,17 @@ describe('the days a response proves to be sessions', () => {
 
   test('are those requested, with a single row too, but not the date of a stray record', () => {
     const days = ['2025-09-08', '2025-09-08', '2025-09-08', '2025-09-07'];
-    expect(listSessionDays(bhav.name, monday, response(...days))).toEqual(['2025-09-08']);
-    expect(listSessionDays(bhav.name, { from: '2025-09-07', to: '2025-09-08' }, response(...days))).toEqual([
+    expect(listTradingDays(bhav.name, monday, response(...days))).toEqual(['2025-09-08']);
+    expect(listTradingDays(bhav.name, { from: '2025-09-07', to: '2025-09-08' }, response(...days))).toEqual([
       '2025-09-07',
       '2025-09-08',
     ]);
   });
 
   test('are those of a source that responds with a day of its own', () => {
-    expect(listSessionDays(bhav.name, monday, response('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
-    expect(listSessionDays(bhav.name, monday, response())).toEqual([]);
-    expect(listSessionDays('GetCircuitBreakers', monday, response('2025-09-08'))).toEqual([]);
+    expect(listTradingDays(bhav.name, monday, response('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
+    expect(listTradingDays(bhav.name, monday, response())).toEqual([]);
+    expect(listTradingDays('GetCircuitBreakers', monday, response('2025-09-08'))).toEqual([]);
   });
 });
 

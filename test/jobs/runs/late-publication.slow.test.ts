@@ -111,7 +111,7 @@ test('a quarter is requested from its end on, until its figures come', async () 
   expect(await nights.gaps()).toEqual({ missing: [], pending: [] });
 });
 
-test('the watermark does not follow a day of the future: the sessions of a downtime are requested', async () => {
+test('the watermark does not follow a day of the future: the trading days of a downtime are requested', async () => {
   const nights = await openNights('GetFinRatioEOD', '2025-02-10');
   await nights.night('2025-02-10');
   await writeCoverage(nights.pipeline.db.drizzle, {
@@ -142,8 +142,8 @@ test('nothing is requested twice: end-of-day ratios come from GetFinRatioEOD unl
     return forecast.operations.map(({ requests }) => requests);
   };
   const both = ['GetFinRatioEOD', 'GetFinancialRatios'];
-  const sessions = 8;
-  const requested = INSTRUMENTS.length * 2 * sessions;
+  const tradingDays = 8;
+  const requested = INSTRUMENTS.length * 2 * tradingDays;
   expect(await calls(both)).toEqual([requested, 0]);
   expect(await calls(['GetFinancialRatios'], { type: 'EOD' })).toEqual([requested]);
   expect(await calls(both, { type: 'EOD' })).toEqual([requested, 0]);

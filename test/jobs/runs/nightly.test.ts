@@ -8,7 +8,7 @@ import { operationNamed, operations } from '../../../src/operations/registry.ts'
 import { forAll } from '../../support/for-all.ts';
 
 const calendar = loadCalendar();
-/** A Wednesday; the sessions before it are 9, 8, 5, 4, 3, 2, 1 September and 29 August. */
+/** A Wednesday; the trading days before it are 9, 8, 5, 4, 3, 2, 1 September and 29 August. */
 const TONIGHT = '2025-09-10';
 
 function target(
@@ -30,7 +30,7 @@ function target(
 }
 
 describe('the range of a night', () => {
-  test('begins the lookback before the last loaded session, all of it requested again', () => {
+  test('begins the lookback before the last loaded trading day, all of it requested again', () => {
     expect(target('2025-09-09')).toEqual({
       operation: 'GetBhavCopyCM',
       exchange: 'BSE',
@@ -42,10 +42,10 @@ describe('the range of a night', () => {
   });
 
   test('heals a week of downtime', () => {
-    // Loaded until Tuesday the 2nd, down until the 10th: every session since is inside.
+    // Loaded until Tuesday the 2nd, down until the 10th: every trading day since is inside.
     const { from, to } = target('2025-09-02');
-    expect(calendar.sessions('BSE', from, to)).toEqual(
-      expect.arrayContaining(calendar.sessions('BSE', '2025-09-03', TONIGHT)),
+    expect(calendar.tradingDays('BSE', from, to)).toEqual(
+      expect.arrayContaining(calendar.tradingDays('BSE', '2025-09-03', TONIGHT)),
     );
     expect(from).toBe('2025-08-28');
   });
@@ -64,7 +64,7 @@ describe('the range of a night', () => {
     expect(target('2025-09-08', 'GetFinRatioEOD')).toMatchObject({ from: '2025-09-08', refetchFrom: null });
   });
 
-  test('begins with the first session whose data is awaited', () => {
+  test('begins with the first trading day whose data is awaited', () => {
     const pledge = (awaited: string) => target('2025-09-08', 'GetConsolidatedPledge', 3, 30, awaited);
     expect(pledge('2025-09-01')).toMatchObject({ from: '2025-09-01', refetchFrom: null });
     expect(pledge('2025-09-09').from).toBe('2025-09-08');
@@ -86,7 +86,7 @@ describe('the range of a night', () => {
     });
   });
 
-  test('leaves no session between the watermark and tonight out, whatever both are', () =>
+  test('leaves no trading day between the watermark and tonight out, whatever both are', () =>
     forAll(
       [
         fc.constantFrom(...operations.filter((one) => one.windows.per !== 'once')),
@@ -96,8 +96,8 @@ describe('the range of a night', () => {
       (operation, daysDown, lookback) => {
         const watermark = addDays(TONIGHT, -daysDown);
         const { from, to } = target(watermark, operation.name, lookback);
-        const planned = calendar.sessions('BSE', from, to);
-        expect(planned).toEqual(expect.arrayContaining(calendar.sessions('BSE', watermark, TONIGHT)));
+        const planned = calendar.tradingDays('BSE', from, to);
+        expect(planned).toEqual(expect.arrayContaining(calendar.tradingDays('BSE', watermark, TONIGHT)));
       },
     ));
 });

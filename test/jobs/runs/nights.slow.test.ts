@@ -50,10 +50,10 @@ describe.each(mostly('redis'))('night after night, the queue in %s', (backend) =
     expect(first.realtime).toBe(2);
   });
 
-  test('after a week of downtime the next night loads every session since', async () => {
+  test('after a week of downtime the next night loads every trading day since', async () => {
     const { days, bhavcopies } = await night('2025-09-09');
     expect(days.slice(-5)).toEqual(['2025-09-03', '2025-09-04', '2025-09-05', '2025-09-08', '2025-09-09']);
-    // New sessions, and the two before the watermark with it, once more.
+    // New trading days, and the two before the watermark with it, once more.
     expect(bhavcopies.map((one) => one.windows.loaded)).toEqual([8, 8]);
   });
 

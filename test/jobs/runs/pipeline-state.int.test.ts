@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { keyHash } from '../../../src/jobs/policy/quota.ts';
-import { syncSessions } from '../../../src/jobs/responses/sync-sessions.ts';
+import { syncTradingDays } from '../../../src/jobs/responses/sync-sessions.ts';
 import type { PipelineState } from '../../../src/jobs/runs/pipeline-state.ts';
 import { readCurrent, type Status } from '../../../src/jobs/runs/read-status.ts';
 import { resumeRun } from '../../../src/jobs/runs/run-control.ts';
@@ -29,20 +29,20 @@ beforeAll(async () => {
     clock: clockFrom('2025-09-12T23:30:00+05:30'),
     settings: { EOD_OPERATIONS: PAIR.operation, EOD_EXCHANGES: PAIR.exchange, EOD_ACCESS_KEY: KEY },
   });
-  await syncSessions(pipeline);
+  await syncTradingDays(pipeline);
 });
 
 /** Makes these facts true, and no others. @returns the run of each. */
 async function setFacts(facts: readonly Fact[]): Promise<Readonly<Partial<Record<Fact, number>>>> {
   const { pool } = pipeline.db;
   await pool.query('truncate etl.runs, etl.windows, etl.coverage, etl.source_state, etl.workers');
-  const sessions = pipeline.calendar.lastSessions(PAIR.exchange, DAY, 40);
+  const tradingDays = pipeline.calendar.lastTradingDays(PAIR.exchange, DAY, 40);
   await writeCoverage(pipeline.db.drizzle, {
     ...PAIR,
     runId: 1,
     windowId: null,
     position: await takePosition(pipeline.db.drizzle),
-    coverage: sessions
+    coverage: tradingDays
       .filter((day) => day !== DAY || !facts.includes('missing'))
       .map((day) => ({ day, instrument: '', variant: '', state: 'loaded', records: 100 })),
   });
@@ -120,7 +120,7 @@ function expectedOf(facts: readonly Fact[], runs: Readonly<Partial<Record<Fact, 
   if (has('missing'))
     return {
       state: 'missing',
-      cause: '1 session of 1 data set is missing (of the last 30 of each)',
+      cause: '1 trading day of 1 data set is missing (of the last 30 of each)',
       since: null,
       runId: null,
       remedy: 'fill_gaps',

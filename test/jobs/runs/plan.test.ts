@@ -38,7 +38,7 @@ function input(operation: string, { coverage = [], ...changes }: Changes = {}): 
     exchange: 'BSE',
     from,
     to,
-    sessions: weekdays,
+    tradingDays: weekdays,
     instruments: [],
     options: {},
     covered: responsesOf(operation, changes.instruments ?? [], coverage),
@@ -102,7 +102,7 @@ function fewest(wanted: readonly string[], days: number): number {
   return best;
 }
 
-/** A range of up to 14 days in which any day may be a session and any session may be covered. */
+/** A range of up to 14 days in which any day may be a trading day and any trading day may be covered. */
 const situations = fc
   .record({
     days: fc.array(fc.constantFrom('closed', 'needed', 'covered'), { minLength: 1, maxLength: 14 }),
@@ -125,10 +125,12 @@ const situations = fc
 type Situation = ReturnType<(typeof situations)['generate']>['value'];
 
 function plan(operation: string, { windowDays, from, to, sessions, known }: Situation): PlannedWindow[] {
-  return planWindows(input(operation, { windowDays, from, to, sessions, coverage: known.map(ofExchange) }));
+  return planWindows(
+    input(operation, { windowDays, from, to, tradingDays: sessions, coverage: known.map(ofExchange) }),
+  );
 }
 
-/** Days that belong to a needed session: itself and the closed days next to it. */
+/** Days that belong to a needed trading day: itself and the closed days next to it. */
 function owedDays({ from, to, sessions, needed }: Situation): string[] {
   return eachDay(from, to).filter((day) => {
     const around = [sessions.filter((one) => one <= day).at(-1), sessions.find((one) => one >= day)];
@@ -140,7 +142,7 @@ function owedDays({ from, to, sessions, needed }: Situation): string[] {
 describe('windows of several days', () => {
   const RANGE = ['GetTop5GainersLosers', 'GetConsolidatedPledge'] as const;
 
-  test.each(RANGE)('%s: hold every needed session once, within the range and the length', (operation) =>
+  test.each(RANGE)('%s: hold every needed trading day once, within the range and the length', (operation) =>
     forAll([situations], { numRuns: 300 }, (situation) => {
       const { sessions, needed, from, to, windowDays } = situation;
       const windows = plan(operation, situation);
@@ -159,12 +161,12 @@ describe('windows of several days', () => {
     }),
   );
 
-  test.each(RANGE)('%s: account for every covered session, each once', (operation) =>
+  test.each(RANGE)('%s: account for every covered trading day, each once', (operation) =>
     forAll([situations], { numRuns: 300 }, (situation) => {
       const windows = plan(operation, situation);
       const inside = (day: string) =>
         windows.filter((window) => day >= window.from && day <= window.to).length;
-      for (const session of situation.sessions) expect(inside(session)).toBe(1);
+      for (const tradingDay of situation.sessions) expect(inside(tradingDay)).toBe(1);
     }),
   );
 
@@ -176,7 +178,7 @@ describe('windows of several days', () => {
       expect(everyDay.length).toBe(fewest(owedDays(situation), situation.windowDays));
     }));
 
-  test('of operations whose records carry any day leave out no closed day next to a needed session', () =>
+  test('of operations whose records carry any day leave out no closed day next to a needed trading day', () =>
     forAll([situations], { numRuns: 300 }, (situation) => {
       const requested = plan('GetConsolidatedPledge', situation).filter(
         (window) => window.state === 'pending',
@@ -200,7 +202,7 @@ describe('windows of several days', () => {
   });
 
   test('are planned even where all is covered, when requested again', () => {
-    const coverage = input('GetTop5GainersLosers').sessions.map(ofExchange);
+    const coverage = input('GetTop5GainersLosers').tradingDays.map(ofExchange);
     expect(spans(planWindows(input('GetTop5GainersLosers', { coverage })))).toEqual([]);
     expect(
       spans(planWindows(input('GetTop5GainersLosers', { coverage, refetchFrom: '2025-09-11' }))),
@@ -220,7 +222,7 @@ describe('days to come', () => {
 
   test('are requested by a night, apart from the others, and again each night', () => {
     expect(requested({})).toEqual([past, '2025-09-13..2025-10-12 ahead true pending']);
-    const coverage = input('GetCorporateActions').sessions.map(ofExchange);
+    const coverage = input('GetCorporateActions').tradingDays.map(ofExchange);
     expect(requested({ coverage })).toEqual([
       '2025-09-01..2025-09-12  false skipped',
       '2025-09-13..2025-10-12 ahead true pending',
@@ -244,8 +246,8 @@ describe('days to come', () => {
   });
 });
 
-describe('windows of one session', () => {
-  test('are one for each needed session', () =>
+describe('windows of one trading day', () => {
+  test('are one for each needed trading day', () =>
     forAll([situations], (situation) => {
       const windows = plan('GetBhavCopyCM', situation);
       expect(spans(windows)).toEqual(situation.needed.map((day) => `${day}..${day}`));
@@ -320,7 +322,11 @@ describe('requests per instrument', () => {
   });
 
   test('quarters that touch the range, once each; real time only in a live run, and then always', () => {
-    const quarters = requested('GetFinancialRatios', { from: '2025-03-31', to: '2025-07-01', sessions: [] });
+    const quarters = requested('GetFinancialRatios', {
+      from: '2025-03-31',
+      to: '2025-07-01',
+      tradingDays: [],
+    });
     expect(
       quarters.filter((window) => window.variant === 'quarter/Standalone').map(({ params }) => params),
     ).toEqual(
@@ -396,7 +402,7 @@ describe('requests per instrument', () => {
   });
 
   test('known ones that follow each other are one range, with the parameters they share; others part them', () => {
-    const sessions = ['2025-03-28', '2025-06-30', '2025-09-01'];
+    const tradingDays = ['2025-03-28', '2025-06-30', '2025-09-01'];
     const known = (variant: string, days: readonly string[]) =>
       days.map((day) => ({ ...ofExchange(day), instrument: 'TCS', variant }));
     const reported = (operation: string, changes: Changes) =>
@@ -404,7 +410,7 @@ describe('requests per instrument', () => {
         from: '2025-01-01',
         to: '2025-09-01',
         today: '2025-09-01',
-        sessions,
+        tradingDays,
         ...changes,
       })
         .filter(({ params }) => params.natureOfReport === 'Standalone')
@@ -469,7 +475,7 @@ describe('the rest of the plan', () => {
     ]);
   });
 
-  test('a range without a session is skipped with its reason', () => {
+  test('a range without a trading day is skipped with its reason', () => {
     expect(planWindows(input('GetBhavCopyCM', { from: '2025-09-06', to: '2025-09-07' }))).toMatchObject([
       { state: 'skipped', reason: 'BSE had no trading day in this range', instruments: [], variant: '' },
     ]);
@@ -499,7 +505,7 @@ describe('what a plan says of its windows', () => {
   const states = (windows: readonly PlannedWindow[]) =>
     windows.map(({ from, to, state }) => `${from}..${to} ${state}`);
 
-  test('covered sessions are counted in stretches of the same length as windows', () => {
+  test('covered trading days are counted in stretches of the same length as windows', () => {
     const coverage = (from: string, to: string) => eachDay(from, to).map(ofExchange);
     const of = (windowDays: number, days: readonly CoverageRow[]) =>
       states(planWindows(input('GetTop5GainersLosers', { windowDays, coverage: days })));
@@ -529,7 +535,7 @@ describe('what a plan says of its windows', () => {
     expect(requests.map(({ instruments }) => instruments)).toEqual([['A'], ['A'], ['B'], ['B']]);
   });
 
-  test('a range without a session has that reason for requests per instrument, too', () => {
+  test('a range without a trading day has that reason for requests per instrument, too', () => {
     const weekend = { from: '2025-09-06', to: '2025-09-07', instruments: ['TCS'] };
     for (const options of [{}, { natureOfReport: 'Standalone' }] as Record<string, string>[]) {
       expect(planWindows(input('GetFinRatioEOD', { ...weekend, options }))).toMatchObject([

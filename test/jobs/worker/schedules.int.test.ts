@@ -307,7 +307,7 @@ async function nextTick({ queues }: Pipeline, data: TickJob): Promise<Job<TickJo
 test('a Redis that hangs leaves no transaction open while the schedules are compared', async () => {
   const proxy = await startCuttingProxy(redisUrl());
   const pipeline = await openPipeline({ backend: 'redis', settings: { REDIS_URL: proxy.url } });
-  const sessions = async (condition: string) =>
+  const tradingDays = async (condition: string) =>
     (
       await pipeline.db.pool.query(
         `select from pg_stat_activity a where datname = current_database() and pid <> pg_backend_pid() and ${condition}`,
@@ -317,8 +317,8 @@ test('a Redis that hangs leaves no transaction open while the schedules are comp
   syncSchedules(pipeline).catch(() => undefined);
   const holdsLock =
     "exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory' and l.granted)";
-  await waitFor(async () => (await sessions(holdsLock)) === 1);
-  await waitFor(async () => (await sessions('xact_start is not null')) === 0);
+  await waitFor(async () => (await tradingDays(holdsLock)) === 1);
+  await waitFor(async () => (await tradingDays('xact_start is not null')) === 0);
   await proxy.close();
   await pipeline.close();
 });

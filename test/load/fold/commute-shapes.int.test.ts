@@ -101,7 +101,7 @@ function requested(operation: Operation, { from, length, part, entry }: Drawn, c
     const options: Record<string, string> =
       operation.name === 'GetFinancialRatios' && entry % 2 === 0 ? { type: 'EOD' } : {};
     const requested = windows.requests({
-      sessions: [first],
+      tradingDays: [first],
       from: '2025-06-30',
       to: last,
       today: calledOn,

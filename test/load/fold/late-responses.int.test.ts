@@ -247,7 +247,7 @@ test('records of a day, quarter or exchange that was not requested are rejected,
   );
 });
 
-test('lines of CSV in which ends of lines are missing leave the session incomplete', async () => {
+test('lines of CSV in which ends of lines are missing leave the trading day incomplete', async () => {
   const context = await openStore();
   const sent = records(0, 30);
   const lines = sent.map((record) => Object.values(record).join());

@@ -77,14 +77,14 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
  * compared each of its records with each of its rows: minutes instead of a second.
  */
 test('a load looks each stored row up a few times, though the statistics know nothing of its day', async () => {
-  const session = (day: string) =>
+  const tradingDay = (day: string) =>
     Array.from({ length: RECORDS }, (_, at) => bhavRow({ symbol: `S${at}`, trade_date: day }));
   const store = await openStore();
-  for (const day of ['2025-08-27', '2025-08-28']) await loadBhav(store, session(day));
+  for (const day of ['2025-08-27', '2025-08-28']) await loadBhav(store, tradingDay(day));
   // As an analyst might: an index that looks perfect for one empty day.
   await store.pool.query('create index on market.bhavcopy_cm (trade_date)');
   await store.pool.query('analyze market.bhavcopy_cm');
-  await loadBhav(store, session('2025-08-29'));
+  await loadBhav(store, tradingDay('2025-08-29'));
   const client = await store.pool.connect();
   try {
     for (const price of ['10.5', '11']) {
@@ -99,10 +99,10 @@ test('a load looks each stored row up a few times, though the statistics know no
 });
 
 /**
- * Whether a session is new is requested before it is copied. The planner counts on finding a row of it anywhere: once
- * it read all rows of the year for each session, from the first automatic ANALYZE in the middle of a load on.
+ * Whether a trading day is new is requested before it is copied. The planner counts on finding a row of it anywhere: once
+ * it read all rows of the year for each trading day, from the first automatic ANALYZE in the middle of a load on.
  */
-test('sessions that are copied read no rows of each other, though the table is analyzed meanwhile', async () => {
+test('trading days that are copied read no rows of each other, though the table is analyzed meanwhile', async () => {
   const store = await openStore();
   const client = await store.pool.connect();
   try {
@@ -150,7 +150,7 @@ async function collectPlans(pool: Pool): Promise<{ readonly query: string; reado
  */
 test('names are brought in with few looks at rows, though the statistics say that nothing has a name', async () => {
   const store = await openStore(undefined, 1);
-  const session = (trade_date: string, line = 'A') =>
+  const tradingDay = (trade_date: string, line = 'A') =>
     Array.from({ length: RECORDS }, (_, at) =>
       bhavRow({ symbol: `S${at}`, isin: `INE${at + 100}${line}01010`, trade_date }),
     );
@@ -166,10 +166,10 @@ test('names are brought in with few looks at rows, though the statistics say tha
       .filter(({ plan }) => rowsLookedAt(plan) >= 200 * RECORDS)
       .map(({ query, plan }) => [query, rowsLookedAt(plan)]);
   };
-  await loadBhav(store, session('2025-08-27'));
+  await loadBhav(store, tradingDay('2025-08-27'));
   expect(await observe()).toEqual([]);
   // Later days, earlier ones, which identify all again, and rows that have another name now: then all names are read again.
-  for (const rows of [session('2025-08-28'), session('2025-08-20'), session('2025-08-20', 'B')]) {
+  for (const rows of [tradingDay('2025-08-28'), tradingDay('2025-08-20'), tradingDay('2025-08-20', 'B')]) {
     await loadBhav(store, rows);
     expect(await observe()).toEqual([]);
     expect(plans.some(({ query }) => query.includes('insert into etl.observed_aliases'))).toBe(true);
@@ -268,10 +268,10 @@ test('the aliases of one instrument are its rows of the view', async () => {
 test('views read only the rows of the symbol, the instrument or the day they are requested', async () => {
   const store = await openStore();
   for (const trade_date of ['2023-08-28', '2024-08-28', '2025-08-28']) {
-    const session = Array.from({ length: 1_500 }, (_, at) =>
+    const tradingDay = Array.from({ length: 1_500 }, (_, at) =>
       bhavRow({ symbol: `S${at}`, isin: `INE${at + 100}A01010`, trade_date }),
     );
-    await loadBhav(store, session);
+    await loadBhav(store, tradingDay);
     const { pool } = store;
     await pool.query(
       `insert into market.deliveries (exchange, symbol, series, trade_date, first_loaded_at, last_changed_at, revision, run_id, load_id)
@@ -371,7 +371,7 @@ function relations(node: PlanNode): string[] {
   return [...(own === undefined ? [] : [own]), ...(node.Plans ?? []).flatMap(relations)];
 }
 
-test('market.prices of all days looks sessions up for the rows of events alone', async () => {
+test('market.prices of all days looks trading days up for the rows of events alone', async () => {
   const store = await openStore();
   const SYMBOLS = 20;
   for (let day = 1; day <= 28; day++) {

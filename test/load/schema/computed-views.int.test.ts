@@ -15,7 +15,7 @@ type Line = readonly [
   isin?: string,
 ];
 
-const session = (day: string, lines: readonly Line[]) =>
+const tradingDay = (day: string, lines: readonly Line[]) =>
   newFile(`${day}.csv`, [
     HEADER,
     ...lines.map(
@@ -54,7 +54,7 @@ test('what moved most, and totals, are those that the source states where it sta
 test('bands are hit by closes at the limit and at the end of the range; bonds and bands below two ticks have none', async () => {
   const context = await openStore();
   await importInto(context, [
-    session('2025-09-10', [
+    tradingDay('2025-09-10', [
       ['UPPR', 101.3, 111.4, 100, 111.4],
       ['LOWR', 101.3, 103, 96.25, 96.25],
       ['BACK', 100, 105, 99, 104],

@@ -129,7 +129,7 @@ describe('prices with dividends reinvested', () => {
   });
 
   test.each([false, true])(
-    'the planner sees through the function (total return: %s), so that a condition reaches the sessions',
+    'the planner sees through the function (total return: %s), so that a condition reaches the trading days',
     async (isTotal) => {
       const { db } = await openStore();
       for (const condition of ["symbol = 'ABC'", "instrument_id = 'NSE:ABC'", "trade_date > '2024-01-01'"]) {
@@ -195,7 +195,7 @@ describe('prices with dividends reinvested', () => {
             ),
           ),
         ]);
-        const { rows: sessions } = await context.db.pool.query<Record<string, string>>(
+        const { rows: tradingDays } = await context.db.pool.query<Record<string, string>>(
           'select instrument_id as id, trade_date::text as day, unadjusted_close_price as close from market.adjusted_prices() order by trade_date',
         );
         const { rows: events } = await context.db.pool.query<Record<string, string>>(
@@ -209,11 +209,11 @@ describe('prices with dividends reinvested', () => {
             [through],
           );
           const closes = new Map(found.map(({ id, day, close }) => [`${id} ${day}`, Number(close)]));
-          const until = sessions.filter((session) => (session.day as string) <= through);
+          const until = tradingDays.filter((tradingDay) => (tradingDay.day as string) <= through);
           expect(found).toHaveLength(until.length);
           for (const { id, day = '', close } of until) {
             const held = sharesHeld(
-              sessions.filter((one) => one.id === id),
+              tradingDays.filter((one) => one.id === id),
               events.filter((one) => one.id === id),
               day,
               through,
@@ -228,7 +228,7 @@ describe('prices with dividends reinvested', () => {
 
 /** How many shares one share of a day has become by another, where each dividend buys at the last close before its ex-date. */
 function sharesHeld(
-  sessions: readonly Record<string, string>[],
+  tradingDays: readonly Record<string, string>[],
   events: readonly Record<string, string>[],
   day: string,
   through: string,
@@ -236,7 +236,7 @@ function sharesHeld(
   let held = 1;
   for (const exDate of [...new Set(events.map((event) => event.day as string))].sort()) {
     if (exDate <= day || exDate > through) continue;
-    const before = sessions.findLast((session) => (session.day as string) < exDate);
+    const before = tradingDays.findLast((tradingDay) => (tradingDay.day as string) < exDate);
     // The close in shares as there were on the eve of the ex-date.
     const close = events
       .filter((event) => (event.day as string) > (before?.day ?? '') && (event.day as string) < exDate)

@@ -7,7 +7,10 @@ import { importInto, newFile, openStore } from '../../support/import-support.ts'
 const HEADER =
   'TradDt,BizDt,Sgmt,Src,FinInstrmTp,FinInstrmId,ISIN,TckrSymb,SctySrs,FinInstrmNm,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,SsnId,NewBrdLotQty';
 
-/** Sessions as `day symbol series isin open high low close previous quantity turnover`, and as a bhav copy says them. */
+/**
+ * Trading days as `day symbol series isin open high low close previous quantity turnover`, and as a bhav copy says
+ * them.
+ */
 const bhavCopy = (exchange: string, lines: string) =>
   newFile(`${exchange}.csv`, [
     HEADER,
@@ -116,7 +119,7 @@ describe('market.prices', () => {
       '2024-01-01 ALPHA 110 110 9.0909',
       '2024-01-02 ALPHA 120 120 -16.6667',
       '2024-01-03 ALPHA 100 20 10',
-      // Its first session under this symbol, but not since the split.
+      // Its first trading day under this symbol, but not since the split.
       '2024-01-04 ALFA 22 22 5',
     ]);
     // It did not trade on the ex-date.
@@ -125,7 +128,8 @@ describe('market.prices', () => {
       '2024-01-09 BETA 50 10 10',
       '2024-01-10 BETA 11 11 10',
     ]);
-    // What came between the split and the first session that is stored is not known: its previous close is one from after it.
+    // What came between the split and the first trading day that is stored is not known: its previous close is one from
+    // after it.
     expect(await returns("'GAMMA'")).toEqual(['2024-01-08 GAMMA 30 30 10', '2024-01-09 GAMMA 33 33 10']);
     expect(await returns("'EPSILON'")).toEqual([
       '2024-01-02 EPSILON - - -',
@@ -133,7 +137,7 @@ describe('market.prices', () => {
     ]);
   });
 
-  test('has the returns of adjusted closes, wherever the session before is stored', async () => {
+  test('has the returns of adjusted closes, wherever the trading day before is stored', async () => {
     const found = await query(
       `select p.symbol, p.trade_date::text as day, round(p.return_percent, 2) as reported, round((a.close_price / a.before - 1) * 100, 2) as adjusted
          from market.prices p
@@ -183,7 +187,7 @@ describe('market.candles', () => {
          from market.candles('${period}'${rest}) where exchange = 'NSE' and symbol in ('ALFA', 'BETA', 'DELTA') order by symbol, 1, open_price`,
     );
 
-  test('by week follow a share through its new symbol, adjusted; a week without a session has none', async () => {
+  test('by week follow a share through its new symbol, adjusted; a week without a trading day has none', async () => {
     expect(await candles('week')).toEqual([
       '2023-12-25 ALFA 2023-12-28 2023-12-29 2 20 23 19 22 15000',
       '2024-01-01 ALFA 2024-01-01 2024-01-04 4 22 24 19.8 23.1 16000',
@@ -207,7 +211,7 @@ describe('market.candles', () => {
     }
   });
 
-  test('as of a day know no later session and no later event; from a day on they read no session before', async () => {
+  test('as of a day know no later trading day and no later event; from a day on they read no trading day before', async () => {
     expect(await candles('week', ", '2024-01-02'")).toEqual([
       '2023-12-25 ALFA 2023-12-28 2023-12-29 2 100 115 95 110 3000',
       '2024-01-01 ALFA 2024-01-01 2024-01-02 2 110 120 99 100 1000',
@@ -241,14 +245,14 @@ describe('market.universe_on', () => {
     expect(await universe('2024-01-04')).toContain('ALFA EQ INE000A01029 2023-12-28 2024-01-04 true');
     expect(await universe('2023-12-27')).toEqual([]);
     expect(await universe('2024-01-10')).toEqual(['BETA BE INE000B01027 2023-12-29 2024-01-10 true']);
-    // After the newest session, as on it.
+    // After the newest trading day, as on it.
     expect(await universe('2024-01-13')).toEqual(['BETA BE INE000B01027 2023-12-29 2024-01-10 false']);
     const both = await query(`select exchange from market.universe_on('2024-01-04') order by 1`);
     expect(both.map(({ exchange }) => exchange)).toEqual(['BSE', 'NSE', 'NSE', 'NSE']);
   });
 });
 
-test('market.band_hits follow the share into its next session, whatever its series is then', async () => {
+test('market.band_hits follow the share into its next trading day, whatever its series is then', async () => {
   expect(
     await lines(
       `select trade_date::text, symbol, band, close_price, round(return_percent, 2)::text as a, next_session::text, next_close_price,

@@ -13,7 +13,7 @@ import {
 } from '../../../src/declaration/operation.ts';
 import { COUNT_MISMATCH } from '../../../src/extract/doubts.ts';
 import { checkLateData } from '../../../src/jobs/alerts/late-data.ts';
-import { syncSessions } from '../../../src/jobs/responses/sync-sessions.ts';
+import { syncTradingDays } from '../../../src/jobs/responses/sync-sessions.ts';
 import { readDays } from '../../../src/jobs/runs/read-coverage.ts';
 import { gapRequest, readGaps } from '../../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../../src/jobs/runs/read-status.ts';
@@ -24,7 +24,7 @@ import { writeCoverage } from '../../../src/state/coverage/coverage.ts';
 import { MISSING_OF } from '../../../src/state/coverage/freshness.ts';
 import { takePosition } from '../../../src/state/position-sql.ts';
 import type { CoverageState } from '../../../src/state/registers.ts';
-import { emptySessionsOfRuns } from '../../../src/state/runs/outcomes.ts';
+import { emptyTradingDaysOfRuns } from '../../../src/state/runs/outcomes.ts';
 import { bhavRow, loadBhav, newRun, newWindow } from '../../load/support.ts';
 import { manualClock } from '../../sandbox/support.ts';
 import { forAllAsync } from '../../support/for-all.ts';
@@ -46,7 +46,7 @@ let pipeline: Pipeline;
 
 beforeAll(async () => {
   pipeline = await openPipeline({ clock, settings: { EOD_INSTRUMENTS: COMPANIES.join() } });
-  await syncSessions(pipeline, '2024-01-01');
+  await syncTradingDays(pipeline, '2024-01-01');
 });
 
 beforeEach(async () => {
@@ -137,7 +137,7 @@ function modelOf(pair: Pair, known: readonly Known[], now: number) {
   const judge = judgeOf(pair, known);
   const stored = known.map(({ day }) => day).filter((day) => judge(day).isStored);
   const first = stored.sort()[0] ?? addDays(today, -pipeline.config.EOD_HISTORY_DAYS);
-  return pipeline.calendar.sessions(exchange, first, today).map((day) => {
+  return pipeline.calendar.tradingDays(exchange, first, today).map((day) => {
     const { isStored, isComplete, responded, found } = judge(day);
     const on = SCHEDULED_WEEKDAYS[schedule.on];
     const due = at(addDays(day, on === null ? 0 : (on - weekday(day) + 7) % 7));
@@ -156,17 +156,17 @@ function modelOf(pair: Pair, known: readonly Known[], now: number) {
   });
 }
 
-const SESSIONS = ['2025-09-01', '2025-09-02', '2025-09-03', '2025-09-04', '2025-09-05', '2025-09-08'];
+const TRADING_DAYS = ['2025-09-01', '2025-09-02', '2025-09-03', '2025-09-04', '2025-09-05', '2025-09-08'];
 const known = fc.record({
   pair: fc.nat(PAIRS.length - 1),
-  day: fc.constantFrom(...SESSIONS),
+  day: fc.constantFrom(...TRADING_DAYS),
   instrument: fc.constantFrom('', '', ...COMPANIES, 'another'),
   variant: fc.nat(1),
   state: fc.constantFrom<CoverageState>('loaded', 'loaded', 'empty', 'not_published', 'failed', 'blocked'),
 });
-/** All companies of a session but for some, so that most sessions are nearly complete. */
+/** All companies of a trading day but for some, so that most trading days are nearly complete. */
 const ratios = fc.array(
-  fc.record({ day: fc.constantFrom(...SESSIONS), without: fc.constantFrom(null, 0, 1, 2) }),
+  fc.record({ day: fc.constantFrom(...TRADING_DAYS), without: fc.constantFrom(null, 0, 1, 2) }),
   { maxLength: 4 },
 );
 const moment = fc.record({
@@ -207,8 +207,8 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
       const model = modelOf(pair, said, now);
 
       const scope = { expected: [pair], others: false };
-      const sessions = await readCompleteness(pipeline, scope);
-      expect(sessions).toEqual(model);
+      const tradingDays = await readCompleteness(pipeline, scope);
+      expect(tradingDays).toEqual(model);
 
       const missing = model.filter(({ state }) => state === 'missing');
       const { gaps, total } = await readGaps(pipeline, {
@@ -224,7 +224,7 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
 
       const span = { from: '2025-09-01', to: today };
       const found = (day: Day) => judgeOf(pair, said)(day).found;
-      const past = SESSIONS.filter((day) => day <= today);
+      const past = TRADING_DAYS.filter((day) => day <= today);
       expect(await readProgress(pipeline, { expected: [pair], others: false, ...span })).toEqual([
         {
           ...pair,
@@ -240,7 +240,7 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
           (found(day) === 'not_published' && stateOf(day) === 'missing'),
       );
       const notPublished = empty.filter((day) => found(day) === 'not_published').length;
-      const reported = (await emptySessionsOfRuns(pipeline, [runId])).filter(
+      const reported = (await emptyTradingDaysOfRuns(pipeline, [runId])).filter(
         (one) => pairName(one) === pairName(pair),
       );
       expect(reported).toEqual(
@@ -346,17 +346,17 @@ test('of many companies only those that the settings name are looked up, however
       )
     ).rows[0]?.rows ?? 0;
   const before = await rowsRead();
-  const sessions = await readCompleteness({ ...pipeline, db: { drizzle: drizzle(client) } }, scope);
+  const tradingDays = await readCompleteness({ ...pipeline, db: { drizzle: drizzle(client) } }, scope);
   const read = (await rowsRead()) - before;
   await client.query('rollback');
   client.release();
-  expect(sessions.filter(({ day }) => days.includes(day)).map(({ detail }) => detail)).toEqual(
+  expect(tradingDays.filter(({ day }) => days.includes(day)).map(({ detail }) => detail)).toEqual(
     days.map(() => '2 of 3 companies'),
   );
   expect(read).toBeLessThan(known.length / 10);
 });
 
-test('of more companies than are requested, no more are counted, and the sessions are the same', async () => {
+test('of more companies than are requested, no more are counted, and the trading days are the same', async () => {
   const pair = PAIRS[3] as Pair;
   const day = '2025-09-11';
   const limit = 2;
@@ -395,16 +395,16 @@ test('of more companies than are requested, no more are counted, and the session
     const ofVariant = [0, 1].map((variant) =>
       said.filter((one) => one.variant === variant && hasResponse(one)).map(({ instrument }) => instrument),
     );
-    // A session is complete if each variant has enough; who has a response to both is counted only where it is not.
+    // A trading day is complete if each variant has enough; who has a response to both is counted only where it is not.
     const responded = ofVariant[0]?.filter((name) => ofVariant[1]?.includes(name)).length;
     const { emptyIsNormal } = operationNamed(pair.operation);
     const isStored = !isAwaited && (count('loaded') > 0 || (emptyIsNormal && count('empty') > 0));
     const isAll = ofVariant.every((names) => names.length >= limit);
-    const [session] = await readCompleteness(
+    const [tradingDay] = await readCompleteness(
       { ...pipeline, config },
       { expected: [pair], others: false, from: day, to: day },
     );
-    expect(session).toMatchObject({
+    expect(tradingDay).toMatchObject({
       state: isStored && isAll ? 'complete' : isAwaited ? 'pending' : 'missing',
       detail: isStored && !isAll ? `${responded} of ${limit} companies` : null,
     });
@@ -453,7 +453,7 @@ test('22 of 200 companies are a gap everywhere, until they are filled', async ()
   expect(await readGaps(night, scope)).toMatchObject({ gaps: [], total: 0 });
 });
 
-test('who only imports is not late; what was imported is looked at from its first to its last session', async () => {
+test('who only imports is not late; what was imported is looked at from its first to its last trading day', async () => {
   const keyless = { ...pipeline, config: { ...pipeline.config, EOD_ACCESS_KEY: undefined } };
   clock.moveTo(Date.parse('2025-09-20T23:30:00+05:30'));
   const [bhav] = PAIRS as [Pair];
@@ -517,13 +517,13 @@ test('a pair that is not scheduled and never had a record is not expected; one t
   await cover(byHand, [failed, { ...failed, day: '2025-09-10', state: 'empty' }]);
   const everywhere = async () => {
     const { operations } = await readStatus(pipeline);
-    const { operations: sessions } = await readTonight(pipeline);
+    const { operations: tradingDays } = await readTonight(pipeline);
     const { gaps } = await readGaps(pipeline, {});
     const server = await serve(pipeline, ['web']);
     const pages = await Promise.all(
       ['/', '/coverage'].map(async (path) => (await fetch(server.url + path)).text()),
     );
-    return { pages, pairs: [operations, sessions, gaps].map((list) => list.map(pairName)) };
+    return { pages, pairs: [operations, tradingDays, gaps].map((list) => list.map(pairName)) };
   };
   for (const has of [false, true]) {
     if (has) await cover(byHand, [{ ...failed, day: '2025-09-09', state: 'loaded' }]);

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { addDays } from '../../../src/core/days.ts';
 import type { Pair } from '../../../src/core/exchanges.ts';
-import { syncSessions } from '../../../src/jobs/responses/sync-sessions.ts';
+import { syncTradingDays } from '../../../src/jobs/responses/sync-sessions.ts';
 import { readStatus } from '../../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../../src/jobs/runs/read-tonight.ts';
-import { readSessionRecords, type SessionState } from '../../../src/state/coverage/completeness.ts';
+import { readTradingDayRecords, type TradingDayState } from '../../../src/state/coverage/completeness.ts';
 import { writeCoverage } from '../../../src/state/coverage/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../../src/state/coverage/freshness.ts';
 import { takePosition } from '../../../src/state/position-sql.ts';
@@ -26,14 +26,14 @@ const PAIRS: readonly Pair[] = [
 
 type State = 'loaded' | 'empty' | 'failed' | 'not_published' | null;
 
-/** Records what is known of the last sessions, the newest first; of those with null nothing is known. */
+/** Records what is known of the last trading days, the newest first; of those with null nothing is known. */
 async function cover(pipeline: Pipeline, pair: Pair, states: readonly State[], before = '2025-09-12') {
   await pipeline.db.pool.query('delete from etl.coverage where operation = $1 and exchange = $2', [
     pair.operation,
     pair.exchange,
   ]);
-  const sessions = [...pipeline.calendar.lastSessions(pair.exchange, before, states.length)].reverse();
-  const coverage = sessions.flatMap((day, at) => {
+  const tradingDays = [...pipeline.calendar.lastTradingDays(pair.exchange, before, states.length)].reverse();
+  const coverage = tradingDays.flatMap((day, at) => {
     const state = states[at] ?? null;
     const records = state === 'loaded' ? 100 + (at % 7) : 0;
     return state === null ? [] : [{ day, instrument: '', variant: '', state, records }];
@@ -47,14 +47,14 @@ async function cover(pipeline: Pipeline, pair: Pair, states: readonly State[], b
   });
 }
 
-/** What the sessions of the whole history say. */
+/** What the trading days of the whole history say. */
 async function fromWholeHistory(pipeline: Pipeline, { operation, exchange }: Pair) {
   const scope = { expected: 'scheduled' as const, others: true };
-  const sessions = (await readSessionRecords(pipeline, scope)).filter(
+  const tradingDays = (await readTradingDayRecords(pipeline, scope)).filter(
     (one) => one.operation === operation && one.exchange === exchange,
   );
-  const due = sessions.filter(({ state }) => state !== 'pending');
-  const last = sessions.filter(({ state }) => state === 'complete').at(-1);
+  const due = tradingDays.filter(({ state }) => state !== 'pending');
+  const last = tradingDays.filter(({ state }) => state === 'complete').at(-1);
   return {
     lastComplete: last?.day ?? null,
     completeTo: completeBefore(due),
@@ -66,8 +66,8 @@ async function fromWholeHistory(pipeline: Pipeline, { operation, exchange }: Pai
   };
 }
 
-/** The last complete session before which none is missing. */
-function completeBefore(due: readonly SessionState[]) {
+/** The last complete trading day before which none is missing. */
+function completeBefore(due: readonly TradingDayState[]) {
   const missing = due.findIndex(({ state }) => state === 'missing');
   return (missing === -1 ? due : due.slice(0, missing)).at(-1)?.day ?? null;
 }
@@ -83,7 +83,7 @@ const history = fc.record({ missing: fc.integer({ min: 0, max: 80 }), states });
 
 test('the summary says what the whole history says, wherever the data begins and ends', async () => {
   const pipeline = await openPipeline({ clock, settings: { EOD_EXCHANGES: 'NSE' } });
-  await syncSessions(pipeline, '2024-09-01');
+  await syncTradingDays(pipeline, '2024-09-01');
   await forAllAsync([history, history], { numRuns: 10 }, async (...histories) => {
     for (const [at, { missing, states }] of histories.entries()) {
       const pair = PAIRS[at];
@@ -104,7 +104,7 @@ test('the summary says what the whole history says, wherever the data begins and
 
 test('the page of the status, the coverage and the status say the same of data that ends long ago', async () => {
   const pipeline = await openPipeline({ clock });
-  await syncSessions(pipeline, '2024-01-01');
+  await syncTradingDays(pipeline, '2024-01-01');
   const server = await serve(pipeline, ['web']);
   const textOf = async (path: string) =>
     (await (await fetch(`${server.url}${path}`)).text())
@@ -141,11 +141,11 @@ test('the page of the status, the coverage and the status say the same of data t
   expect(await textOf('/coverage')).toMatch(/Prices, bhavcopy_cm NSE [^A-Z]*; complete to 2025-02-14/);
 });
 
-test('what is usual is the median of the last 30 sessions, and stands beside the records of the last with its day', async () => {
+test('what is usual is the median of the last 30 trading days, and stands beside the records of the last with its day', async () => {
   const pipeline = await openPipeline({ clock, settings: { EOD_EXCHANGES: 'NSE' } });
-  await syncSessions(pipeline, '2025-06-01');
+  await syncTradingDays(pipeline, '2025-06-01');
   const pair = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
-  const [last = '', ...before] = pipeline.calendar.lastSessions('NSE', '2025-09-12', 45).reverse();
+  const [last = '', ...before] = pipeline.calendar.lastTradingDays('NSE', '2025-09-12', 45).reverse();
   const recordsOf = (at: number) => (at < 15 ? 100 : at < 30 ? 300 : 900);
   await writeCoverage(pipeline.db.drizzle, {
     ...pair,
@@ -214,10 +214,10 @@ test.each<[what: string, last: Listed, before: readonly Listed[], usual: number 
   ],
 ])('of records without days: %s', async (_what, last, before, usual) => {
   const pipeline = await openPipeline({ clock });
-  await syncSessions(pipeline, '2025-06-01');
+  await syncTradingDays(pipeline, '2025-06-01');
   const runId = await newRun(pipeline.db);
   const listed = [last, ...before];
-  const days = pipeline.calendar.lastSessions('BSE', '2025-09-12', listed.length).reverse();
+  const days = pipeline.calendar.lastTradingDays('BSE', '2025-09-12', listed.length).reverse();
   for (const [at, [length, records]] of listed.entries()) {
     const to = days[at] as string;
     const requested = { ...ACTIONS, from: addDays(to, 1 - length), to };

@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/core/clock.ts';
-import { syncSessions } from '../../../src/jobs/responses/sync-sessions.ts';
+import { syncTradingDays } from '../../../src/jobs/responses/sync-sessions.ts';
 import { type Gaps, gapRequest, readGaps } from '../../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../../src/jobs/runs/read-status.ts';
 import { migrateDatabase } from '../../../src/migrate.ts';
@@ -49,8 +49,8 @@ async function cover(
 const spans = ({ gaps }: Pick<Gaps, 'gaps'>) =>
   gaps.map(({ operation, exchange, from, to, reason }) => `${operation} ${exchange} ${from} ${to} ${reason}`);
 
-describe('why a session is not there', () => {
-  test('every reason, on sessions only, and nothing before its publication', async () => {
+describe('why a trading day is not there', () => {
+  test('every reason, on trading days only, and nothing before its publication', async () => {
     const pipeline = await pipelineAt(at('2025-09-11T20:00'));
     await cover(pipeline, 'GetBhavCopyCM', 'NSE', {
       '01': 'loaded',
@@ -88,7 +88,7 @@ describe('why a session is not there', () => {
     expect(never.gaps).toMatchObject([{ reason: 'beyond_history' }]);
   });
 
-  test('an empty session is complete where that is normal; one instrument is enough where no bhav copy says how many there are', async () => {
+  test('an empty trading day is complete where that is normal; one instrument is enough where no bhav copy says how many there are', async () => {
     const pipeline = await pipelineAt(at('2025-09-05T23:30'));
     await cover(pipeline, 'GetCircuitBreakers', 'NSE', {
       '01': 'loaded',
@@ -223,16 +223,16 @@ describe('why a session is not there', () => {
   });
 });
 
-test('the view and the status say the same as the gaps, as of the session’s publication', async () => {
+test('the view and the status say the same as the gaps, as of the trading day’s publication', async () => {
   const pipeline = await openPipeline({});
-  const sessions = pipeline.calendar.lastSessions('BSE', '2025-02-21', 25);
+  const tradingDays = pipeline.calendar.lastTradingDays('BSE', '2025-02-21', 25);
   await writeCoverage(pipeline.db.drizzle, {
     operation: 'GetTotalTradeHighlights',
     exchange: 'BSE',
     runId: 1,
     windowId: null,
     position: await takePosition(pipeline.db.drizzle),
-    coverage: sessions
+    coverage: tradingDays
       .filter((_, position) => position !== 20)
       .map((day, position) => ({
         day,
@@ -244,12 +244,12 @@ test('the view and the status say the same as the gaps, as of the session’s pu
   });
   const operations = [operationNamed('GetTotalTradeHighlights')];
   const found = await readGaps(pipeline, { operations, to: '2025-02-21' });
-  expect(found.gaps).toMatchObject([{ from: sessions[20], to: sessions[20], sessions: 1 }]);
+  expect(found.gaps).toMatchObject([{ from: tradingDays[20], to: tradingDays[20], sessions: 1 }]);
   const view = await pipeline.db.pool.query<{ day: string }>(
     `select to_char(day, 'YYYY-MM-DD') as day from etl.completeness
         where operation = 'GetTotalTradeHighlights' and state = 'missing' and day <= '2025-02-21'`,
   );
-  expect(view.rows).toEqual([{ day: sessions[20] }]);
+  expect(view.rows).toEqual([{ day: tradingDays[20] }]);
 
   const of = async (time: string) => {
     const status = await readStatus({ ...pipeline, clock: at(time) });
@@ -279,7 +279,7 @@ test('the view and the status say the same as the gaps, as of the session’s pu
 test('etl.completeness explains every column and follows the settings it is made with', async () => {
   const pipeline = await pipelineAt(systemClock);
   const { db } = pipeline;
-  await syncSessions(pipeline);
+  await syncTradingDays(pipeline);
   const bare = await db.pool.query(
     `select attname from pg_attribute where attrelid = 'etl.completeness'::regclass and attnum > 0
           and col_description(attrelid, attnum) is null
@@ -308,14 +308,14 @@ describe('etl.sessions', () => {
     const pipeline = await pipelineAt(at('2025-09-11T20:00'));
     const contents = () =>
       pipeline.db.pool.query('select exchange, day, kind, xmin from etl.sessions order by 1, 2');
-    await syncSessions(pipeline);
+    await syncTradingDays(pipeline);
     const first = (await contents()).rows;
     expect(first.length).toBeGreaterThan(5_000);
-    await syncSessions(pipeline);
+    await syncTradingDays(pipeline);
     expect((await contents()).rows).toEqual(first);
     await pipeline.db.pool.query("update etl.sessions set kind = 'special' where day = '2025-09-11'");
     await pipeline.db.pool.query("insert into etl.sessions values ('NSE', '2025-09-13', 'session')");
-    await syncSessions(pipeline);
+    await syncTradingDays(pipeline);
     const kinds = await pipeline.db.pool.query(
       "select kind from etl.sessions where day between '2025-09-11' and '2025-09-14'",
     );
@@ -349,7 +349,7 @@ describe.runIf(existsSync(FOLDER))('a file taken out of the folder of real bhav 
   });
 });
 
-test('the sessions of a segment are those of its exchange, also one that a bhav copy has shown', async () => {
+test('the trading days of a segment are those of its exchange, also one that a bhav copy has shown', async () => {
   const pipeline = await pipelineAt(at('2025-09-16T20:00'));
   await pipeline.db.pool.query(
     `insert into etl.sessions (exchange, day, kind) values ('BSE', '2025-09-14', 'observed')`,

@@ -12,7 +12,7 @@ const EXCHANGES = ['NSE', 'BSE'] as const;
 const HEADER =
   'TradDt,BizDt,Sgmt,Src,FinInstrmTp,FinInstrmId,ISIN,TckrSymb,SctySrs,FinInstrmNm,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,SsnId,NewBrdLotQty';
 
-const session = (exchange: string, day: Day) =>
+const tradingDay = (exchange: string, day: Day) =>
   newFile(`${exchange}-${day}.csv`, [
     HEADER,
     `${day},${day},CM,${exchange},STK,500001,INE000A01010,A,EQ,A LTD,100,100,100,100,100,100,40,4000,8,F1,1`,
@@ -23,7 +23,10 @@ interface Range {
   readonly to: Day | undefined;
 }
 
-/** A session is missing if there is no file of it, from the first one or the day that is named, to the last one of its exchange. */
+/**
+ * A trading day is missing if there is no file of it, from the first one or the day that is named, to the last one of
+ * its exchange.
+ */
 function missingOf(
   { calendar }: Context,
   exchange: string,
@@ -36,7 +39,7 @@ function missingOf(
   const begin = from ?? first;
   const end = to !== undefined && to < last ? to : last;
   if (begin > end) return [];
-  return calendar.sessions(exchange, begin, end).filter((day) => !stored.includes(day));
+  return calendar.tradingDays(exchange, begin, end).filter((day) => !stored.includes(day));
 }
 
 const day = fc
@@ -59,11 +62,11 @@ test('what is missing follows from what is stored, whichever days are named and 
     seed: 1,
   })) {
     const context = await openStore();
-    const ofDays = imported.filter(({ exchange, day: on }) => context.calendar.isSession(exchange, on));
+    const ofDays = imported.filter(({ exchange, day: on }) => context.calendar.isTradingDay(exchange, on));
     if (ofDays.length === 0) continue;
     await importInto(
       context,
-      ofDays.map(({ exchange, day: on }) => session(exchange, on)),
+      ofDays.map(({ exchange, day: on }) => tradingDay(exchange, on)),
     );
     const daysOf = (exchange: string) =>
       ofDays.flatMap((file) => (file.exchange === exchange ? [file.day] : []));
@@ -82,8 +85,8 @@ test('what is missing follows from what is stored, whichever days are named and 
     for (const of of [everything, ...ranges]) {
       const gaps = await readGaps(context, of);
       expect(gaps.total, JSON.stringify(of)).toBe(expected(of).length);
-      const sessions = await readCompleteness(context, { ...scope, ...of });
-      const missing = sessions.filter(({ state }) => state === 'missing');
+      const tradingDays = await readCompleteness(context, { ...scope, ...of });
+      const missing = tradingDays.filter(({ state }) => state === 'missing');
       const lines = missing.map(({ exchange, day: on }) => `${exchange} ${on}`).sort();
       expect(lines, JSON.stringify(of)).toEqual(expected(of));
     }

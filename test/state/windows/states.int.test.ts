@@ -196,7 +196,7 @@ const NEW_WINDOWS: readonly (readonly [
         ids: await reserveWindowIds(db, 1),
         file: 'a.csv',
         hash: null,
-        sessions: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', from: DAY, to: DAY, params: {} }],
+        parts: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', from: DAY, to: DAY, params: {} }],
       }),
   ],
 ];

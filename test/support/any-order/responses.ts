@@ -4,7 +4,7 @@ import { operationNamed } from '../../../src/operations/registry.ts';
 // Responses that a test makes up: what was requested, what was covered, and when. The model (model.ts) knows what they
 // mean from here alone.
 
-/** Days that are sessions, of a year of which no calendar file knows holidays. */
+/** Days that are trading days, of a year of which no calendar file knows holidays. */
 export const DAYS = ['2027-08-17', '2027-08-18', '2027-08-19'] as const;
 /** A day that is not requested yet. */
 const OTHER_DAY = '2027-09-30';
@@ -17,7 +17,7 @@ export const CALLS = [
   { at: Date.UTC(2027, 7, 25, 4, 30), calledOn: '2027-08-25', awaitedFrom: 1 },
   { at: Date.UTC(2027, 9, 22, 4, 30), calledOn: '2027-10-22', awaitedFrom: 3 },
 ] as const;
-/** How many sessions a response without records is awaited: `awaitedFrom` above is computed for this. */
+/** How many trading days a response without records is awaited: `awaitedFrom` above is computed for this. */
 export const LOOKBACK = 5;
 
 /** When a record says that it was saved: not at all, at one of these times, or after it was sent. */

@@ -36,12 +36,15 @@ function read(kept: Kept): {
 } {
   const body = brotliDecompressSync(kept.body);
   if (kept.params.file !== undefined) {
-    const sessions = readCsvFile(kept.params.file, body, TIME_ZONE);
-    const session = sessions.find((one) => one.exchange === kept.exchange && one.day === kept.from);
+    const tradingDays = readCsvFile(kept.params.file, body, TIME_ZONE);
+    const tradingDay = tradingDays.find((one) => one.exchange === kept.exchange && one.day === kept.from);
     const [shape] = operationNamed(kept.operation).shapes;
     return {
-      batches: [{ table: shape.table, rows: session?.rows ?? [] }, ...(session?.also ? [session.also] : [])],
-      whole: session?.complete ?? false,
+      batches: [
+        { table: shape.table, rows: tradingDay?.rows ?? [] },
+        ...(tradingDay?.also ? [tradingDay.also] : []),
+      ],
+      whole: tradingDay?.complete ?? false,
     };
   }
   const raw = { body, contentType: kept.contentType, bytes: 0 };

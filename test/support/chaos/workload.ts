@@ -9,7 +9,7 @@ export interface Workload {
   readonly first: Range;
   readonly second: Range;
   readonly night: string;
-  /** Requested one by one for each session, so that there are many small windows. */
+  /** Requested one by one for each trading day, so that there are many small windows. */
   readonly instruments: readonly string[];
 }
 
@@ -18,7 +18,7 @@ interface Range {
   readonly to: string;
 }
 
-/** Session by session, range by range (these split when a response breaks off), instrument by instrument. */
+/** Trading day by trading day, range by range (these split when a response breaks off), instrument by instrument. */
 const OPERATIONS = [
   'GetBhavCopyCM',
   'GetCircuitBreakers',

@@ -4,7 +4,7 @@ import { defineFormat } from '../file-format.ts';
 /** Lists of companies do not say since when a classification holds: only their names may have a day. */
 const classified = {
   dataSet: 'GetSectoralClassification',
-  bySession: false,
+  byTradingDay: false,
   day: { field: 'allotedFrom', otherwise: UNKNOWN_DAY },
 } as const;
 
@@ -60,7 +60,7 @@ export default [
     files: ['nse_industry_classification.csv'],
     dataSet: 'IndustryClassification',
     exchange: 'NSE',
-    bySession: false,
+    byTradingDay: false,
     marks: ['BASIC_IND_CODE', 'BASIC INDUSTRY'],
     columns: {
       ...LEVELS,

@@ -1,7 +1,7 @@
 import { listedEventProblem } from '../../corporate-actions/listed-events.ts';
 import { defineFormat } from '../file-format.ts';
 
-const list = { dataSet: 'CorporateActionLists', bySession: false } as const;
+const list = { dataSet: 'CorporateActionLists', byTradingDay: false } as const;
 
 export default [
   defineFormat({

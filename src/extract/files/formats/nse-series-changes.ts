@@ -6,7 +6,7 @@ export default defineFormat({
   files: ['series_change.csv'],
   dataSet: 'GetSeriesChange',
   exchange: 'NSE',
-  bySession: false,
+  byTradingDay: false,
   mayBeEmpty: true,
   marks: ['SYMBOL', 'FROM SERIES', 'TO SERIES', 'CHANGE DATE'],
   suffix: { field: 'scripId', series: 'prevSeries' },

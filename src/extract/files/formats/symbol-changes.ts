@@ -50,7 +50,7 @@ export default defineFormat({
   repair: quoteNames,
   dataSet: 'SymbolChanges',
   exchange: 'NSE',
-  bySession: false,
+  byTradingDay: false,
   marks: ['SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'],
   columns: {
     SM_KEY_SYMBOL: 'oldSymbol',
