@@ -99,8 +99,8 @@ test('a load looks each stored row up a few times, though the statistics know no
 });
 
 /**
- * Whether a trading day is new is requested before it is copied. The planner counts on finding a row of it anywhere: once
- * it read all rows of the year for each trading day, from the first automatic ANALYZE in the middle of a load on.
+ * Whether a trading day is new is requested before it is copied. The planner counts on finding a row of it anywhere:
+ * once it read all rows of the year for each trading day, from the first automatic ANALYZE in the middle of a load on.
  */
 test('trading days that are copied read no rows of each other, though the table is analyzed meanwhile', async () => {
   const store = await openStore();
