@@ -1,4 +1,4 @@
-import type { Row, Scalar } from './table.ts';
+import type { Row, RowOf, Scalar, TableDefinition } from './table.ts';
 
 const NEEDS_ESCAPE = /[\\\t\n\r]/;
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
@@ -34,3 +34,16 @@ export function countValues(rows: readonly Row[], column: string): ReadonlyMap<S
   addLast();
   return counts;
 }
+
+/** Rows of one table. */
+export interface TableRows<Table extends TableDefinition = TableDefinition> {
+  readonly table: Table;
+  readonly rows: readonly RowOf<Table>[];
+}
+
+const areRowsOf = <Table extends TableDefinition>(some: TableRows, table: Table): some is TableRows<Table> =>
+  some.table === table;
+
+/** These rows with the types of their columns, if they are rows of this table; null if they are of another. */
+export const rowsOf = <Table extends TableDefinition>(some: TableRows, table: Table) =>
+  areRowsOf(some, table) ? some.rows : null;

@@ -2,7 +2,8 @@ import type { ProxySettings } from '../core/proxy.ts';
 import type { Requested } from '../declaration/fields.ts';
 import type { Operation } from '../declaration/operation.ts';
 import type { DateDialect } from '../declaration/request-parameters.ts';
-import type { Row, Scalar, TableDefinition } from '../declaration/table.ts';
+import type { TableRows } from '../declaration/rows.ts';
+import type { Row, Scalar } from '../declaration/table.ts';
 import type { Doubt } from './doubts.ts';
 
 export type { Row, Scalar };
@@ -45,10 +46,7 @@ export interface Reject {
 }
 
 /** Validated records for one table, in the order of the response. */
-export interface Batch {
-  readonly table: TableDefinition;
-  readonly rows: readonly Row[];
-}
+export type Batch = TableRows;
 
 /** A response before its records are read. */
 export interface RawResponse {

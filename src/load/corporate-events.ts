@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
-import { type Row, SOURCE_AUDIT } from '../declaration/table.ts';
-import { dataSetNamed } from '../operations/registry.ts';
+import { type RowOf, SOURCE_AUDIT } from '../declaration/table.ts';
+import { corporateEvents } from '../operations/files/CorporateEvents.ts';
 import { LOADS } from '../state/loads/loads.ts';
 
 // What corporate events are computed from, and the stored events.
@@ -62,11 +62,14 @@ export async function readNotices(pool: Pool, exchange: string): Promise<Notice[
 export const NOTICE_TABLES: readonly string[] = ['corporate_action_notices', 'corporate_actions'];
 
 /** True if exactly these events are stored for an exchange. */
-export async function areStored(pool: Pool, exchange: string, rows: readonly Row[]): Promise<boolean> {
+export async function areStored(
+  pool: Pool,
+  exchange: string,
+  rows: readonly RowOf<typeof corporateEvents>[],
+): Promise<boolean> {
   const audit: readonly string[] = SOURCE_AUDIT;
-  const { fields } = dataSetNamed('CorporateEvents').shapes[0].table;
   // The other columns say when and by which load a row was written.
-  const columns = fields
+  const columns = corporateEvents.fields
     .map(({ column }) => column)
     .filter((column) => !audit.includes(column))
     .join(', ');

@@ -14,7 +14,7 @@ const DERIVATIVES = [
   'open_interest_change',
 ];
 
-const table = defineTable({
+export const bhavcopy = defineTable({
   name: 'bhavcopy_cm',
   comment:
     'End-of-day prices of the cash market (the bhav copies of the exchanges), one row per symbol, series and trading day. Partitioned by year of trade_date.',
@@ -46,7 +46,7 @@ export default defineOperation({
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
   shapes: [
     {
-      table,
+      table: bhavcopy,
       has: ['symbol', 'tradDt'],
       symbolColumn: 'symbol',
       exchangeColumn: 'source_exchange',

@@ -230,6 +230,7 @@ function makeParts(
     rank: format.byTradingDay ? format.rank : null,
     /** The data set that its rows are records of. */
     dataSet: dataSet.name,
+    table: dataSet.shapes[0].table,
     exchange,
     /** The trading day, or the first day of a list. */
     day,

@@ -4,7 +4,9 @@ import { crc32, gunzip } from 'node:zlib';
 import { type Entry, fromBufferPromise, getFileNameLowLevel } from 'yauzl';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { escapeName, plural } from '../../core/wording.ts';
-import type { Row, Scalar } from '../../declaration/table.ts';
+import { rowsOf } from '../../declaration/rows.ts';
+import type { RowOf, Scalar } from '../../declaration/table.ts';
+import { bhavcopy } from '../../operations/GetBhavCopyCM.ts';
 import { badFile } from '../diagnostics.ts';
 import { isNameOfFormat } from './formats.ts';
 import { type FilePart, readCsvFile } from './read-file.ts';
@@ -230,9 +232,6 @@ interface ReadOptions {
   readonly archives: number;
 }
 
-/** The data set in which the turnover is quantity times price; that of derivatives is not. */
-const SHARES = 'GetBhavCopyCM';
-
 /** NSE's downloads of several reports are archives that contain archives. */
 const MAX_ARCHIVES = 2;
 
@@ -254,7 +253,7 @@ async function readUnnamed(name: string, bytes: Buffer, options: ReadOptions): P
     if (isGzip(data)) throw badFile('is compressed with gzip more than once; unpack it');
     refuseOtherContainers(data);
     const parts = readCsvFile(isCompressed ? name.replace(/\.gz$/i, '') : name, data, options.timeZone);
-    checkTurnover(parts.flatMap(({ dataSet, rows }) => (dataSet === SHARES ? [rows] : [])));
+    checkTurnover(parts.map((part) => rowsOf(part, bhavcopy) ?? []));
     return parts;
   }
   if (options.archives === MAX_ARCHIVES)
@@ -326,7 +325,7 @@ const UNITS: Readonly<Record<number, string>> = {
 };
 
 /**
- * Makes sure that the turnover of bhav copies of shares is in rupees: turnover divided by quantity is the average price,
+ * Makes sure that the turnover of bhav copies of shares is in rupees. Unlike that of derivatives it is quantity times price: turnover divided by quantity is the average price,
  * and lies between the lowest and the highest. Some programs save files of NSE with a turnover in lakhs under the name
  * of the column in rupees.
  *
@@ -335,13 +334,15 @@ const UNITS: Readonly<Record<number, string>> = {
  *   file, are far from that; in a file of fewer than three such rows, if one proves it: in that unit, and in no other,
  *   its average price lies between the lowest and the highest.
  */
-function checkTurnover(parts: readonly (readonly Row[])[]): void {
+type Prices = readonly RowOf<typeof bhavcopy>[];
+
+function checkTurnover(parts: readonly Prices[]): void {
   if (parts.length > 1) for (const rows of parts) checkRows([rows], false);
   // A history of few securities has few rows of each trading day.
   checkRows(parts, true);
 }
 
-function checkRows(parts: readonly (readonly Row[])[], isFile: boolean): void {
+function checkRows(parts: readonly Prices[], isFile: boolean): void {
   if (findFactor(parts, FIRST_ROWS, isFile) === null) return;
   const factors = findFactor(parts, Number.POSITIVE_INFINITY, isFile);
   if (factors === null) return;
@@ -355,7 +356,7 @@ function checkRows(parts: readonly (readonly Row[])[], isFile: boolean): void {
 
 /** The power of ten by which the turnover of nearly all rows is too small; null if it is not. */
 function findFactor(
-  parts: readonly (readonly Row[])[],
+  parts: readonly Prices[],
   most: number,
   isFile: boolean,
 ): { readonly power: number; readonly wrong: number; readonly traded: number } | null {
@@ -382,11 +383,11 @@ function findFactor(
   return { power, wrong: times, traded };
 }
 
-function* eachRow(parts: readonly (readonly Row[])[]): Generator<Row> {
+function* eachRow(parts: readonly Prices[]): Generator<Prices[number]> {
   for (const rows of parts) yield* rows;
 }
 
-const positive = (value: Scalar | undefined) => {
+const positive = (value: Scalar) => {
   const number = Number(value ?? 0);
   return number > 0 ? number : null;
 };

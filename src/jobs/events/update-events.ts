@@ -4,7 +4,7 @@ import { requesterName } from '../../core/environment.ts';
 import { EXCHANGES } from '../../core/exchanges.ts';
 import { groupBy, type NonEmpty } from '../../core/iterables.ts';
 import { sha256 } from '../../core/sha256.ts';
-import type { Row } from '../../declaration/table.ts';
+import type { RowOf } from '../../declaration/table.ts';
 import { NOT_STATED } from '../../extract/corporate-actions/listed-events.ts';
 import { type EventKind, isReinvested } from '../../extract/corporate-actions/purpose.ts';
 import {
@@ -19,7 +19,8 @@ import {
   SAME_EVENT_DAYS,
   type SymbolOwner,
 } from '../../load/corporate-events.ts';
-import { dataSetNamed, tables } from '../../operations/registry.ts';
+import { COMPUTED, corporateEvents } from '../../operations/files/CorporateEvents.ts';
+import { tables } from '../../operations/registry.ts';
 import { transaction } from '../../postgres/transaction.ts';
 import { type ChangedDays, readDerivedProgress } from '../../state/derived.ts';
 import { type EventDecision, readDecisions } from '../../state/events/decisions.ts';
@@ -37,8 +38,6 @@ import {
   type NoticeOfShare,
   priceFactor,
 } from './compute-events.ts';
-
-const DATA_SET = 'CorporateEvents';
 
 const BY_RATIO: ReadonlySet<EventKind> = new Set(['split', 'consolidation', 'bonus']);
 
@@ -67,7 +66,7 @@ export async function updateCorporateEvents(
   if (progress?.eventsDigest === digest && noticeTables.every((table) => changedDays(table).length === 0)) {
     return { digest, hasStoredEvents: false };
   }
-  const changed: (readonly [exchange: string, rows: readonly Row[]])[] = [];
+  const changed: (readonly [exchange: string, rows: readonly EventRow[]])[] = [];
   for (const [exchange, events] of await eventsOfExchanges(context, decisions)) {
     const rows = events.map(buildRow);
     if (!(await areStored(context.db.pool, exchange, rows))) changed.push([exchange, rows]);
@@ -137,8 +136,10 @@ function findOwner(
   return (then ?? last).instrumentId;
 }
 
+type EventRow = RowOf<typeof corporateEvents>;
+
 /** An event as a row of `market.corporate_events`; it has no source audit. */
-function buildRow(event: CorporateEvent): Row {
+function buildRow(event: CorporateEvent): EventRow {
   return {
     exchange: event.exchange,
     symbol: event.symbol,
@@ -171,7 +172,7 @@ function buildRow(event: CorporateEvent): Row {
 /** @returns false if some were not stored. */
 async function storeEvents(
   context: Context,
-  changed: readonly (readonly [exchange: string, rows: readonly Row[]])[],
+  changed: readonly (readonly [exchange: string, rows: readonly EventRow[]])[],
 ): Promise<boolean> {
   const { db, clock, config, log } = context;
   const day = today(clock, config.EOD_TIMEZONE);
@@ -191,7 +192,7 @@ async function storeEvents(
       file: null,
       hash: null,
       parts: changed.map(([exchange]) => ({
-        operation: DATA_SET,
+        operation: COMPUTED,
         exchange,
         from: day,
         to: day,
@@ -199,13 +200,12 @@ async function storeEvents(
       })),
     });
   });
-  const { table } = dataSetNamed(DATA_SET).shapes[0];
   const calledAt = clock.now();
   const rowsOf = new Map(changed);
   let stored = windows.length > 0;
   for (const window of windows) {
     const rows = rowsOf.get(window.exchange) ?? [];
-    const batches = [{ table, rows }];
+    const batches = [{ table: corporateEvents, rows }];
     const load = await storeResponse(context, {
       window,
       extracted: {

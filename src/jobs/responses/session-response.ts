@@ -1,20 +1,18 @@
 import type { Pool } from 'pg';
 import { daysBetween } from '../../core/days.ts';
-import type { Row } from '../../declaration/table.ts';
+import { rowsOf } from '../../declaration/rows.ts';
+import type { RowOf } from '../../declaration/table.ts';
 import { joinedRowsDoubt } from '../../extract/doubts.ts';
 import type { FilePart } from '../../extract/files/read-file.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { PreservedColumns } from '../../load/merge/fill-from-stored.ts';
 import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/stored-values.ts';
-import { dataSetNamed } from '../../operations/registry.ts';
-
-/** The table in which the rows of a part are stored. */
-const tableOf = ({ dataSet }: Pick<FilePart, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
+import { bhavcopy } from '../../operations/GetBhavCopyCM.ts';
 
 /** The tables in which rows of a part are stored, and how many records it has for each. */
-export function countRecordsByTable(part: Pick<FilePart, 'dataSet' | 'rows' | 'also'>) {
-  const { also } = part;
-  const first = { table: tableOf(part), rows: part.rows.length };
+export function countRecordsByTable(part: Pick<FilePart, 'table' | 'rows' | 'also'>) {
+  const { table, also } = part;
+  const first = { table, rows: part.rows.length };
   return also === null ? [first] : [first, { table: also.table, rows: also.rows.length }];
 }
 
@@ -37,13 +35,13 @@ const REPAIR = 'put the ends of lines back, and import the file again';
  * @param symbols the symbols of its rows, if the file has no tickers.
  */
 export function partResponse(part: FilePart, symbols: GivenSymbols): ReadResponse {
-  const { also, rejects, joined, warnings } = part;
-  const rows = part.withoutTickers
-    ? Array.from(part.rows, (row) => ({ ...row, symbol: symbols[codeOf(row)] ?? codeOf(row) }))
-    : part.rows;
+  const { table, also, rejects, joined, warnings } = part;
+  const rows =
+    pricesWithoutTickers(part)?.map((row) => ({ ...row, symbol: symbols[codeOf(row)] ?? codeOf(row) })) ??
+    part.rows;
   return {
     extracted: {
-      batches: [{ table: tableOf(part), rows }, ...(also === null ? [] : [also])],
+      batches: [{ table, rows }, ...(also === null ? [] : [also])],
       rejects,
       // Rows of the further table are not counted: they would lower the share of rejects.
       fetched: rows.length + rejects.length,
@@ -56,21 +54,22 @@ export function partResponse(part: FilePart, symbols: GivenSymbols): ReadRespons
   };
 }
 
-const codeOf = (row: Row) => String(row.exchange_instrument_id);
+/** The prices of a part whose file has no tickers; null for any other. */
+const pricesWithoutTickers = (part: FilePart) => (part.withoutTickers ? rowsOf(part, bhavcopy) : null);
+
+const codeOf = (row: RowOf<typeof bhavcopy>) => String(row.exchange_instrument_id);
 
 /**
  * The symbols for the rows of a file without tickers: the one stored for that day, of a T+0 line the one that the file
  * has, else the one stored for the nearest trading day. If two companies have used a ticker, the one that used it
  * nearer to the day gets it. They are kept with the file, so that it is always read in the same way.
  */
-export async function symbolsFor(
-  pool: Pool,
-  { rows, day, withoutTickers }: FilePart,
-  tickers: Tickers,
-): Promise<GivenSymbols> {
-  if (!withoutTickers) return {};
+export async function symbolsFor(pool: Pool, part: FilePart, tickers: Tickers): Promise<GivenSymbols> {
+  const rows = pricesWithoutTickers(part);
+  if (rows === null) return {};
+  const { day } = part;
   const stored = await readSymbolsOfDay(pool, day);
-  const own = new Map(Array.from(rows, (row) => [codeOf(row), String(row.symbol)]));
+  const own = new Map(rows.map((row) => [codeOf(row), row.symbol]));
   const named = Array.from(own, ([code, read]) => {
     const symbol = stored.get(code) ?? (read === code ? undefined : read);
     if (symbol !== undefined) return { code, symbol, distance: -1 };

@@ -2,7 +2,7 @@ import { boolean, date, int4, int8, numeric, text } from '../../declaration/fiel
 import { defineFileSet } from '../../declaration/operation.ts';
 import { defineTable } from '../../declaration/table.ts';
 
-const table = defineTable({
+export const corporateEvents = defineTable({
   name: 'corporate_events',
   comment:
     'What lists and responses about corporate actions mean for a share: one row an event and exchange with a line of the share (one row an event: market.share_events); computed from market.corporate_action_notices, market.corporate_actions and decisions by hand.',
@@ -69,5 +69,5 @@ export default defineFileSet({
   title: 'Corporate events',
   group: 'corporate actions',
   summary: 'Events computed from the lists of corporate actions',
-  shapes: [{ table, has: ['eventId'], dated: false, fullSet: 'exchange' }],
+  shapes: [{ table: corporateEvents, has: ['eventId'], dated: false, fullSet: 'exchange' }],
 });
