@@ -223,13 +223,28 @@ export function suspiciousWindowsOfRuns(db: NodePgDatabase, runIds: readonly num
     .orderBy(windows.id);
 }
 
+/** The warnings about responses, the most frequent first. Lines that the files of an import skip are one, with their sum. */
+function warningsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
+  const { run_id: runId, operation } = windows;
+  const warning = sql<string>`regexp_replace(warning, '^lines skipped: \\d+', 'lines skipped:')`;
+  const skippedLines = sql`sum(substring(warning from '^lines skipped: (\\d+)')::bigint)`;
+  const summed = sql<string>`regexp_replace(${warning}, '^lines skipped:', concat('lines skipped: ', ${skippedLines}))`;
+  return db
+    .select({ runId, operation, warning: summed, windows: count() })
+    .from(windows)
+    .crossJoin(sql`unnest(${windows.warnings}) as warning`)
+    .where(inArray(runId, [...runIds]))
+    .groupBy(runId, operation, warning)
+    .orderBy(desc(count()), asc(operation), asc(warning));
+}
+
 /** The reports of some runs, the newest first, with the same few queries for any number of runs. */
 async function readReports(context: CompletenessContext, chosen: SQL) {
   const db = context.db.drizzle;
   const summaries = await selectSummaries(db, chosen);
   if (summaries.length === 0) return [];
   const runIds = summaries.map((run) => run.runId);
-  const { run_id: runId, operation } = windows;
+  const { run_id: runId } = windows;
   const ofRuns = inArray(runId, runIds);
   const operations = byRun(await operationsOfRuns(db, runIds));
   const failures = byRun(
@@ -248,19 +263,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
       .groupBy(runId, reason)
       .orderBy(desc(count()), asc(reason)),
   );
-  // Lines that the files of an import skip are one warning, with their sum.
-  const warning = sql<string>`regexp_replace(warning, '^lines skipped: \\d+', 'lines skipped:')`;
-  const skippedLines = sql`sum(substring(warning from '^lines skipped: (\\d+)')::bigint)`;
-  const summed = sql<string>`regexp_replace(${warning}, '^lines skipped:', concat('lines skipped: ', ${skippedLines}))`;
-  const warnings = byRun(
-    await db
-      .select({ runId, operation, warning: summed, windows: count() })
-      .from(windows)
-      .crossJoin(sql`unnest(${windows.warnings}) as warning`)
-      .where(ofRuns)
-      .groupBy(runId, operation, warning)
-      .orderBy(desc(count()), asc(operation), asc(warning)),
-  );
+  const warnings = byRun(await warningsOfRuns(db, runIds));
   const suspicious = byRun(
     (await suspiciousWindowsOfRuns(db, runIds)).map(({ state: _, ...window }) => window),
   );
