@@ -159,7 +159,7 @@ function failureTable(): string {
     EXAMPLES[kind].map(({ what, facts }) => ({
       what,
       kind,
-      error: new PipelineError(what, { ...facts, kind }),
+      error: new PipelineError(what, { ...facts, kind } as ErrorFacts),
     })),
   );
   const rows = failures.map(({ what, kind, error }) => {

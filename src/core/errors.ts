@@ -63,46 +63,95 @@ export type Remedy =
   | 'migrate'
   | 'import_files';
 
-export interface ErrorFacts {
-  readonly kind: ErrorKind;
-  /** For `http_status`: the status. */
-  readonly status?: number;
-  /** The source requested this pause before the next try. */
-  readonly retryAfterMs?: number;
+/** The kinds of errors that a diagnostic line of the source may state. */
+export type DiagnosedKind =
+  | 'credential'
+  | 'monthly_quota'
+  | 'hourly_quota'
+  | 'not_ready'
+  | 'no_data'
+  | 'operation_blocked'
+  | 'exchange_blocked'
+  | 'instrument_blocked'
+  | 'range_refused'
+  | 'bad_request'
+  | 'unknown_diagnostic';
+
+interface Diagnosed {
   /** The source's own line, at most 500 characters. */
   readonly diagnostic?: string;
-  /** For `range_refused`: the longest range in days, if the source named one. */
-  readonly limitDays?: number | undefined;
-  /** The response began and broke off; that of a shorter range may arrive in full. */
-  readonly cutShort?: boolean;
+}
+
+/** A call that may have failed before or after the source responded. */
+interface Unanswered {
   /** The request did not reach the source, so it is no call. */
   readonly isUnsent?: boolean;
-  /** The body of a response that turned out to be unreadable as soon as it came. */
-  readonly response?: Buffer;
-  /** What names the form of a file of no known format; in an archive, such a file is ignored if others have one. */
-  readonly unknownForm?: string | undefined;
-  readonly remedy?: Remedy;
-  readonly cause?: unknown;
 }
 
-/** The error class of the pipeline: people read the message, a sentence; code reads the other members. */
-export class PipelineError extends Error implements ErrorFacts {
-  declare readonly kind: ErrorKind;
-  declare readonly status?: number;
-  declare readonly retryAfterMs?: number;
-  declare readonly diagnostic?: string;
-  declare readonly limitDays?: number;
-  declare readonly cutShort: boolean;
-  declare readonly isUnsent?: boolean;
-  declare readonly response?: Buffer;
-  declare readonly unknownForm?: string | undefined;
-  declare readonly remedy?: Remedy;
+/** A response that may have begun. */
+interface Broken {
+  /** The response began and broke off; that of a shorter range may arrive in full. */
+  readonly cutShort?: boolean;
+}
 
+/** What an error of a kind has besides its message; of the kinds that are not listed, nothing. */
+interface FactsOfKinds extends Record<Exclude<DiagnosedKind, 'range_refused'>, Diagnosed> {
+  range_refused: Diagnosed & {
+    /** The longest range in days, if the source named one. */
+    readonly limitDays?: number | undefined;
+  };
+  http_status: {
+    readonly status: number;
+    /** The source requested this pause before the next try. */
+    readonly retryAfterMs?: number;
+  };
+  timeout: Unanswered;
+  network: Unanswered & Broken;
+  wrong_address: Unanswered;
+  unreadable: Broken & {
+    /** The body of a response that turned out to be unreadable as soon as it came. */
+    readonly response?: Buffer;
+    /** What names the form of a file of no known format; in an archive, such a file is ignored if others have one. */
+    readonly unknownForm?: string | undefined;
+  };
+  usage: { readonly remedy?: Remedy };
+}
+
+/** The names of all facts. */
+type FactName = { [Kind in keyof FactsOfKinds]: keyof FactsOfKinds[Kind] }[keyof FactsOfKinds];
+
+/** An error's kind, and what it has: no fact of another kind. */
+export type ErrorFacts<Kind extends ErrorKind = ErrorKind> = {
+  [Each in Kind]: { readonly kind: Each; readonly cause?: unknown } & OwnFacts<Each> & {
+      readonly [Name in Exclude<FactName, keyof OwnFacts<Each>>]?: undefined;
+    };
+}[Kind];
+
+type OwnFacts<Kind extends ErrorKind> = Kind extends keyof FactsOfKinds ? FactsOfKinds[Kind] : object;
+
+/** The error of the pipeline, a union on `kind`: people read the message, a sentence; code reads the other members. */
+export type PipelineError<Kind extends ErrorKind = ErrorKind> = Error & ErrorFacts<Kind>;
+
+/** The class of these errors, which gives each kind its facts. */
+interface PipelineErrorClass {
+  new <const Facts extends ErrorFacts>(message: string, facts: Facts): PipelineError<Facts['kind']>;
+  [Symbol.hasInstance](thrown: unknown): thrown is PipelineError;
+}
+
+// The members that the constructor assigns are the facts, which a class cannot say.
+export const PipelineError = class PipelineError extends Error {
   constructor(message: string, { cause, ...facts }: ErrorFacts) {
     super(message, cause === undefined ? undefined : { cause });
-    Object.assign(this, { name: 'PipelineError', cutShort: false }, facts);
+    Object.assign(this, { name: 'PipelineError' }, facts);
   }
-}
+} as unknown as PipelineErrorClass;
+
+/** True for an error of the pipeline of one of these kinds. */
+export const isPipelineError = <Kind extends ErrorKind>(
+  thrown: unknown,
+  ...kinds: readonly Kind[]
+): thrown is PipelineError<Kind> =>
+  thrown instanceof PipelineError && kinds.some((kind) => kind === thrown.kind);
 
 /** An error in the command line or the settings: exit code 2. */
 export function usageError(message: string, remedy?: Remedy): PipelineError {

@@ -1,7 +1,7 @@
-import { type ErrorFacts, type ErrorKind, PipelineError } from '../core/errors.ts';
+import { type DiagnosedKind, PipelineError } from '../core/errors.ts';
 
 interface DiagnosticLine {
-  readonly kind: ErrorKind;
+  readonly kind: DiagnosedKind;
   readonly meaning: string;
   /** The line without its small words: the text has to contain the words of one of these, in this order. */
   readonly phrases: readonly string[];
@@ -190,12 +190,10 @@ export function diagnose(text: string, redact = (text: string) => text): Pipelin
     }),
   );
   if (known === undefined) return null;
-  const limitDays = known.kind === 'range_refused' ? statedDays(trimmed) : undefined;
-  return new PipelineError(`${known.meaning}: ${trimmed}`, {
-    kind: known.kind,
-    diagnostic: trimmed,
-    limitDays,
-  });
+  const { kind } = known;
+  const message = `${known.meaning}: ${trimmed}`;
+  if (kind !== 'range_refused') return new PipelineError(message, { kind, diagnostic: trimmed });
+  return new PipelineError(message, { kind, diagnostic: trimmed, limitDays: statedDays(trimmed) });
 }
 
 /** Units in which a line may state the longest range, and their days. */
@@ -274,7 +272,7 @@ const UNPRINTABLE = /[\p{Cc}\p{Cs}]+/gu;
 /** The error for a file that cannot be read: nothing of it is stored, and the import goes on with the next file. */
 export function badFile(
   problem: string,
-  options: Pick<ErrorFacts, 'cause' | 'unknownForm'> = {},
+  options: { readonly cause?: unknown; readonly unknownForm?: string | undefined } = {},
 ): PipelineError {
   const printable = problem.replace(UNPRINTABLE, ' ');
   return new PipelineError(printable, { kind: 'unreadable', ...options });

@@ -1,7 +1,7 @@
 import { type Dispatcher, errors, request } from 'undici';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { redactor } from '../core/environment.ts';
-import { messageOf, PipelineError } from '../core/errors.ts';
+import { isPipelineError, messageOf, PipelineError } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
 import { createDispatcher } from '../core/proxy.ts';
 import { sha256 } from '../core/sha256.ts';
@@ -88,7 +88,7 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
     try {
       checkResponse(body, { operation, redact });
     } catch (error) {
-      if (!(error instanceof PipelineError) || error.kind !== 'unreadable') throw error;
+      if (!isPipelineError(error, 'unreadable')) throw error;
       throw new PipelineError(error.message, { ...error, response: body });
     }
   }

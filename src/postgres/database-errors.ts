@@ -73,7 +73,7 @@ export function databaseError(error: unknown): PipelineError {
   return new PipelineError(kind === 'defect' ? message : `Postgres: ${message}${state}`, { kind, cause });
 }
 
-function kindOfCode(code: string): ErrorKind {
+function kindOfCode(code: string): Extract<ErrorKind, `database${string}`> {
   if (code === LOCK_NOT_AVAILABLE) return 'database_locked';
   if (code === CANCELED) return 'database';
   const sqlClass = code.slice(0, 2);

@@ -1,7 +1,7 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { render } from 'preact-render-to-string';
-import { messageOf, PipelineError, readMember } from '../core/errors.ts';
+import { isPipelineError, messageOf, readMember } from '../core/errors.ts';
 import { momentText, sentenceCase } from '../core/wording.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../postgres/database.ts';
@@ -101,10 +101,10 @@ function servePages(scope: FastifyInstance, context: QueueContext, isDemo: boole
  */
 function describeProblem(thrown: unknown): { readonly status: number; readonly text: string } {
   const error = thrown instanceof DrizzleQueryError ? databaseError(thrown) : thrown;
-  if (error instanceof PipelineError && error.kind === 'usage') {
+  if (isPipelineError(error, 'usage')) {
     return { status: 404, text: `${sentenceCase(error.message)}.` };
   }
-  if (error instanceof PipelineError && error.kind === 'database_unreachable') {
+  if (isPipelineError(error, 'database_unreachable')) {
     return { status: 503, text: 'The database does not respond. The page works again as soon as it does.' };
   }
   const statusCode = readMember(error, 'statusCode');

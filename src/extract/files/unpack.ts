@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { crc32, gunzip } from 'node:zlib';
 import { type Entry, fromBufferPromise, getFileNameLowLevel } from 'yauzl';
-import { messageOf, PipelineError } from '../../core/errors.ts';
+import { isPipelineError, messageOf, PipelineError } from '../../core/errors.ts';
 import { escapeName, plural } from '../../core/wording.ts';
 import { rowsOf } from '../../declaration/rows.ts';
 import type { RowOf, Scalar } from '../../declaration/table.ts';
@@ -240,7 +240,7 @@ async function readContent(name: string, bytes: Buffer, options: ReadOptions): P
   try {
     return await readUnnamed(name, bytes, options);
   } catch (error) {
-    if (!(error instanceof PipelineError) || error.unknownForm === undefined || !isNameOfFormat(name))
+    if (!isPipelineError(error, 'unreadable') || error.unknownForm === undefined || !isNameOfFormat(name))
       throw error;
     throw badFile(`${error.message}, though its name is that of a file that is read`, { cause: error });
   }
@@ -275,7 +275,7 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FilePar
     try {
       for (const part of await readContent(name, data, { ...options, leaveOut })) parts.push(part);
     } catch (error) {
-      const { unknownForm } = error instanceof PipelineError ? error : {};
+      const { unknownForm } = isPipelineError(error, 'unreadable') ? error : {};
       const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error, unknownForm });
       // NSE's daily archive has many reports; unknown ones must not prevent the others from being read.
       if (unknownForm === undefined) throw bad;

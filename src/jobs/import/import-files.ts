@@ -1,6 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
-import { PipelineError } from '../../core/errors.ts';
+import { isPipelineError } from '../../core/errors.ts';
 import { limitHeapGrowth } from '../../core/heap-growth.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { dayOfName } from '../../extract/files/formats.ts';
@@ -284,7 +284,7 @@ async function importAll(
         },
       );
     } catch (error) {
-      if (!(error instanceof PipelineError) || error.kind !== 'unreadable') throw error;
+      if (!isPipelineError(error, 'unreadable')) throw error;
       const { message, unknownForm } = error;
       if (limit.isExceeded === true && width > 1) large.push(file);
       else if (unknownForm === undefined) tally.add(notLoaded(file.path, 'failed', message));

@@ -265,8 +265,8 @@ export const STATUS_RULES: readonly {
 ];
 
 /** The rule for an error of kind `http_status`; undefined for any other. */
-function statusRule({ kind, status = 0 }: PipelineError) {
-  return kind === 'http_status' ? STATUS_RULES.find(({ fits }) => fits(status)) : undefined;
+function statusRule(error: PipelineError) {
+  return error.kind === 'http_status' ? STATUS_RULES.find(({ fits }) => fits(error.status)) : undefined;
 }
 
 /**
@@ -357,7 +357,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
 
 /** True if the response to a shorter range may arrive in full. */
 function shorterRangeMayHelp({ kind, cutShort }: PipelineError): boolean {
-  return cutShort || kind === 'too_large' || kind === 'timeout';
+  return cutShort === true || kind === 'too_large' || kind === 'timeout';
 }
 
 /** Decides what is done about anything that was thrown during the work on a window. */

@@ -1,6 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange, daysBetween } from '../../core/days.ts';
-import { PipelineError } from '../../core/errors.ts';
+import { isPipelineError } from '../../core/errors.ts';
 import { windowEnded } from '../../core/events.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
@@ -110,7 +110,7 @@ function chooseLogLevel({ action, error }: Failure): 'error' | 'warn' | 'info' |
   // A Postgres that is unreachable has its own line in the log.
   if (act === 'keep_response')
     return toPipelineError(error).kind === 'database_unreachable' ? 'info' : 'warn';
-  return error instanceof PipelineError && error.kind === 'not_ready' ? 'debug' : 'info';
+  return isPipelineError(error, 'not_ready') ? 'debug' : 'info';
 }
 
 /**

@@ -1,4 +1,4 @@
-import { PipelineError } from '../../core/errors.ts';
+import { isPipelineError } from '../../core/errors.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { isSharedSession } from '../../postgres/database-errors.ts';
 import { keepFailedResponse, packBody } from '../../state/responses/responses.ts';
@@ -102,7 +102,7 @@ async function keepUnreadable(
   error: unknown,
   response: FetchedResponse | null,
 ): Promise<void> {
-  if (!(error instanceof PipelineError) || error.kind !== 'unreadable') return;
+  if (!isPipelineError(error, 'unreadable')) return;
   const body = error.response ?? response?.body?.body;
   if (body === undefined) return;
   try {

@@ -41,10 +41,10 @@ const FIRST: Situation = {
   chance: 0,
 };
 
-type Facts = Partial<ErrorFacts>;
+type Facts = { readonly [Name in keyof ErrorFacts]?: unknown };
 
 const error = (kind: ErrorKind, facts: Facts = {}) =>
-  new PipelineError('what went wrong', { ...facts, kind });
+  new PipelineError('what went wrong', { ...facts, kind } as ErrorFacts);
 
 const decide = (kind: ErrorKind, situation: Partial<Situation> = {}, facts: Facts = {}) =>
   decideFailure(error(kind, facts), { ...FIRST, ...situation }, CONFIG);
