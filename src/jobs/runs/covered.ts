@@ -69,19 +69,19 @@ export function listedBy({ windows }: Pick<Operation, 'windows'>, named: boolean
  * Divides the targets of a run into those that can be planned and those that wait for others of them, which are about
  * to load what shows their requests.
  *
- * @param listOf the operation that shows what this one requests; null if none does.
+ * @param listOf the pair that shows what a target requests; null if none does.
  * @param plan plans a target. @returns whether it has anything to request.
  * @returns the targets that wait.
  */
 export async function planUnlessWaiting<Target extends Pair>(
   targets: readonly Target[],
-  listOf: (operation: string) => string | null,
+  listOf: (target: Target) => Pair | null,
   plan: (target: Target) => Promise<() => boolean>,
 ): Promise<Target[]> {
   /** The pair that shows what a target requests. */
-  const awaits = ({ operation, exchange }: Target): string | null => {
-    const list = listOf(operation);
-    return list === null ? null : pairName({ operation: list, exchange });
+  const awaits = (target: Target): string | null => {
+    const list = listOf(target);
+    return list === null ? null : pairName(list);
   };
   const awaited = new Set(targets.map(awaits));
   /** Pairs that are about to be loaded. */

@@ -1,6 +1,6 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import type { Pair } from '../../core/exchanges.ts';
-import { operations } from '../../operations/registry.ts';
+import { operationNamed } from '../../operations/registry.ts';
 import type { RunRequest, Target } from '../../state/request.ts';
 import type { PlannedWindow } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
@@ -38,7 +38,7 @@ export async function planKnown(
   request: RunRequest,
   targets: readonly Target[],
 ): Promise<RunPlan> {
-  const listOf = listsOf(context, request);
+  const listOf = listOfTargets(context, request);
   const inputs = new Map<Target, PlanInput>();
   const deferred = await planUnlessWaiting(targets, listOf, async (target) => {
     const input = await planInput(context, request, target);
@@ -48,20 +48,14 @@ export async function planKnown(
   return { windows: planTargets(targets.flatMap((target) => inputs.get(target) ?? [])), deferred };
 }
 
-/** The operation that shows what another one requests in a run; null if none does. */
-function listsOf({ config }: Context, { instruments }: RunRequest): (operation: string) => string | null {
+/** The operation and exchange that shows what a target of a run requests; null if none does. */
+export function listOfTargets(
+  { config }: Context,
+  { instruments }: RunRequest,
+): (target: Target) => Pair | null {
   const named = instruments.length > 0 || config.EOD_INSTRUMENTS !== undefined;
-  return (name) => {
-    const operation = operations.find((candidate) => candidate.name === name);
-    return operation === undefined ? null : listedBy(operation, named);
-  };
-}
-
-/** The same for targets, with the exchange. */
-export function listOfTargets(context: Context, request: RunRequest): (target: Target) => Pair | null {
-  const listOf = listsOf(context, request);
   return ({ operation, exchange }) => {
-    const list = listOf(operation);
+    const list = listedBy(operationNamed(operation), named);
     return list === null ? null : { operation: list, exchange };
   };
 }

@@ -140,7 +140,7 @@ export async function createCopy(
       for (const day of about) daysSoFar.add(day);
       // Of these days there is nothing yet to compare it with.
       if (isFirst && !hasDuplicates(table, rows)) {
-        await copyAsNew(client, sql.copyNew, { table, rows, now, ...load });
+        if (rows.length > 0) await copyAsNew(client, sql.copyNew, { table, rows, now, ...load });
         return;
       }
       await client.query(`truncate ${mergeSql(table).stage}`);

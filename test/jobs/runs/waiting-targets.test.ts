@@ -11,7 +11,10 @@ async function divided(names: readonly string[], nothing: readonly string[] = []
   const targets = names.map((name) => target(...(name.split(' ') as [string])));
   const waiting = await planUnlessWaiting(
     targets,
-    (name) => LISTS[name] ?? null,
+    ({ operation, exchange }) => {
+      const list = LISTS[operation];
+      return list === undefined ? null : { operation: list, exchange };
+    },
     async ({ operation }) => {
       planned.push(operation);
       return () => !nothing.includes(operation);
