@@ -92,15 +92,15 @@ export const NAMED: readonly Mutant[] = [
   {
     name: 'read-again-and-not-replaced',
     file: WRITE_COVERAGE,
-    from: "incoming('last_position')} >= ",
-    to: "incoming('last_position')} > ",
+    from: 'excluded.last_position >= ',
+    to: 'excluded.last_position > ',
     test: COVERAGE,
   },
   {
     name: 'suspicious-once-and-never-after',
     file: WRITE_COVERAGE,
-    from: "newest('suspicious_position')",
-    to: "['suspicious_position', incoming('suspicious_position')] as const",
+    from: 'suspicious_position = greatest(excluded.suspicious_position, stored.suspicious_position)',
+    to: 'suspicious_position = excluded.suspicious_position',
     test: COVERAGE,
   },
   {

@@ -1,8 +1,8 @@
-import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
-import { type Preparing, runPrepared } from '../../postgres/prepared.ts';
+import { type Preparing, statement } from '../../postgres/prepared.ts';
 import type { CoverageEntry, CoverageState } from '../registers.ts';
 import { coverage } from '../schema/load-results.ts';
 import { runs } from '../schema/work.ts';
@@ -27,70 +27,62 @@ interface CoverageFacts extends Pair {
   readonly suspicious?: boolean;
 }
 
-/**
- * The column of each register, and how the registers of an entry move with those that come in: the one with the later
- * position is kept, at the same position the one that comes in. What responses did with the rows of days is written with
- * their withdrawals (sum-of-facts.ts).
- */
-const MOVES = (() => {
-  const column = (name: string) => sql`${coverage}.${sql.identifier(name)}`;
-  const incoming = (name: string) => sql`excluded.${sql.identifier(name)}`;
-  const choose = (names: readonly string[], condition: SQL) =>
-    names.map(
-      (name) => [name, sql`case when ${condition} then ${incoming(name)} else ${column(name)} end`] as const,
-    );
-  const isLast = sql`${incoming('last_position')} >= ${column('last_position')}`;
-  const isLoaded = sql`${incoming('loaded_position')} >= coalesce(${column('loaded_position')}, '-infinity')`;
-  const newest = (name: string) => [name, sql`greatest(${incoming(name)}, ${column(name)})`] as const;
-  return [
-    ...choose(['last_position', 'last_said', 'last_records', 'last_diagnostic'], isLast),
-    ...choose(['loaded_position', 'loaded_records'], isLoaded),
-    newest('suspicious_position'),
-  ];
-})();
+/** The registers of what was said last, and of what was loaded: the later position is kept, at the same one what comes in. */
+const IS_LAST = sql`excluded.last_position >= stored.last_position`;
+const IS_LAST_LOADED = sql`excluded.loaded_position >= coalesce(stored.loaded_position, '-infinity')`;
 
 /**
- * Records what a response, a failed call or a holiday says of entries: one statement moves their registers forward
- * (registers.ts), on the newest version of each row, so that it does not matter in which order loads come here.
- * The state follows from the registers. Rows are written in key order, so that two writers cannot deadlock.
+ * Moves the registers of entries forward on the newest version of each row, so that it does not matter in which order
+ * loads come here; writes no row that stays the same. `entries` is JSON of `CoverageOfWindow`. Rows are written in key
+ * order, so that two writers cannot deadlock; each is found by the primary key.
  */
-export async function writeCoverage(db: NodePgDatabase & Preparing, facts: CoverageFacts): Promise<void> {
-  const { operation, exchange, runId, windowId, position, coverage: entries } = facts;
-  if (entries.length === 0) return;
-  const isNewer = sql`excluded.last_position > ${coverage}.last_position`;
-  const requester = ['run_id', 'window_id'].map(
-    (name) =>
-      [
-        name,
-        sql`case when ${isNewer} then excluded.${sql.identifier(name)} else ${coverage}.${sql.identifier(name)} end`,
-      ] as const,
-  );
-  const checkedAt = ['checked_at', sql`greatest(excluded.checked_at, ${coverage}.checked_at)`] as const;
-  await runPrepared(
-    db,
-    sql`
-    insert into ${coverage} (operation, exchange, day, instrument, variant, last_position, last_said, last_records, last_diagnostic,
-      loaded_position, loaded_records, suspicious_position, run_id, window_id, checked_at)
-    select ${operation}::text, ${exchange}, s.day, s.instrument, s.variant, ${position}::timestamptz, s.state, s.records, s.diagnostic,
-           case when s.state = 'loaded' then ${position}::timestamptz end, case when s.state = 'loaded' then s.records end,
-           case when ${facts.suspicious ?? false}::boolean then ${position}::timestamptz end,
-           coalesce(s."runId", ${runId}::bigint), coalesce(s."windowId", ${windowId}::bigint),
-           case when isfinite(${position}::timestamptz) then statement_timestamp() else ${position}::timestamptz end
-      from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
-        as s(day date, instrument text, variant text, state text, records bigint, diagnostic text, "runId" bigint, "windowId" bigint)
-     order by s.day, s.instrument, s.variant
-        on conflict on constraint coverage_pkey do update set ${sql.join(
-          [...MOVES, ...requester, checkedAt].map(([name, value]) => sql`${sql.identifier(name)} = ${value}`),
-          sql`, `,
-        )}
-     where ${isNewer} or (${sql.join(
-       MOVES.map(([, value]) => value),
-       sql`, `,
-     )}) is distinct from (${sql.join(
-       MOVES.map(([name]) => sql`${coverage}.${sql.identifier(name)}`),
-       sql`, `,
-     )})`,
-  );
+const moveRegisters = statement<
+  Omit<CoverageFacts, 'coverage'> & { entries: string } & Record<string, unknown>,
+  Record<string, unknown>
+>`
+  insert into ${coverage} as stored (operation, exchange, day, instrument, variant,
+    last_position, last_said, last_records, last_diagnostic, loaded_position, loaded_records, suspicious_position,
+    run_id, window_id, checked_at)
+  select ${'operation'}::text, ${'exchange'}::text, s.day, s.instrument, s.variant,
+         c.position, s.state, s.records, s.diagnostic,
+         case when s.state = 'loaded' then c.position end, case when s.state = 'loaded' then s.records end,
+         case when ${'suspicious'}::boolean then c.position end,
+         coalesce(s."runId", ${'runId'}::bigint), coalesce(s."windowId", ${'windowId'}::bigint),
+         case when isfinite(c.position) then statement_timestamp() else c.position end
+    from (select ${'position'}::timestamptz) c(position), jsonb_to_recordset(${'entries'}::jsonb)
+      as s(day date, instrument text, variant text, state text, records bigint, diagnostic text, "runId" bigint, "windowId" bigint)
+   order by s.day, s.instrument, s.variant
+  on conflict on constraint coverage_pkey do update set
+    last_position = case when ${IS_LAST} then excluded.last_position else stored.last_position end,
+    last_said = case when ${IS_LAST} then excluded.last_said else stored.last_said end,
+    last_records = case when ${IS_LAST} then excluded.last_records else stored.last_records end,
+    last_diagnostic = case when ${IS_LAST} then excluded.last_diagnostic else stored.last_diagnostic end,
+    loaded_position = case when ${IS_LAST_LOADED} then excluded.loaded_position else stored.loaded_position end,
+    loaded_records = case when ${IS_LAST_LOADED} then excluded.loaded_records else stored.loaded_records end,
+    suspicious_position = greatest(excluded.suspicious_position, stored.suspicious_position),
+    run_id = case when excluded.last_position > stored.last_position then excluded.run_id else stored.run_id end,
+    window_id = case when excluded.last_position > stored.last_position then excluded.window_id else stored.window_id end,
+    checked_at = greatest(excluded.checked_at, stored.checked_at)
+   where (
+       ${IS_LAST}
+       and (excluded.last_position, excluded.last_said, excluded.last_records, excluded.last_diagnostic)
+         is distinct from (stored.last_position, stored.last_said, stored.last_records, stored.last_diagnostic)
+     )
+     or (
+       ${IS_LAST_LOADED}
+       and (excluded.loaded_position, excluded.loaded_records)
+         is distinct from (stored.loaded_position, stored.loaded_records)
+     )
+     or greatest(excluded.suspicious_position, stored.suspicious_position) is distinct from stored.suspicious_position`;
+
+/**
+ * Records what a response, a failed call or a holiday says of entries (registers.ts); their states follow. What responses
+ * did with the rows of days is written with their withdrawals (sum-of-facts.ts).
+ */
+export async function writeCoverage(db: Preparing, facts: CoverageFacts): Promise<void> {
+  const { coverage: entries, suspicious = false, ...values } = facts;
+  if (entries.length > 0)
+    await moveRegisters(db, { ...values, suspicious, entries: JSON.stringify(entries) });
 }
 
 /** Entries about days: about a whole exchange, or about each of these instruments. */
