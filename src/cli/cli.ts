@@ -46,10 +46,8 @@ export interface Cli {
   exitCode: number;
   /** Whether the command works on what `eod demo` has loaded. */
   demo?: boolean;
-  /** The command that was called, as soon as it is known. */
+  /** The command that was called, as soon as it is known, with its verb: `runs resume`. */
   command?: string;
-  /** The verb of that command. */
-  verb?: string;
   /** How much is reported beside results and errors: nothing (`--quiet`), or also what is done (`--verbose`). */
   verbosity?: 'nothing' | 'everything' | undefined;
   /** False with `--no-color`. */
@@ -99,11 +97,6 @@ async function askOnTerminal(question: string, { signal }: Lifecycle): Promise<s
 
 /** Exit codes of `eod`: everything was done, some of the work failed, the command line or a setting is wrong. */
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
-
-/** The flag of every command that can print JSON. */
-export interface JsonFlag {
-  readonly json?: boolean;
-}
 
 /** The escape sequences that `bold` writes, the only ones that `print` lets through. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: an escape sequence begins with this character.
@@ -172,19 +165,15 @@ export function logStderr(cli: Cli, text: string): void {
   cli.stderr.write(`${escapeControls(ofCommand(cli, text))}\n`);
 }
 
-/** The flag of commands that ask before they delete something. */
-export interface YesFlag {
-  readonly yes?: boolean;
-}
-
 /**
  * Asks on a terminal whether to go on. Without a terminal nobody can confirm, and the command goes on.
  *
  * @param action that is about to be done, as a sentence.
+ * @param yes whether `--yes` is given, so that nothing is asked.
  * @returns false if the reply is no, which is then printed.
  */
-export async function confirm(cli: Cli, action: string, { yes }: YesFlag): Promise<boolean> {
-  if (yes === true || cli.ask === undefined) return true;
+export async function confirm(cli: Cli, action: string, yes: boolean): Promise<boolean> {
+  if (yes || cli.ask === undefined) return true;
   const reply = await cli.ask(`${action}\nGo on? [y/N] `);
   cli.life.signal.throwIfAborted();
   if (/^y(es)?$/i.test(reply.trim())) return true;

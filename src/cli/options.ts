@@ -1,148 +1,173 @@
-import { Argument, Option } from 'commander';
 import { type Clock, type ClockSettings, clockOf, exampleDays, today, todayText } from '../core/clock.ts';
 import { addDays, type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
-import { type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
+import { type NumberRange, nearest, parseChoice, parseInteger } from '../core/input.ts';
 import type { Severity } from '../state/findings.ts';
-import { pageWidth, wrap } from './output.ts';
+import type { ArgumentType, OptionType, WordsBesideVerbs } from './define-command.ts';
 
 export { exampleDays };
-
-// Words that options take, and numbers that their descriptions name.
-
-/** What a process of `eod up` may do. */
-export const ROLES = ['scheduler', 'worker', 'web'] as const;
-
-/** Formats of exported files; each is also the ending of a file's name. */
-export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
-
-/** States of a corporate event. */
-export const EVENT_STATUSES = ['applied', 'needs_review', 'ignored'] as const;
 
 /** How severe findings are, the least first. */
 export const SEVERITIES = ['info', 'warning', 'error'] as const satisfies readonly Severity[];
 
-/** How many rows are listed where `--limit` says nothing. */
-export const LISTED = {
-  /** Of a query, whose table is held in memory, and read by a person. */
-  asTable: 1_000,
-} as const;
+// Types of options.
 
-/** The examples at the end of the help of a command. */
-export function examples(lines: readonly string[]): string {
-  return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map(exampleText).join('\n')}`;
-}
+/** An option without a value. @param conflicts the keys of options that contradict it. */
+export const flag = (description: string, ...conflicts: readonly string[]): OptionType<boolean> => ({
+  description,
+  missing: false,
+  conflicts,
+});
 
-/** Breaks an example that is wider than the page into several lines, as a shell reads them, its comment above it. */
-function exampleText(line: string): string {
-  const whole = `  $ ${line}`;
-  if (whole.length <= pageWidth()) return whole;
-  const [command = '', comment] = line.split(/\s+# /);
-  const lines = comment === undefined ? [] : [wrap(`  # ${comment}`).replaceAll('\n    ', '\n  # ')];
-  return [...lines, commandText(`  $ ${command}`)].join('\n');
-}
+/** An option whose value stays a text. */
+export const text = (placeholder: string, description: string): OptionType<string | undefined> => ({
+  description,
+  placeholder,
+});
 
-/** Breaks a command that is wider than the page into several lines, as a shell reads them, so that it can be pasted. */
-export function commandText(line: string): string {
-  const lines: string[] = [];
-  let rest = line;
-  while (rest.length > pageWidth()) {
-    const start = rest.search(/\S/) + 2;
-    const last = (text: string) => rest.lastIndexOf(text, pageWidth() - 2);
-    const end = last(' --') > start ? last(' --') : last(' ');
-    if (end <= start) break;
-    lines.push(`${rest.slice(0, end)} \\`);
-    rest = `     ${rest.slice(end)}`;
-  }
-  return [...lines, rest].join('\n');
-}
+/** A day, to be read by `parseDay`, `parseOpenRange` or `parseRange`: which ones are allowed may depend on settings. */
+export const day = (description: string) => text('<day>', description);
 
-/** The `--json` flag. @param kind the kind of document, if the command does not make it obvious. */
-export function jsonOption(kind?: string): Option {
-  return new Option('--json', `print one JSON document${kind === undefined ? '' : `: ${kind}`}`);
-}
+/** An option that may be given several times. */
+export const repeatable = (
+  placeholder: string,
+  description: string,
+): OptionType<readonly string[] | undefined> => ({
+  description,
+  placeholder,
+  parse: (typed, _, before = []) => [...before, typed],
+});
 
-/** The `--limit` flag. */
-export function limitOption(fallback?: number, meaning = 'how many'): Option {
-  const option = integerOption('--limit <n>', meaning, { least: 1, most: 9_999_999 });
-  return fallback === undefined ? option : option.default(fallback);
-}
+export const integer = (
+  placeholder: string,
+  description: string,
+  range: NumberRange,
+): OptionType<number | undefined> => ({
+  description,
+  placeholder,
+  parse: (typed, name) => parseInteger(name, typed, range),
+});
 
-/** A flag that takes an integer. */
-export function integerOption(flags: string, description: string, range: NumberRange): Option {
-  const option = new Option(flags, description);
-  return option.argParser((text: string) => parseInteger(option.long ?? flags, text, range));
-}
+/** How many lines of a list are printed, or how many rows of a result. */
+export const LIMIT: NumberRange = { least: 1, most: 9_999_999 };
 
-/** A flag that may be given several times. */
-export function repeatableOption(flags: string, description: string): Option {
-  return new Option(flags, description).argParser((value: string, before: readonly string[] = []) => [
-    ...before,
-    value,
-  ]);
-}
+export const limit = (missing: number): OptionType<number> => ({
+  description: 'how many',
+  placeholder: '<n>',
+  parse: (typed, name) => parseInteger(name, typed, LIMIT),
+  missing,
+});
 
-/** A flag that takes one of these words, in any case. */
-export function wordOption(flags: string, description: string, words: readonly string[], noun?: string) {
-  const option = new Option(flags, description);
-  return option.argParser((text: string) => parseChoice(option.long ?? flags, text, words, noun));
-}
+/** One of these words, in any case. */
+export const word = <Word extends string>(
+  placeholder: string,
+  description: string,
+  words: readonly Word[],
+  noun?: string,
+): OptionType<Word | undefined> => ({
+  description,
+  placeholder,
+  parse: (typed, name) => parseChoice(name, typed, words, noun),
+});
 
-/** A flag that takes several of these words, separated by commas, in any case and without repeats. */
-export function wordsOption(flags: string, description: string, words: readonly string[], noun: string) {
-  const option = wordOption(flags, description, words);
-  return option.argParser((text: string) => {
-    const typed = new Set(text.split(',').map((word) => word.trim()));
-    typed.delete('');
-    if (typed.size === 0) throw usageError(`${option.long} names no ${noun} (${words.join(', ')})`);
-    return [...new Set([...typed].map((word) => parseChoice(option.long ?? flags, word, words, noun)))];
-  });
-}
+/** Several of these words, separated by commas, in any case and without repeats. */
+export const words = <Word extends string>(
+  description: string,
+  known: readonly Word[],
+  noun: string,
+): OptionType<readonly Word[] | undefined> => ({
+  description,
+  placeholder: '<list>',
+  parse(typed, name) {
+    const names = new Set(typed.split(',').map((part) => part.trim()));
+    names.delete('');
+    if (names.size === 0) throw usageError(`${name} names no ${noun} (${known.join(', ')})`);
+    return [...new Set([...names].map((part) => parseChoice(name, part, known, noun)))];
+  },
+});
 
-/** The `--exchange` flag. */
-export const exchangeOption = () =>
-  wordsOption('--exchange <list>', 'only these exchanges, e.g. NSE,BSE', EXCHANGE_CODES, 'exchange');
+/** Milliseconds. @param missing as it is typed: `2h`. */
+export const duration = (description: string, missing: string): OptionType<number> => ({
+  description,
+  placeholder: '<time>',
+  parse: (typed, name) => parseDuration(name, typed),
+  missing: parseDuration('', missing),
+  missingText: missing,
+});
 
-/** The two ends of a range, read by `parseRange` or `parseOpenRange`. */
-export interface RangeFlags {
-  readonly from?: string;
-  readonly to?: string;
-}
+// Options of several commands.
 
-/** The flags `--from` and `--to`, with these descriptions. */
-export function rangeOptions({ from, to }: Required<RangeFlags>): Option[] {
-  return [new Option('--from <day>', from), new Option('--to <day>', to)];
-}
+export const exchangeOption = words('only these exchanges, e.g. NSE,BSE', EXCHANGE_CODES, 'exchange');
 
-/** The `--detach` flag, which leaves the work of a run to other processes. */
-export function detachOption(): Option {
-  return new Option('--detach', 'only create the run and print its number; workers (eod up) do the work');
-}
+/** Which runs, rows or responses, by their days. @param things `days`, `ex-dates`, `responses about days`. */
+export const onlyDays = (things: string) => ({
+  from: day(`only ${things} from this one on, YYYY-MM-DD`),
+  to: day(`only ${things} up to this one, YYYY-MM-DD`),
+});
 
-/** The `--dry-run` flag. */
-export function dryRunOption(): Option {
-  return new Option('--dry-run', 'only show which calls would be made').conflicts('detach');
-}
+/** Leaves the work of a run to other processes. */
+export const detachOption = flag('only create the run and print its number; workers (eod up) do the work');
 
-/** The flag of commands that ask before they delete something. */
-export function yesOption(): Option {
-  return new Option('--yes', 'do not ask first (without a terminal there is no confirmation)');
-}
+export const dryRunOption = flag('only show which calls would be made', 'detach');
 
-/** The `<id>` argument of a verb, as a number. @param noun what it acts on: `run`. */
-export function idArgument(noun: string, description = `number of the ${noun}`): Argument {
-  return new Argument('<id>', description).argParser((text: string) => parseId(noun, text));
-}
+/** Of commands that ask before they delete something. */
+export const yesOption = flag('do not ask first (without a terminal there is no confirmation)');
+
+// Types of arguments.
+
+/** A word that must be there. */
+export const required = (description: string): ArgumentType<string> => ({ description, isRequired: true });
+
+/** A word that may be there. */
+export const optional = (
+  description: string,
+  besideVerbs?: WordsBesideVerbs,
+): ArgumentType<string | undefined> => ({ description, ...(besideVerbs && { besideVerbs }) });
+
+/** Any number of words. */
+export const several = (
+  description: string,
+  besideVerbs?: WordsBesideVerbs,
+): ArgumentType<readonly string[]> => ({
+  description,
+  isVariadic: true,
+  ...(besideVerbs && { besideVerbs }),
+});
+
+/** The number of something that a command lists. @param noun `run` */
+export const numberOf = (noun: string, description = `number of the ${noun}`): ArgumentType<number> => ({
+  description,
+  isRequired: true,
+  parse: (typed) => parseNumber(noun, typed),
+});
 
 /** The same where options may say which instead. */
-export function optionalId(noun: string): Argument {
-  return new Argument('[id]', `number of the ${noun}`).argParser((text: string) => parseId(noun, text));
+export const optionalNumberOf = (noun: string): ArgumentType<number | undefined> => ({
+  ...numberOf(noun),
+  isRequired: false,
+});
+
+/** The number of one of the things that the command lists, to show that one. */
+export const shownNumber = (noun: string, description: string): ArgumentType<number | undefined> => ({
+  ...numberOf(noun, description),
+  isRequired: false,
+  besideVerbs: { noun: `the number of a ${noun}`, accepts: (typed) => /^\d/.test(typed) },
+});
+
+/** True if a word is not a mistyped verb. */
+export const isNoVerb = (typed: string, verbs: readonly string[]) => nearest(typed, verbs) === null;
+
+function parseNumber(noun: string, typed: string): number {
+  return parseInteger(`the number of the ${noun}`, typed, { least: 1 });
 }
 
-/** Parses the number of something that a command lists. @param noun `reject` @throws PipelineError `usage` */
-export function parseId(noun: string, text: string): number {
-  return parseInteger(`the number of the ${noun}`, text, { least: 1 });
+// Days and times.
+
+/** The two ends of a range, read by `parseRange` or `parseOpenRange`. */
+export interface RangeValues {
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
 }
 
 /** What `parseDay` needs to know today's date. */
@@ -179,7 +204,7 @@ export function parseDay(flag: string, text: string, context?: DayContext): Day 
 
 /** Parses a range in which both ends are optional. @throws PipelineError `usage` */
 export function parseOpenRange(
-  flags: RangeFlags,
+  flags: RangeValues,
   context?: DayContext,
 ): { from: Day | undefined; to: Day | undefined } {
   const from = flags.from === undefined ? undefined : parseDay('--from', flags.from, context);
@@ -191,7 +216,7 @@ export function parseOpenRange(
 }
 
 /** Parses a range in which both ends are required. @throws PipelineError `usage` */
-export function parseRange(flags: RangeFlags, context: DayContext): DayRange {
+export function parseRange(flags: RangeValues, context: DayContext): DayRange {
   const { from, to } = parseOpenRange(flags, context);
   if (from !== undefined && to !== undefined) return { from, to };
   const missing = [from === undefined ? '--from' : '', to === undefined ? '--to' : ''].filter(Boolean);
@@ -220,7 +245,7 @@ export function parseMoment(flag: string, text: string, { config }: Pick<DayCont
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
 /** Milliseconds of `90s`, `30m`, `2h`, or of a number of seconds. @throws PipelineError `usage` */
-export function parseDuration(flag: string, text: string): number {
+function parseDuration(flag: string, text: string): number {
   const [, amount, unit = 's'] = /^(\d{1,6})([smh]?)$/.exec(text) ?? [];
   if (amount === undefined) throw usageError(`${flag}: "${text}" is not a time such as 90s, 30m or 2h`);
   return Number(amount) * (UNITS[unit || 's'] as number);

@@ -76,6 +76,35 @@ function wrapLine(line: string, width: number, hang: number): string[] {
   return [...lines, current];
 }
 
+/** The examples at the end of the help of a command. */
+export function examples(lines: readonly string[]): string {
+  return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map(exampleText).join('\n')}`;
+}
+
+/** Breaks an example that is wider than the page into several lines, as a shell reads them, its comment above it. */
+function exampleText(line: string): string {
+  const whole = `  $ ${line}`;
+  if (whole.length <= pageWidth()) return whole;
+  const [command = '', comment] = line.split(/\s+# /);
+  const lines = comment === undefined ? [] : [wrap(`  # ${comment}`).replaceAll('\n    ', '\n  # ')];
+  return [...lines, commandText(`  $ ${command}`)].join('\n');
+}
+
+/** Breaks a command that is wider than the page into several lines, as a shell reads them, so that it can be pasted. */
+export function commandText(line: string): string {
+  const lines: string[] = [];
+  let rest = line;
+  while (rest.length > pageWidth()) {
+    const start = rest.search(/\S/) + 2;
+    const last = (text: string) => rest.lastIndexOf(text, pageWidth() - 2);
+    const end = last(' --') > start ? last(' --') : last(' ');
+    if (end <= start) break;
+    lines.push(`${rest.slice(0, end)} \\`);
+    rest = `     ${rest.slice(end)}`;
+  }
+  return [...lines, rest].join('\n');
+}
+
 type DrawnColumn = ReturnType<typeof drawColumns>[number];
 
 function drawColumns<Row>(columns: readonly Column<Row>[], rows: readonly Row[]) {

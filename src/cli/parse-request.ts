@@ -1,4 +1,3 @@
-import { Option } from 'commander';
 import type { Config } from '../core/config.ts';
 import { readList } from '../core/environment.ts';
 import { messageOf, usageError } from '../core/errors.ts';
@@ -17,15 +16,17 @@ import type { GapScope } from '../jobs/runs/read-gaps.ts';
 import { type findCovered, findDataSet, findOperations, operations } from '../operations/registry.ts';
 import { requestedOperations } from '../operations/requested.ts';
 import type { RunRequest, Target } from '../state/request.ts';
-import { type DayContext, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
+import type { ResponseFilter } from '../state/responses/to-replay.ts';
+import type { OptionType } from './define-command.ts';
+import { type DayContext, parseOpenRange, parseRange, type RangeValues, text } from './options.ts';
 
-/** The flags of `eod backfill` that say what to request. Request options have flags of their own, by name. */
-export interface BackfillFlags extends RangeFlags {
+/** The options of `eod backfill` that say what to request. Request options have options of their own, by name. */
+export interface BackfillValues extends RangeValues {
   readonly all?: boolean;
-  readonly exchange?: string;
-  readonly instruments?: string;
+  readonly exchange?: string | undefined;
+  readonly instruments?: string | undefined;
   readonly force?: boolean;
-  readonly param?: readonly string[];
+  readonly param?: readonly string[] | undefined;
   readonly [option: string]: unknown;
 }
 
@@ -39,7 +40,7 @@ type RequestContext = DayContext & Pick<Context, 'config'> & { readonly cwd: str
  */
 export function backfillRequest(
   names: readonly string[],
-  flags: BackfillFlags,
+  flags: BackfillValues,
   context: RequestContext,
 ): RunRequest {
   const chosen = parseOperations(names, flags.all === true, context.config);
@@ -110,10 +111,21 @@ export function parseDataSets(names: readonly string[]): string[] {
 const splitNames = (names: readonly string[]) =>
   names.flatMap((name) => name.split(',')).filter((name) => name !== '');
 
-/** The flags that say where to look for gaps. */
-export interface GapFlags extends RangeFlags {
-  readonly exchange?: readonly string[];
+/** Data sets, exchanges and days, as commands name them. */
+interface ScopeValues extends RangeValues {
+  readonly operations: readonly string[];
+  readonly exchange: readonly string[] | undefined;
 }
+
+/** Parses which kept responses are meant. @throws PipelineError `usage` if a name or a day is wrong. */
+export const responseFilter = (
+  { operations: names, exchange, ...days }: ScopeValues,
+  context: DayContext,
+): ResponseFilter => ({
+  operations: names.length === 0 ? undefined : parseDataSets(names),
+  exchanges: exchange,
+  ...parseOpenRange(days, context),
+});
 
 /**
  * Parses which gaps to look for.
@@ -122,21 +134,20 @@ export interface GapFlags extends RangeFlags {
  * @throws PipelineError `usage` if a name or a day is wrong.
  */
 export function gapScope(
-  names: readonly string[],
-  flags: GapFlags,
+  { operations: names, exchange, ...days }: ScopeValues,
   context: DayContext,
   find: typeof findCovered | typeof findOperations,
 ): GapScope {
   return {
     operations: names.length === 0 ? undefined : [...new Set(splitNames(names).flatMap(find))],
-    exchanges: flags.exchange,
-    ...parseOpenRange(flags, context),
+    exchanges: exchange,
+    ...parseOpenRange(days, context),
   };
 }
 
-/** The request options of all operations as flags, e.g. `--nature-of-report <value>`. */
-export function requestOptions(): Option[] {
-  return optionNames().map((param) => {
+/** The request options of all operations as options of a command, e.g. `--nature-of-report <value>`. */
+export function requestOptions(): Record<string, OptionType<string | undefined>> {
+  const options = optionNames().map((param) => {
     const declaring = operations.filter((operation) => declared(operation, param) !== undefined);
     const meanings = declaring.map((operation) => {
       const option = declared(operation, param);
@@ -144,11 +155,9 @@ export function requestOptions(): Option[] {
       return `${option?.meaning}${allowed === null ? '' : ` (${allowed})`}`;
     });
     const names = declaring.map((operation) => operation.name).join(', ');
-    return new Option(
-      `--${param.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} <value>`,
-      `${[...new Set(meanings)].join(' / ')} [${names}]`,
-    );
+    return [param, text('<value>', `${[...new Set(meanings)].join(' / ')} [${names}]`)];
   });
+  return Object.fromEntries(options);
 }
 
 /** The names of the request options of these operations, without repeats. */
@@ -213,7 +222,7 @@ const isExchangeParam = (name: string) => name.toLowerCase() === 'exchange';
  */
 function chosenExchanges(
   chosen: readonly Operation[],
-  { exchange, param = [] }: BackfillFlags,
+  { exchange, param = [] }: BackfillValues,
   config: Config,
 ): string[] | undefined {
   const sent = param

@@ -3,27 +3,24 @@ import { messageOf, PipelineError, type Remedy, usageError } from '../core/error
 import { didYouMean } from '../core/input.ts';
 import { largest } from '../core/iterables.ts';
 import { versionText } from '../core/version.ts';
+import { addCommand } from './add-command.ts';
 import { type Cli, EXIT, environmentRedactor, logStderr, print, printJson } from './cli.ts';
-import { exampleDays, examples } from './options.ts';
-import { PAGE_WIDTH, pageWidth, wrap } from './output.ts';
-import { type Specification, specify } from './specification.ts';
-import { loadCommands } from './specifications/load-commands.ts';
-import { lookCommands } from './specifications/look-commands.ts';
-import { repairCommands } from './specifications/repair-commands.ts';
-import { setUpCommands } from './specifications/set-up-commands.ts';
+import { commands } from './commands/index.ts';
+import { GROUPS } from './define-command.ts';
+import { exampleDays } from './options.ts';
+import { examples, PAGE_WIDTH, pageWidth, wrap } from './output.ts';
 
-/** Every command by its purpose, in the order of the help: to load data, to look at it, to repair it. */
-const GROUPS: Readonly<Record<string, readonly Specification[]>> = {
-  Load: loadCommands,
-  Look: lookCommands,
-  Repair: repairCommands,
-  'Set up': setUpCommands,
-};
+const isVerb = (path: string) => path.includes(' ');
 
-const COMMANDS = Object.values(GROUPS).flat();
-const SPECIFICATIONS: ReadonlyMap<string, Specification> = new Map(
-  COMMANDS.map((command) => [command.name, command]),
-);
+/** The commands that are no verbs of another one. */
+const COMMANDS = commands.filter(({ path }) => !isVerb(path));
+
+/** The verbs of a command. */
+const listVerbs = (command: string) =>
+  commands.flatMap(({ path }) => (path.startsWith(`${command} `) ? [path.slice(command.length + 1)] : []));
+
+const findCommand = (program: Command, name: string) =>
+  program.commands.find((command) => command.name() === name);
 
 /** What the first help shows: enough to load data and to look at it. */
 const FIRST = ['demo', 'init', 'doctor', 'import', 'backfill', 'nightly', 'up', 'status', 'query'];
@@ -33,7 +30,7 @@ const shortened = (summary: string) => summary.split(/\.$|\. (?=[A-Z])|[;:] /)[0
 
 /** Builds the command line of `eod`. A mistake throws an error, which is printed as one sentence. */
 export function buildProgram(cli: Cli): Command {
-  const program = new Command('eod')
+  const program: Command = new Command('eod')
     .description('Loads end-of-day data of the Indian exchanges into Postgres.')
     .addOption(
       new Option('-q, --quiet', 'print only results and errors: no notes, no progress').conflicts('verbose'),
@@ -52,6 +49,12 @@ export function buildProgram(cli: Cli): Command {
     })
     .configureHelp({
       showGlobalOptions: true,
+      visibleCommands: (command) => {
+        const name = command.name();
+        const paths = command === program ? FIRST : listVerbs(name).map((verb) => `${name} ${verb}`);
+        return paths.flatMap((path) => findCommand(program, path) ?? []);
+      },
+      subcommandTerm,
       minWidthToWrap: 1,
       formatItem,
       styleUsage: (usage) => wrap(`Usage: ${usage}`).slice('Usage: '.length),
@@ -63,21 +66,18 @@ export function buildProgram(cli: Cli): Command {
       cli.stdout.write(`${versionText()}\n`);
       throw new CommanderError(EXIT.done, 'commander.version', '');
     })
-    .hook('preAction', (_, command) => refuseFlagsAsValues(command))
-    .hook('preSubcommand', async (program, command) => {
+    .hook('preSubcommand', (_, command) => {
       const { demo, quiet, verbose, color } = program.opts();
       cli.demo = demo === true;
       cli.verbosity = quiet === true ? 'nothing' : verbose === true ? 'everything' : undefined;
       cli.color = color;
       cli.command = command.name();
-      await loadCommand(command, cli);
     });
-  const first = FIRST.flatMap((name) => SPECIFICATIONS.get(name) ?? []);
-  for (const { name, summary } of new Set([...first, ...COMMANDS])) {
-    program
-      .command(name, { hidden: !FIRST.includes(name) })
-      .description(summary)
-      .summary(shortened(summary));
+  for (const definition of commands) {
+    const { path, summary } = definition;
+    const command = addCommand(program, definition, listVerbs(path), cli);
+    if (isVerb(path)) command.helpGroup('Verbs:');
+    else command.summary(shortened(summary));
   }
   program
     .command('help', { hidden: true })
@@ -88,7 +88,7 @@ export function buildProgram(cli: Cli): Command {
       if (all !== true) return help(program, cli, names);
       if (names.length > 0)
         throw usageError(`help --all lists every command: leave out "${names.join(' ')}"`);
-      print(cli, Object.keys(GROUPS).map(groupText).join('\n\n'));
+      print(cli, GROUPS.map(groupText).join('\n\n'));
     })
     .addHelpText('after', examples(['eod help backfill', 'eod help rejects retry', 'eod help --all']));
   const { from, to } = exampleDays();
@@ -104,6 +104,13 @@ export function buildProgram(cli: Cli): Command {
   );
 }
 
+/** How a list of commands names one: `status`; a list of verbs also says what they take: `resume [options] <id>`. */
+function subcommandTerm(this: Help, command: Command): string {
+  const [, verb] = command.name().split(' ');
+  if (verb === undefined) return command.name();
+  return Help.prototype.subcommandTerm.call(this, command).replace(command.name(), verb);
+}
+
 /** With less room beside the terms, help prints descriptions below them. */
 const LEAST_DESCRIPTION = 36;
 
@@ -115,70 +122,41 @@ function formatItem(this: Help, term: string, termWidth: number, description: st
   return `  ${term}\n${helper.boxWrap(description, width - 6).replace(/^/gm, '      ')}`;
 }
 
-/** A flag after one that takes a value is taken for that value. @throws PipelineError `usage` */
-function refuseFlagsAsValues(command: Command): void {
-  const flags = command.options.map(({ long }) => long);
-  for (const option of command.options) {
-    const value: unknown = command.getOptionValue(option.attributeName());
-    if (typeof value === 'string' && flags.includes(value)) {
-      throw usageError(`${option.flags}: the value is missing, ${value} follows at once`);
-    }
-  }
-}
-
-/** Gives a command its arguments, options, verbs and action, when it is called or explained. */
-export async function loadCommand(command: Command, cli: Cli): Promise<void> {
-  const specification = SPECIFICATIONS.get(command.name());
-  if (specification === undefined) return;
-  await specify(command, specification, cli);
-  command.hook('preSubcommand', (_, verb) => {
-    // Listing is no verb that is typed or has a help of its own.
-    if (verb.name() !== 'list') cli.verb = verb.name();
-  });
-}
-
 /** The commands of a group, a line each. */
-function groupText(group: string): string {
-  const commands = GROUPS[group] ?? [];
-  const width = largest(COMMANDS.map(({ name }) => name.length));
-  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${shortened(summary)}`);
+function groupText(group: (typeof GROUPS)[number]): string {
+  const width = largest(COMMANDS.map(({ path }) => path.length));
+  const members = COMMANDS.filter((command) => command.group === group);
+  const lines = members.map(({ path, summary }) => `  ${path.padEnd(width)}  ${shortened(summary)}`);
   return [`${group}:`, ...lines].join('\n');
 }
 
-async function help(program: Command, cli: Cli, names: readonly string[]): Promise<void> {
-  const typed = names.join(' ').toLowerCase();
-  const group = Object.keys(GROUPS).find((name) => name.toLowerCase() === typed);
-  if (group !== undefined) return print(cli, groupText(group));
-  let command = program;
-  for (const name of names) {
-    const named = command.commands.find((candidate) => candidate.name() === name);
-    if (named === undefined) {
-      if (command === program) throw unknownCommand(name);
-      const known = command.commands.map((candidate) => candidate.name());
-      const guess = didYouMean(name, known);
-      const whole = guess === '' ? ` ("eod help ${command.name()}" explains it)` : '';
-      throw usageError(`unknown command '${name}' of ${command.name()}${guess}${whole}`);
-    }
-    // A verb is loaded with its command.
-    if (command === program) await loadCommand(named, cli);
-    command = named;
-  }
-  command.outputHelp();
+function help(program: Command, cli: Cli, names: readonly string[]): void {
+  const typed = names.join(' ');
+  const group = GROUPS.find((name) => name.toLowerCase() === typed.toLowerCase());
+  const command = typed === '' ? program : findCommand(program, typed);
+  if (group !== undefined) print(cli, groupText(group));
+  else if (command !== undefined) command.outputHelp();
+  else throw unknownTopic(program, names);
+}
+
+/** The error about words that name no command. */
+function unknownTopic(program: Command, [name = '', ...others]: readonly string[]): PipelineError {
+  if (findCommand(program, name) === undefined) return unknownCommand(name);
+  const verb = others.join(' ');
+  const guess = didYouMean(verb, listVerbs(name));
+  const whole = guess === '' ? ` ("eod help ${name}" explains it)` : '';
+  return usageError(`unknown command '${verb}' of ${name}${guess}${whole}`);
 }
 
 /** Names what is spelled alike, or else the verb of a command, such as `gaps fill` if `fill-gaps` was typed. */
-function unknownCommand(name: string) {
+function unknownCommand(name: string): PipelineError {
   const words = name.toLowerCase().split('-');
-  const [verb] = COMMANDS.flatMap((command) =>
-    (command.verbs ?? [])
-      .filter(
-        (candidate) =>
-          words.includes(candidate.name) &&
-          words.every((word) => word === candidate.name || word === command.name),
-      )
-      .map((candidate) => `; did you mean ${command.name} ${candidate.name}?`),
-  );
-  const guess = verb ?? didYouMean(name, [...SPECIFICATIONS.keys()]);
+  const verb = commands.find(({ path }) => {
+    const parts = path.split(' ');
+    return isVerb(path) && words.includes(parts[1] ?? '') && words.every((word) => parts.includes(word));
+  });
+  const names = COMMANDS.map(({ path }) => path);
+  const guess = verb === undefined ? didYouMean(name, names) : `; did you mean ${verb.path}?`;
   return usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
 }
 
@@ -211,33 +189,49 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
   return cli.exitCode;
 }
 
-/** What people type and what it means: `eod -h backfill` is `eod help backfill`, and `eod version` is `eod --version`. */
+/** Options of the program, which may stand anywhere. */
+const GLOBAL = /^(--demo|-[qv]|--quiet|--verbose|--no-color)$/;
+
+/** SQL that begins with a comment (`-- why`) is no option, which has no white space in its name. */
+const asOperand = (arg: string) => (/^--[^\s=]*\s/.test(arg) ? ` ${arg}` : arg);
+
+/**
+ * What people type and what it means: `eod -h backfill` is `eod help backfill`, `eod version` is `eod --version`,
+ * `eod runs list` and `eod runs show 12` are `eod runs` and `eod runs 12`. The name of a verb is one argument.
+ */
 function meantBy(args: readonly string[]): readonly string[] {
-  const globals = args.slice(
-    0,
-    args.findIndex((arg) => !/^(--demo|-[qv]|--quiet|--verbose|--no-color)$/.test(arg)),
-  );
-  const [first = '', ...others] = args.slice(globals.length);
-  if (first === 'version' && others.length === 0) return ['--version'];
-  return /^(-h|--help)$/.test(first) && others.length > 0 ? [...globals, 'help', ...others] : args;
+  const start = args.findIndex((arg) => !GLOBAL.test(arg));
+  const next = args.findIndex((arg, at) => at > start && !GLOBAL.test(arg));
+  const [first = '', second = ''] = [args[start], args[next]];
+  if (first === 'version' && next === -1) return ['--version'];
+  const replaced = (...words: readonly string[]) =>
+    args.flatMap((arg, at) => (at === start ? words : at === next ? [] : [asOperand(arg)]));
+  if (/^(-h|--help)$/.test(first) && next !== -1) return replaced('help', second);
+  const verbs = listVerbs(first);
+  if (verbs.includes(second)) return replaced(`${first} ${second}`);
+  const isList = first === 'operations' || verbs.length > 0;
+  return isList && /^(list|show)$/.test(second) ? replaced(first) : args.map(asOperand);
 }
 
 /** Adds to some errors of commander which command is meant, and what it takes. */
 function explainMistake(program: Command, cli: Cli, error: unknown): unknown {
   if (!(error instanceof CommanderError)) return error;
+  const { command: path } = cli;
   const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
-  if (error.code === 'commander.unknownCommand' && cli.command === undefined) return unknownCommand(name);
-  // Commander looks for the flag among those of the list too.
-  if (error.code === 'commander.unknownOption' && error.message.includes(`Did you mean ${name}?`)) {
-    const list = `"eod ${cli.command}"`;
+  if (path === undefined) return error.code === 'commander.unknownCommand' ? unknownCommand(name) : error;
+  const [listPath = '', verb] = path.split(' ');
+  const list = findCommand(program, listPath);
+  if (
+    error.code === 'commander.unknownOption' &&
+    verb !== undefined &&
+    list?.options.some(({ long }) => long === name)
+  ) {
     return usageError(
-      `${name} is an option of the list of ${list}, not of its verb "${cli.verb}" ("${helpLine(cli)}" explains it)`,
+      `${name} is an option of the list of "eod ${listPath}", not of its verb "${verb}" ("${helpLine(cli)}" explains it)`,
     );
   }
   if (error.code !== 'commander.excessArguments') return error;
-  const called = program.commands.find((candidate) => candidate.name() === cli.command);
-  const command = called?.commands.find((candidate) => candidate.name() === name) ?? called;
-  const path = command === called ? name : `${cli.command} ${name}`;
+  const command = findCommand(program, path);
   const [argument] = command?.registeredArguments ?? [];
   const takes = argument === undefined ? 'no arguments' : `only one argument (${argument.name()})`;
   const flags = command?.options.map((option) => option.flags) ?? [];
@@ -246,7 +240,7 @@ function explainMistake(program: Command, cli: Cli, error: unknown): unknown {
 }
 
 /** The command line that explains what was called. */
-const helpLine = ({ command, verb }: Cli) => ['eod help', command, verb].filter(Boolean).join(' ');
+const helpLine = ({ command }: Cli) => ['eod help', command].filter(Boolean).join(' ');
 
 /** A longer list of options is left to the help. */
 const MOST_FLAGS = 8;

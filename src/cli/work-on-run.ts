@@ -20,7 +20,7 @@ import {
 } from '../state/runs/reports.ts';
 import { pauseRun } from '../state/runs/runs.ts';
 import { readWorkers } from '../state/workers.ts';
-import { type Cli, type JsonFlag, logNote, logStderr, print, printJson } from './cli.ts';
+import { type Cli, logNote, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
 import { clockTime, count, noWorkersText, plural } from './output.ts';
 import { progressView } from './progress.ts';
@@ -29,10 +29,11 @@ import { failuresText, forecastText, logUnknownYears, runExitCode, runText } fro
 /** How often the progress of a run is read. */
 const PROGRESS_EVERY_MS = 250;
 
-/** The flags that say what to do with a request. */
-interface RunFlags extends JsonFlag {
-  readonly dryRun?: boolean;
+/** The options that say what to do with a request. */
+interface RunValues {
+  readonly dryRun: boolean;
   readonly detach?: boolean;
+  readonly json: boolean;
 }
 
 /**
@@ -43,7 +44,7 @@ interface RunFlags extends JsonFlag {
  */
 export async function runRequest(
   cli: Cli,
-  flags: RunFlags,
+  { dryRun, detach = false, json }: RunValues,
   config: Config,
   requestOf: (context: Context) => Promise<RunRequest | null>,
 ): Promise<void> {
@@ -52,15 +53,15 @@ export async function runRequest(
     if (requested !== null) logUnknownYears(cli, newUnknownYears(context, requested.targets));
     return requested;
   };
-  if (flags.dryRun === true) {
+  if (dryRun) {
     const context = await openContext(cli, { config });
     const requested = await request(context);
     if (requested === null) return;
     const forecast = await forecastRun(context, requested);
-    if (flags.json === true) return printJson(cli, forecast);
+    if (json) return printJson(cli, forecast);
     return print(cli, forecastText(forecast, config.EOD_TIMEZONE, cli.demo));
   }
-  if (flags.detach === true) {
+  if (detach) {
     const context = await openContext(cli, { config, queue: true, wait: 'short' });
     const requested = await request(context);
     if (requested === null) return;
@@ -68,7 +69,7 @@ export async function runRequest(
     const report = await reportRun(context, await newRun(context, requested));
     const nobody = noWorkersText(await readWorkers(drizzle), config.EOD_TIMEZONE);
     if (nobody !== null) logNote(cli, nobody);
-    if (flags.json === true) return printJson(cli, report);
+    if (json) return printJson(cli, report);
     return print(cli, `run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
   }
   const context = await openContext(cli, { config, source: true, wait: 'short' });
@@ -76,7 +77,7 @@ export async function runRequest(
   if (requested === null) return;
   const isAttended = cli.stdout.isTTY === true || cli.stderr.isTTY === true;
   const runId = await newRun(context, { ...requested, ...(isAttended ? { isAttended } : {}) });
-  printEnding(cli, await workOnRun(cli, context, runId), flags, config);
+  printEnding(cli, await workOnRun(cli, context, runId), json, config);
 }
 
 /** Plans and enqueues a new run. */
@@ -94,9 +95,9 @@ interface Ending {
 }
 
 /** Prints the report, what failed and how to go on, and sets the exit code. */
-export function printEnding(cli: Cli, ending: Ending, flags: JsonFlag, config: Config): void {
+export function printEnding(cli: Cli, ending: Ending, json: boolean, config: Config): void {
   const { report } = ending;
-  if (flags.json === true) printJson(cli, report);
+  if (json) printJson(cli, report);
   else print(cli, runText(report, config.EOD_TIMEZONE));
   const failures = failuresText(report);
   if (failures !== null) logStderr(cli, failures);

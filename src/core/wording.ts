@@ -176,3 +176,6 @@ export function listText(items: readonly string[], separator = '; '): string {
 /** A word as a shell reads it: ids of events have symbols in them, such as M&M. */
 export const quoteForShell = (word: string): string =>
   /^[\w./:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+/** Why a file is skipped that was imported completely. */
+export const IMPORTED_BEFORE = 'imported before';

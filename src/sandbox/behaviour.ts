@@ -6,6 +6,9 @@ import { clockFrom, parseFault } from './notations.ts';
 import type { DataSet } from './response/dataset.ts';
 import { CASINGS } from './response/format.ts';
 
+/** A key to show and to use where any will do. It is no word, so hiding it hides nothing else of a text. */
+export const EXAMPLE_KEY = 'demo-key-1234';
+
 /** One flag of `eod sandbox`. The type and the default of the option that it sets come from this. */
 interface Flag<Value> {
   /** As on the command line: `--casing <how>`. */
@@ -113,10 +116,10 @@ const listFallbacks = <Flags extends Readonly<Record<string, Flag<unknown>>>>(fl
 export const DEFAULT_BEHAVIOUR = listFallbacks(BEHAVIOUR);
 export const DEFAULT_SETTINGS = listFallbacks(SETTINGS);
 
-/** What was typed for flags, by their names as command line libraries have them: `--calls-per-hour` → `callsPerHour`. */
+/** What was typed for flags, by their keys as command line libraries have them: `--calls-per-hour` → `callsPerHour`. */
 type Typed = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-const optionName = (flag: string) =>
+export const optionName = (flag: string) =>
   flag.replace(/^--| .*$/g, '').replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 /** The values of those options whose flags are given. */

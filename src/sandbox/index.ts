@@ -15,16 +15,18 @@ import { Responder } from './http/sandbox-server.ts';
 import { Market } from './market/market.ts';
 import type { DataSet } from './response/dataset.ts';
 
-export { type Behaviour, type SandboxOptions, sandboxFlags, sandboxOptionsFromFlags } from './behaviour.ts';
+export {
+  type Behaviour,
+  EXAMPLE_KEY,
+  type SandboxOptions,
+  sandboxOptionsFromFlags,
+} from './behaviour.ts';
 export type { Fault } from './faults.ts';
 export type { SandboxStats, SeenRequest } from './http/key-access.ts';
 export type { Split } from './market/splits.ts';
 export { parseFault } from './notations.ts';
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
-
-/** A key to show and to use where any will do. It is no word, so hiding it hides nothing else of a text. */
-export const EXAMPLE_KEY = 'demo-key-1234';
 
 /** The data of each operation's responses. Of an operation that is not listed the sample is served. */
 const dataSets: Readonly<Record<string, DataSet>> = {

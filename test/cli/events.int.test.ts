@@ -87,7 +87,7 @@ test('events are listed, filtered and decided', async ({ url }) => {
     code: 2,
     stderr: expect.stringMatching(/there is no event .*did you mean NSE:ABC:2024-02-05:demerger/s),
   });
-  expect((await runCli(['events', 'show', 'abc'], options)).stderr).toContain(
+  expect((await set('abc', '--ignore')).stderr).toContain(
     'there is no event "abc", but there are events of this symbol ("eod events abc")',
   );
   expect(await runCli(['events', '--status', 'needs'], options)).toMatchObject({ code: 2 });

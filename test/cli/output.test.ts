@@ -2,10 +2,10 @@ import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { print } from '../../src/cli/cli.ts';
-import { commandText } from '../../src/cli/options.ts';
 import {
   bold,
   clockTime,
+  commandText,
   duration,
   firstLines,
   fittedTable,

@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
-import type { RejectDetail } from '../../src/cli/commands/rejects-command.ts';
+import type { RejectDetail } from '../../src/cli/commands/rejects.ts';
 import type { Position } from '../../src/core/position.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { type OpenReject, writeRejects } from '../../src/state/rejects.ts';

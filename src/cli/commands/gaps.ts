@@ -1,15 +1,17 @@
 import { systemClock } from '../../core/clock.ts';
+import { nearest } from '../../core/input.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { observedTradingDayText } from '../../core/wording.ts';
 import { isInFiles } from '../../extract/files/formats.ts';
-import { type Gap, type Gaps, readGaps } from '../../jobs/runs/read-gaps.ts';
+import type { Gap, Gaps } from '../../jobs/runs/read-gaps.ts';
 import { coveredSets, findCovered, hasTradingDays, pairTitle, titleOf } from '../../operations/registry.ts';
-import { type ImportedList, readLists } from '../../state/coverage/freshness.ts';
+import type { ImportedList } from '../../state/coverage/freshness.ts';
 import { gapText } from '../../state/coverage/gap-reasons.ts';
-import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { openContext } from '../open-context.ts';
+import { EXIT, loadSettings, print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { day, exampleDays, exchangeOption, flag, several } from '../options.ts';
 import { type Column, memberColumns, plural, rangeText, table } from '../output.ts';
-import { type GapFlags, gapScope } from '../parse-request.ts';
+import { gapScope } from '../parse-request.ts';
 import { dataSetColumns, logUnknownYears } from '../run-output.ts';
 
 const COLUMNS: readonly Column<Gap>[] = [
@@ -18,28 +20,59 @@ const COLUMNS: readonly Column<Gap>[] = [
   { head: 'why', cell: gapText },
 ];
 
-export interface FillFlags extends GapFlags, JsonFlag {}
+export const ONLY_THESE = 'only these operations (default: all)';
 
-export async function listGaps(
-  cli: Cli,
-  names: readonly string[],
-  flags: FillFlags & { readonly all?: boolean },
-): Promise<void> {
-  const config = await loadSettings(cli);
-  const context = { config, clock: systemClock };
-  // Before a database is opened, so that a mistake is reported at once.
-  const scope = gapScope(names, flags, context, findCovered);
-  const opened = await openContext(cli, { config });
-  const { pending, ...report } = await readGaps(opened, scope);
-  if (flags.json === true) printJson(cli, flags.all === true ? { ...report, pending } : report);
-  else {
-    const byTradingDay = coveredSets.filter(hasTradingDays).map(({ name }) => ({ operation: name }));
-    const lists = names.length === 0 ? await readLists(opened, byTradingDay) : [];
-    print(cli, gapsText(report, flags.all === true ? pending : [], lists, names));
-  }
-  logUnknownYears(cli, report.unknownYears);
-  cli.exitCode = report.total > 0 ? EXIT.failed : EXIT.done;
-}
+/** Where to look for gaps; `gapScope` reads it. */
+export const scopeOptions = {
+  from: day('first day (default: the first day loaded, for each operation and exchange)'),
+  to: day('last day (default: the last published trading day; without requests, the last imported)'),
+  exchange: exchangeOption,
+};
+
+const { from, to } = exampleDays();
+
+export default defineCommand({
+  path: 'gaps',
+  group: 'Look',
+  summary:
+    'List trading days that should be loaded and are not, and why. Exit code 1 if there are any. The verb loads them.',
+  args: {
+    // A gap is what an operation lacks of an exchange, and changes with every run.
+    operations: several(ONLY_THESE, {
+      noun: 'an operation (gaps have no numbers)',
+      accepts: (typed, verbs) => !/^\d+$/.test(typed) && nearest(typed, verbs, 1) === null,
+    }),
+  },
+  options: {
+    ...scopeOptions,
+    all: flag('also list trading days that are not published yet, which are not gaps'),
+  },
+  examples: [
+    'eod gaps',
+    `eod gaps GetBhavCopyCM --exchange NSE --from ${from} --to ${to}`,
+    'eod gaps --json',
+    'eod gaps fill --dry-run',
+  ],
+  async run(cli, { all, json, ...values }) {
+    const { readGaps } = await import('../../jobs/runs/read-gaps.ts');
+    const { readLists } = await import('../../state/coverage/freshness.ts');
+    const { openContext } = await import('../open-context.ts');
+    const config = await loadSettings(cli);
+    // Before a database is opened, so that a mistake is reported at once.
+    const scope = gapScope(values, { config, clock: systemClock }, findCovered);
+    const context = await openContext(cli, { config });
+    const { pending, ...report } = await readGaps(context, scope);
+    if (json) printJson(cli, all ? { ...report, pending } : report);
+    else {
+      const { operations: names } = values;
+      const byTradingDay = coveredSets.filter(hasTradingDays).map(({ name }) => ({ operation: name }));
+      const lists = names.length === 0 ? await readLists(context, byTradingDay) : [];
+      print(cli, gapsText(report, all ? pending : [], lists, names));
+    }
+    logUnknownYears(cli, report.unknownYears);
+    cli.exitCode = report.total > 0 ? EXIT.failed : EXIT.done;
+  },
+});
 
 /** What there is to say of a range in which nothing can be missing. */
 export const noTradingDayText = ({ from, to }: Pick<Gaps, 'from' | 'to'>) =>

@@ -3,26 +3,29 @@ import { join, resolve } from 'node:path';
 import { replaceSettingsFile } from '../../core/environment.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { PACKAGE } from '../../core/package-folders.ts';
-import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
+import { print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { flag } from '../options.ts';
 
 /** A `.env` with every setting as a comment: its meaning and its default. */
 const TEMPLATE = join(PACKAGE, '.env.example');
 
-interface InitFlags extends JsonFlag {
-  readonly force?: boolean;
-}
-
-export function writeSettings(cli: Cli, name: string, { force = false, json = false }: InitFlags): void {
-  const file = resolve(cli.cwd, name);
-  const hasReplaced = write(file, readFileSync(TEMPLATE, 'utf8'), force);
-  if (json) {
-    printJson(cli, { file, hasReplaced });
-    return;
-  }
-  const isRead = file === resolve(cli.cwd, '.env');
-  print(
-    cli,
-    `${hasReplaced ? 'replaced' : 'wrote'} ${file}, which only you can read. It has every setting as a comment with its default
+export default defineCommand({
+  path: 'init',
+  group: 'Set up',
+  summary:
+    'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',
+  args: { file: { description: 'the file to write', missing: '.env' } },
+  options: { force: flag('replace the file if it exists') },
+  examples: ['eod init', 'eod init --force', 'eod init /etc/eod/.env'],
+  run(cli, { file: name, force, json }) {
+    const file = resolve(cli.cwd, name);
+    const hasReplaced = write(file, readFileSync(TEMPLATE, 'utf8'), force);
+    if (json) return printJson(cli, { file, hasReplaced });
+    const isRead = file === resolve(cli.cwd, '.env');
+    print(
+      cli,
+      `${hasReplaced ? 'replaced' : 'wrote'} ${file}, which only you can read. It has every setting as a comment with its default
 
 Uncomment and set in it:
   EOD_BASE_URL    the address of the data service
@@ -35,8 +38,9 @@ Then:
   eod migrate     creates the tables, if you set DATABASE_URL
   eod doctor      checks that all needed is there, and what your key may do
   eod nightly     loads the last trading day; "eod up" does so every night`,
-  );
-}
+    );
+  },
+});
 
 /** Writes the file for its owner alone. @returns whether it replaced a file. */
 function write(file: string, text: string, force: boolean): boolean {

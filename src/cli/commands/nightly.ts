@@ -1,19 +1,30 @@
 import { clockOf } from '../../core/clock.ts';
 import { lastNight } from '../../declaration/night-times.ts';
-import { nightlyRequest } from '../../jobs/runs/nightly-request.ts';
-import { type Cli, type JsonFlag, loadSettings } from '../cli.ts';
-import { parseDay } from '../options.ts';
-import { runRequest } from '../work-on-run.ts';
+import { loadSettings } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { day, dryRunOption, exampleDays, parseDay } from '../options.ts';
 
-interface Flags extends JsonFlag {
-  readonly dryRun?: boolean;
-  readonly date?: string;
-}
-
-export async function nightly(cli: Cli, flags: Flags): Promise<void> {
-  const config = await loadSettings(cli);
-  const clock = clockOf(config);
-  const date =
-    flags.date === undefined ? lastNight(config, clock) : parseDay('--date', flags.date, { config, clock });
-  await runRequest(cli, flags, config, (context) => nightlyRequest(context, { date }));
-}
+export default defineCommand({
+  path: 'nightly',
+  group: 'Load',
+  summary:
+    'Catch up to today: every operation from its last loaded trading day on, and a few trading days before it for late corrections.',
+  options: {
+    date: day(
+      'the night to plan for: YYYY-MM-DD, today or yesterday (default: the last one whose data is due)',
+    ),
+    dryRun: dryRunOption,
+  },
+  examples: ['eod nightly', 'eod nightly --dry-run', `eod nightly --date ${exampleDays().to} --json`],
+  async run(cli, values) {
+    const { nightlyRequest } = await import('../../jobs/runs/nightly-request.ts');
+    const { runRequest } = await import('../work-on-run.ts');
+    const config = await loadSettings(cli);
+    const clock = clockOf(config);
+    const date =
+      values.date === undefined
+        ? lastNight(config, clock)
+        : parseDay('--date', values.date, { config, clock });
+    await runRequest(cli, values, config, (context) => nightlyRequest(context, { date }));
+  },
+});

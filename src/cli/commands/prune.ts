@@ -1,28 +1,34 @@
-import { pruneRuns } from '../../jobs/runs/prune-runs.ts';
-import { type Cli, confirm, type JsonFlag, loadSettings, print, printJson, type YesFlag } from '../cli.ts';
-import { openContext } from '../open-context.ts';
+import type { pruneRuns } from '../../jobs/runs/prune-runs.ts';
+import { confirm, loadSettings, print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { flag, yesOption } from '../options.ts';
 import { count, plural } from '../output.ts';
 
-interface Flags extends JsonFlag, YesFlag {
-  readonly dryRun?: boolean;
-}
-
-export async function pruneAll(cli: Cli, flags: Flags): Promise<void> {
-  const config = await loadSettings(cli);
-  const context = await openContext(cli, { config });
-  const isDryRun = flags.dryRun === true;
-  const age = plural(config.EOD_KEEP_RUNS_DAYS, 'day');
-  // What would be deleted is only counted if somebody can confirm.
-  if (!isDryRun && flags.yes !== true && cli.ask !== undefined) {
-    const old = deletedText(await pruneRuns(context, true));
-    if (old !== null && !(await confirm(cli, `This deletes for good ${old}.`, flags))) return;
-  }
-  const pruned = await pruneRuns(context, isDryRun);
-  if (flags.json === true) return printJson(cli, { isDryRun, ...pruned });
-  const deleted = deletedText(pruned);
-  if (deleted === null) return print(cli, `nothing is older than ${age}`);
-  print(cli, `${isDryRun ? 'would delete' : 'deleted'} ${deleted}; nothing else was older than ${age}`);
-}
+export default defineCommand({
+  path: 'prune',
+  group: 'Repair',
+  summary:
+    'Delete runs older than EOD_KEEP_RUNS_DAYS and what they left: windows, alerts, resolved rejects. Rows and kept responses stay.',
+  options: { dryRun: flag('only show what would be deleted'), yes: yesOption },
+  examples: ['eod prune', 'eod prune --dry-run'],
+  async run(cli, { dryRun: isDryRun, yes, json }) {
+    const { pruneRuns } = await import('../../jobs/runs/prune-runs.ts');
+    const { openContext } = await import('../open-context.ts');
+    const config = await loadSettings(cli);
+    const context = await openContext(cli, { config });
+    const age = plural(config.EOD_KEEP_RUNS_DAYS, 'day');
+    // What would be deleted is only counted if somebody can confirm.
+    if (!isDryRun && !yes && cli.ask !== undefined) {
+      const old = deletedText(await pruneRuns(context, true));
+      if (old !== null && !(await confirm(cli, `This deletes for good ${old}.`, yes))) return;
+    }
+    const pruned = await pruneRuns(context, isDryRun);
+    if (json) return printJson(cli, { isDryRun, ...pruned });
+    const deleted = deletedText(pruned);
+    if (deleted === null) return print(cli, `nothing is older than ${age}`);
+    print(cli, `${isDryRun ? 'would delete' : 'deleted'} ${deleted}; nothing else was older than ${age}`);
+  },
+});
 
 /** What is deleted, as a list of those kinds of which there is something; null if there is nothing. */
 function deletedText(gone: Awaited<ReturnType<typeof pruneRuns>>): string | null {

@@ -1,32 +1,35 @@
 import { systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
-import { planReplay } from '../../jobs/replay/plan-replay.ts';
-import type { ResponseFilter } from '../../state/responses/to-replay.ts';
-import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { openContext } from '../open-context.ts';
-import { parseOpenRange, type RangeFlags } from '../options.ts';
-import { parseDataSets } from '../parse-request.ts';
-import { printEnding, workOnReplay } from '../work-on-run.ts';
+import { loadSettings, print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { exampleDays, exchangeOption, flag, onlyDays, several } from '../options.ts';
+import { responseFilter } from '../parse-request.ts';
 
-interface Flags extends RangeFlags, JsonFlag {
-  readonly exchange?: readonly string[];
-  readonly rejects?: boolean;
-}
+const { from, to } = exampleDays();
 
-export async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
-  const config = await loadSettings(cli);
-  const filter: ResponseFilter = {
-    operations: names.length === 0 ? undefined : parseDataSets(names),
-    exchanges: flags.exchange,
-    ...parseOpenRange(flags, { config, clock: systemClock }),
-  };
-  const context = await openContext(cli, { config, wait: 'short' });
-  const runId = await planReplay(context, filter, { rejectsOnly: flags.rejects === true });
-  if (runId !== null) {
-    printEnding(cli, await workOnReplay(cli, context, runId), flags, config);
-    return;
-  }
-  if (flags.rejects !== true) throw usageError('nothing to replay: no kept response matches');
-  if (flags.json === true) printJson(cli, null);
-  else print(cli, 'nothing to replay: no open reject has a kept response');
-}
+export default defineCommand({
+  path: 'replay',
+  group: 'Repair',
+  summary:
+    'Read kept responses and imported files again with the current code, and load them. Makes no call to the source.',
+  args: { operations: several('operations, or data sets of imported files, to replay (default: all)') },
+  options: {
+    ...onlyDays('responses about days'),
+    exchange: exchangeOption,
+    rejects: flag('only responses with rejects that are not resolved yet'),
+  },
+  examples: ['eod replay', `eod replay GetBhavCopyCM --from ${from} --to ${to}`, 'eod replay --rejects'],
+  async run(cli, values) {
+    const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
+    const { openContext } = await import('../open-context.ts');
+    const { printEnding, workOnReplay } = await import('../work-on-run.ts');
+    const config = await loadSettings(cli);
+    const filter = responseFilter(values, { config, clock: systemClock });
+    const context = await openContext(cli, { config, wait: 'short' });
+    const runId = await planReplay(context, filter, { rejectsOnly: values.rejects });
+    if (runId !== null) return printEnding(cli, await workOnReplay(cli, context, runId), values.json, config);
+    if (!values.rejects) throw usageError('nothing to replay: no kept response matches');
+    if (values.json) printJson(cli, null);
+    else print(cli, 'nothing to replay: no open reject has a kept response');
+  },
+});

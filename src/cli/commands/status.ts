@@ -1,246 +1,34 @@
 import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
-import { type Pair, pairName } from '../../core/exchanges.ts';
-import { isUnusual, observedTradingDayText } from '../../core/wording.ts';
-import { chooseQueue } from '../../jobs/queue/queue.ts';
-import {
-  type QuotaStatus,
-  RECENT_TRADING_DAYS,
-  readStatus,
-  type Status,
-} from '../../jobs/runs/read-status.ts';
-import { listedAs, pairTitle } from '../../operations/registry.ts';
-import { MISSING_OF } from '../../state/coverage/freshness.ts';
-import type { OpenRunProgress } from '../../state/runs/reports.ts';
-import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
-import { openContext } from '../open-context.ts';
-import { exampleDays } from '../options.ts';
-import {
-  type Column,
-  clockTime,
-  count,
-  fittedTable,
-  memberColumns,
-  noWorkersText,
-  plural,
-  replayText,
-  table,
-} from '../output.ts';
-import { checkRedis } from '../reachable.ts';
-import { dataSetColumns, pipelineLines, retryLines } from '../run-output.ts';
+import { print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
 
-type OperationStatus = Status['operations'][number];
-
-/** A line of the table: what is known by trading day, or a list. */
-type Line = Pair &
-  Pick<OperationStatus, 'completeTo' | 'lastComplete' | 'lastRecords' | 'isRequested'> &
-  Partial<
-    Pick<
-      OperationStatus,
-      'hasBeenRequested' | 'isLate' | 'missingSessions' | 'openRejects' | 'suspiciousWindows'
-    >
-  >;
-
-const listLine = ({ operation, exchange, day, records, isDaily }: Status['lists'][number]): Line => ({
-  operation,
-  exchange,
-  completeTo: isDaily ? 'daily' : 'a list',
-  lastComplete: day ?? 'no day',
-  lastRecords: records,
-  isRequested: false,
+export default defineCommand({
+  path: 'status',
+  group: 'Look',
+  summary: 'Show what is loaded, what is missing, what was rejected, and what is being worked on.',
+  examples: ['eod status', 'eod status --json'],
+  async run(cli, { json }) {
+    const { readStatus } = await import('../../jobs/runs/read-status.ts');
+    const { openContext } = await import('../open-context.ts');
+    const { statusText } = await import('../status-text.ts');
+    const context = await openContext(cli);
+    const status = await readStatus(context);
+    const queueProblem = await redisProblem(context.config);
+    if (json) {
+      const { isUnused: _, ...facts } = status;
+      return printJson(cli, { ...facts, queueProblem });
+    }
+    print(cli, statusText(status, context.config, queueProblem, cli.demo === true));
+  },
 });
 
-const COLUMNS: readonly Column<Line>[] = [
-  ...dataSetColumns<Line>(),
-  { head: 'complete to', cell: (line) => line.completeTo ?? 'no complete day yet' },
-  { head: 'latest', cell: (line) => line.lastComplete ?? 'nothing' },
-];
-
-const RUN_COLUMNS: readonly Column<OpenRunProgress>[] = [
-  { head: 'run', cell: (run) => run.runId },
-  ...memberColumns<OpenRunProgress>('kind', 'state'),
-  { head: 'windows', cell: (run) => run.total },
-  { head: 'done', cell: (run) => run.ended },
-  ...memberColumns<OpenRunProgress>('fetched'),
-];
-
-const STATE_NAMES: Readonly<Record<string, string>> = {
-  not_requested: 'not requested yet',
-  not_published: 'not published',
-};
-
-export async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
-  const context = await openContext(cli);
-  const status = await readStatus(context);
-  const queueProblem = await redisProblem(context.config);
-  if (flags.json === true) {
-    const { isUnused: _, ...facts } = status;
-    return printJson(cli, { ...facts, queueProblem });
-  }
-  print(cli, statusText(status, context.config, queueProblem, cli.demo === true));
-}
-
+/** Why Redis cannot be used; null if it can, or if none is set. */
 async function redisProblem({ REDIS_URL }: Config): Promise<string | null> {
   if (REDIS_URL === undefined) return null;
+  const { checkRedis } = await import('../reachable.ts');
   return checkRedis(REDIS_URL, { forMs: 0, onRetry: () => undefined }).then(
     () => null,
     (error) => messageOf(error),
   );
-}
-
-/**
- * @param queueProblem why Redis cannot be used; null if it can, or if none is set.
- * @param isDemo whether this is the database of the demo, whose source and workers ended with it.
- */
-function statusText(status: Status, config: Config, queueProblem: string | null, isDemo: boolean): string {
-  const {
-    operations,
-    lists,
-    issues,
-    underivedLoads,
-    openRuns,
-    queue,
-    database,
-    quota,
-    observedSessions,
-    workers,
-  } = status;
-  const { EOD_TIMEZONE: timeZone, EOD_BASE_URL, EOD_ACCESS_KEY } = config;
-  const hasSource = EOD_BASE_URL !== undefined && EOD_ACCESS_KEY !== undefined;
-  // Imports need none.
-  const isImported =
-    operations.length + lists.length > 0 && operations.every(({ isScheduled }) => !isScheduled);
-  const needsNoWorker = isDemo || (isImported && openRuns.length === 0);
-  const noWorkers = needsNoWorker ? null : noWorkersText(workers, timeZone);
-  const demoIsPartial = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
-  return [
-    ...pipelineLines(status, timeZone),
-    ...(status.isUnused && openRuns.length === 0 && !isDemo
-      ? [firstSteps(hasSource)]
-      : [operationsText(operations, lists)]),
-    ...(demoIsPartial ? ['', 'the demo was stopped before its end; "eod demo" loads what is missing'] : []),
-    '',
-    openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
-    '',
-    ...openRuns.flatMap(({ runId, state, error, retries }) =>
-      [
-        ...(state === 'paused'
-          ? [`paused${error === null ? '' : ` by ${error}`}; "eod runs resume ${runId}" continues it`]
-          : []),
-        ...retryLines(retries, timeZone),
-      ].map((line) => `run ${runId}: ${line}`),
-    ),
-    ...openRuns.filter(({ kind }) => kind === 'replay').map(replayText),
-    ...observedSessions.map(observedTradingDayText),
-    ...(underivedLoads === 0 ? [] : [underivedText(underivedLoads)]),
-    ...(quota === null ? [] : [quotaText(quota, openRuns, timeZone)]),
-    ...(noWorkers === null ? [] : [noWorkers]),
-    ...(queueProblem === null ? [] : [queueProblem]),
-    `database: ${database === 'private' ? 'private Postgres (EOD_DATA_DIR)' : database}; queue: ${queue}`,
-    ...(issues === 0
-      ? []
-      : [`${plural(issues, 'issue')} ${issues === 1 ? 'needs' : 'need'} a person: eod issues`]),
-  ].join('\n');
-}
-
-const underivedText = (loads: number) =>
-  `names of instruments, corporate events and price factors lack what ${plural(loads, 'load')} changed; the end of a run brings them up to date`;
-
-/** `630 of 900 calls made since 21:00; backfills are waiting for 22:00 IST`. */
-function quotaText(quota: QuotaStatus, openRuns: readonly OpenRunProgress[], timeZone: string): string {
-  const clock = (iso: string) => clockTime(iso, timeZone);
-  const callsText = `${quota.calls} of ${quota.limit} calls made since ${clock(quota.hour)}`;
-  const waiting = [
-    { kind: 'nightly', name: 'nightly runs', until: quota.nightsWaitUntil },
-    { kind: 'backfill', name: 'backfills', until: quota.backfillsWaitUntil },
-  ].flatMap(({ kind, name, until }) => {
-    const open = openRuns.some((run) => chooseQueue(run.kind) === kind && run.state === 'running');
-    return until !== null && open ? [`${name} are waiting for ${clock(until)}`] : [];
-  });
-  return [callsText, ...waiting].join('; ');
-}
-
-function operationsText(operations: readonly OperationStatus[], lists: Status['lists']): string {
-  const counts: readonly Column<Line>[] = [
-    { head: 'late', cell: (line) => (line.isLate === true ? 'yes' : '') },
-    { head: 'missing', cell: (line) => line.missingSessions ?? '' },
-    { head: 'rows', cell: (line) => line.lastRecords },
-    { head: 'open rejects', cell: (line) => line.openRejects ?? '' },
-    { head: 'suspicious', cell: (line) => line.suspiciousWindows ?? '' },
-  ];
-  const notes = operations.flatMap((operation) => {
-    const facts = [recentText(operation), unusualText(operation)].filter(Boolean);
-    return facts.map((fact) => `${pairTitle(operation)}: ${fact}`);
-  });
-  const lines: Line[] = [...operations, ...lists.map(listLine)];
-  lines.sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));
-  const files = lines.filter(isFromFiles);
-  const names = [...new Set(files.map(({ operation }) => listedAs(operation)))];
-  const isMissing = operations.some(({ missingSessions }) => missingSessions > 0);
-  return [
-    fittedTable(COLUMNS, counts, lines, pairTitle),
-    ...(files.length === 0
-      ? []
-      : [
-          '',
-          files.length === lines.length
-            ? 'all data sets come from files'
-            : `come from files: ${names.join(', ')}`,
-        ]),
-    ...(isMissing
-      ? ['', `“missing” counts the last ${MISSING_OF} trading days; eod gaps lists all of them`]
-      : []),
-    ...(notes.length === 0 ? [] : ['', ...notes]),
-  ].join('\n');
-}
-
-/** Files alone fill it, or have filled it so far. */
-const isFromFiles = ({ isRequested, hasBeenRequested, lastComplete }: Line) =>
-  !isRequested || (hasBeenRequested === false && lastComplete !== null);
-
-/** The states of the last trading days, if one of them needs a look. */
-function recentText({ recent }: OperationStatus): string {
-  if (Object.keys(recent).every((state) => UNREMARKABLE.includes(state))) return '';
-  const states = Object.entries(recent).map(([state, number]) => `${number} ${STATE_NAMES[state] ?? state}`);
-  return `of the last ${RECENT_TRADING_DAYS} trading days ${states.join(', ')}`;
-}
-
-/** States of a trading day that need no look. One that was not requested yet is listed as missing, if it is. */
-const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'not_requested'];
-
-function unusualText({ lastComplete, lastRecords, medianRecords }: OperationStatus): string {
-  if (lastRecords === null || medianRecords === null || !isUnusual(lastRecords, medianRecords)) return '';
-  return `${lastComplete} has ${count(lastRecords)} rows, usually ${count(Math.round(medianRecords))}`;
-}
-
-const { from, to } = exampleDays();
-
-/** What a new user can do first. */
-function firstSteps(hasSource: boolean): string {
-  const week = `eod backfill --all --from ${from} --to ${to}`;
-  return [
-    'nothing is loaded yet; first steps:',
-    '',
-    ...(hasSource
-      ? []
-      : [
-          '  set EOD_BASE_URL and EOD_ACCESS_KEY in the environment or in .env:',
-          '  the address of the data service, and your key for it',
-          '',
-        ]),
-    `  ${week} --dry-run`,
-    '  shows how many calls a week takes',
-    '',
-    `  ${week}`,
-    '  loads it',
-    '',
-    '  eod up',
-    '  then loads every night',
-    '',
-    '  eod import FOLDER',
-    '  loads files of the exchanges, without a key',
-    '',
-    '"eod demo" shows all of it without a key; "eod --demo status" shows what it',
-    'has loaded',
-  ].join('\n');
 }

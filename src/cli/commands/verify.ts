@@ -1,37 +1,42 @@
 import { systemClock } from '../../core/clock.ts';
-import { verifyRows } from '../../jobs/replay/verify-rows.ts';
+import type { verifyRows } from '../../jobs/replay/verify-rows.ts';
 import { tables } from '../../operations/registry.ts';
-import { type Cli, EXIT, type JsonFlag, loadSettings, logNote, print, printJson } from '../cli.ts';
-import { openContext } from '../open-context.ts';
-import { parseOpenRange, type RangeFlags } from '../options.ts';
+import { EXIT, loadSettings, logNote, print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { exampleDays, exchangeOption, onlyDays, several } from '../options.ts';
 import { firstLines, plural } from '../output.ts';
-import { parseDataSets } from '../parse-request.ts';
-
-interface Flags extends RangeFlags, JsonFlag {
-  readonly exchange?: readonly string[];
-}
+import { responseFilter } from '../parse-request.ts';
 
 /** How often the progress is printed. */
 const PROGRESS_EVERY_MS = 10_000;
 
-export async function verify(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
-  const config = await loadSettings(cli);
-  const filter = {
-    operations: names.length === 0 ? undefined : parseDataSets(names),
-    exchanges: flags.exchange,
-    ...parseOpenRange(flags, { config, clock: systemClock }),
-  };
-  const context = await openContext(cli, { config, wait: 'short' });
-  let printed = performance.now();
-  const verified = await verifyRows(context, filter, cli.life.signal, ({ parts, of }) => {
-    if (performance.now() - printed < PROGRESS_EVERY_MS) return;
-    printed = performance.now();
-    logNote(cli, `${parts} of ${plural(of, 'part')} verified`);
-  });
-  if (flags.json === true) printJson(cli, verified);
-  else print(cli, verificationText(verified));
-  cli.exitCode = cli.life.cutShort() ?? (verified.isEqual === true ? EXIT.done : EXIT.failed);
-}
+const { from, to } = exampleDays();
+
+export default defineCommand({
+  path: 'verify',
+  group: 'Repair',
+  summary:
+    'Check that the rows are what the kept responses say: fold these again, and name the rows that differ. Writes nothing.',
+  args: { operations: several('operations, or data sets of imported files, to verify (default: all)') },
+  options: { ...onlyDays('responses about days'), exchange: exchangeOption },
+  examples: ['eod verify', `eod verify GetBhavCopyCM --from ${from} --to ${to}`],
+  async run(cli, values) {
+    const { verifyRows } = await import('../../jobs/replay/verify-rows.ts');
+    const { openContext } = await import('../open-context.ts');
+    const config = await loadSettings(cli);
+    const filter = responseFilter(values, { config, clock: systemClock });
+    const context = await openContext(cli, { config, wait: 'short' });
+    let printed = performance.now();
+    const verified = await verifyRows(context, filter, cli.life.signal, ({ parts, of }) => {
+      if (performance.now() - printed < PROGRESS_EVERY_MS) return;
+      printed = performance.now();
+      logNote(cli, `${parts} of ${plural(of, 'part')} verified`);
+    });
+    if (values.json) printJson(cli, verified);
+    else print(cli, verificationText(verified));
+    cli.exitCode = cli.life.cutShort() ?? (verified.isEqual === true ? EXIT.done : EXIT.failed);
+  },
+});
 
 const PROBLEMS = {
   differs: 'has other values than the kept responses',

@@ -5,7 +5,7 @@ import { messageOf, type PipelineError, usageError } from '../../core/errors.ts'
 import { isDated as hasDays } from '../../declaration/operation.ts';
 import { decideOutcome } from '../../jobs/responses/response-outcome.ts';
 import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
-import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { type Cli, EXIT, loadSettings, print, printJson } from '../cli.ts';
 import { openContext, sourceSettings } from '../open-context.ts';
 import { type Column, memberColumns, plural, table } from '../output.ts';
 import { call, openSource, remedyFor, USED_UP } from './source-checks.ts';
@@ -26,11 +26,11 @@ type OperationReport = ReturnType<typeof describeCall>;
  * Requests each operation once about its last due day, as a night would, and shows what the reader makes of the
  * responses. Each call is counted in the budget of the hour.
  *
- * @param flags.save a folder for the bodies of the responses, which do not hold the access key.
+ * @param save a folder for the bodies of the responses, which do not hold the access key.
  */
 export async function examineOperations(
   cli: Cli,
-  { save, json }: JsonFlag & { readonly save?: string },
+  { save, json }: { readonly save: string | undefined; readonly json: boolean },
 ): Promise<void> {
   const config = await loadSettings(cli);
   sourceSettings(config);
@@ -72,7 +72,7 @@ export async function examineOperations(
   const isOtherDialect = dialect !== config.EOD_DATE_DIALECT;
   const isOk = stopped === null && !isOtherDialect && reports.every(({ state }) => state !== 'failed');
   if (!isOk) cli.exitCode = EXIT.failed;
-  if (json === true) return printJson(cli, { isOk, dateDialect: dialect, operations: reports });
+  if (json) return printJson(cli, { isOk, dateDialect: dialect, operations: reports });
   print(cli, reportText(reports, isOtherDialect ? dialect : null));
 }
 

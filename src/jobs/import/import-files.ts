@@ -3,6 +3,7 @@ import { requesterName } from '../../core/environment.ts';
 import { isPipelineError } from '../../core/errors.ts';
 import { limitHeapGrowth } from '../../core/heap-growth.ts';
 import { groupBy } from '../../core/iterables.ts';
+import { IMPORTED_BEFORE } from '../../core/wording.ts';
 import { dayOfName } from '../../extract/files/formats.ts';
 import type { FilePart } from '../../extract/files/read-file.ts';
 import { MOST_BYTES, newUnpackLimit, type UnknownFile } from '../../extract/files/unpack.ts';
@@ -28,9 +29,6 @@ export interface ImportReport extends Omit<RunReport, 'failures'> {
   /** How many files were not reached before a signal or a cancellation. */
   readonly left: number;
 }
-
-/** Why a file is skipped that was imported completely. */
-export const IMPORTED_BEFORE = 'imported before';
 
 export interface ImportOptions {
   readonly paths: readonly string[];

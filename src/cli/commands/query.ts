@@ -1,56 +1,76 @@
 import { usageError } from '../../core/errors.ts';
 import { escapeControls } from '../../core/wording.ts';
-import { type ResultColumn, type ResultRow, type RowSink, readQuery } from '../../postgres/read-only.ts';
-import { type Cli, type JsonFlag, logNote, logStderr, print, writeOut } from '../cli.ts';
-import { openForUser } from '../open-context.ts';
-import { LISTED } from '../options.ts';
+import { SHORT_EXAMPLES } from '../../load/examples.ts';
+import type { ResultColumn, ResultRow, RowSink } from '../../postgres/read-only.ts';
+import { type Cli, logNote, logStderr, print, writeOut } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { flag, integer, LIMIT, required } from '../options.ts';
 import { plural, table } from '../output.ts';
 
-interface Flags extends JsonFlag {
-  readonly csv?: boolean;
-  readonly limit?: number;
-  readonly timeout: number;
-}
+/** How many rows a table shows if `--limit` says nothing: it is held in memory, and read by a person. */
+const LISTED_AS_TABLE = 1_000;
 
-export async function query(cli: Cli, argument: string, flags: Flags): Promise<void> {
-  if (flags.csv === true && flags.json === true) throw usageError('give one of --csv and --json');
-  const text = argument === '-' ? await readStdin(cli) : argument;
-  if (text.trim() === '') throw usageError('there is no SQL: give a statement, or - to read it from stdin');
-  const { db } = await openForUser(cli, 'anything');
-  const asTable = flags.csv !== true && flags.json !== true;
-  const most = flags.limit ?? (asTable ? LISTED.asTable : Number.POSITIVE_INFINITY);
-  const printer = asTable ? tablePrinter(cli) : flags.csv === true ? csvPrinter(cli) : jsonPrinter(cli);
-  const notices = new Set<string>();
-  let count = 0;
-  let cut = false;
-  let written = 0;
-  const whole = await readQuery(
-    db,
-    text,
-    { timeoutMs: flags.timeout * 1_000, timeoutName: '--timeout', signal: cli.life.signal },
-    {
-      begin: printer.begin,
-      async rows(rows) {
-        const wanted = rows.slice(0, most - count);
-        cut = wanted.length < rows.length;
-        count += wanted.length;
-        const began = performance.now();
-        const more = await printer.rows(wanted);
-        written += performance.now() - began;
-        return more && !cut;
-      },
-      notice: (text) => void notices.add(text),
+export default defineCommand({
+  path: 'query',
+  group: 'Look',
+  summary: 'Run one read-only SQL statement, and print its rows as a table, CSV or JSON.',
+  args: { sql: required('one SELECT or other reading statement; - reads it from stdin') },
+  options: {
+    csv: flag('print CSV with a header line'),
+    limit: integer('<n>', `rows to print at most (default: all; ${LISTED_AS_TABLE} in a table)`, LIMIT),
+    timeout: {
+      ...integer('<seconds>', 'how long the statement may run', { least: 1, most: 86_400 }),
+      missing: 300,
     },
-  );
-  await printer.end();
-  for (const notice of notices) logNote(cli, `eod: ${escapeControls(notice)}`);
-  if (cut) {
-    const how = flags.limit === undefined ? '; --limit shows more, --csv and --json show all' : '';
-    logStderr(cli, `eod: only the first ${count} rows are shown${how}`);
-  }
-  // On a terminal only, as stderr in a file or a pipe shows what went wrong. The time of printing is not counted.
-  if (cli.stderr.isTTY === true || cli.verbosity === 'everything') logNote(cli, timeText(whole - written));
-}
+  },
+  json: 'a list of objects; numbers keep all their digits',
+  examples: [
+    `eod query "${SHORT_EXAMPLES.few}"`,
+    `eod query --csv "${SHORT_EXAMPLES.many}" > prices.csv`,
+    'eod query --json - < report.sql | jq .',
+  ],
+  async run(cli, { sql, csv, limit, timeout, json }) {
+    const { readQuery } = await import('../../postgres/read-only.ts');
+    const { openForUser } = await import('../open-context.ts');
+    if (csv && json) throw usageError('give one of --csv and --json');
+    const text = sql === '-' ? await readStdin(cli) : sql;
+    if (text.trim() === '') throw usageError('there is no SQL: give a statement, or - to read it from stdin');
+    const { db } = await openForUser(cli, 'anything');
+    const asTable = !csv && !json;
+    const most = limit ?? (asTable ? LISTED_AS_TABLE : Number.POSITIVE_INFINITY);
+    const printer = asTable ? tablePrinter(cli) : csv ? csvPrinter(cli) : jsonPrinter(cli);
+    const notices = new Set<string>();
+    let count = 0;
+    let cut = false;
+    let written = 0;
+    const whole = await readQuery(
+      db,
+      text,
+      { timeoutMs: timeout * 1_000, timeoutName: '--timeout', signal: cli.life.signal },
+      {
+        begin: printer.begin,
+        async rows(rows) {
+          const wanted = rows.slice(0, most - count);
+          cut = wanted.length < rows.length;
+          count += wanted.length;
+          const began = performance.now();
+          const more = await printer.rows(wanted);
+          written += performance.now() - began;
+          return more && !cut;
+        },
+        notice: (text) => void notices.add(text),
+      },
+    );
+    await printer.end();
+    for (const notice of notices) logNote(cli, `eod: ${escapeControls(notice)}`);
+    if (cut) {
+      const how = limit === undefined ? '; --limit shows more, --csv and --json show all' : '';
+      logStderr(cli, `eod: only the first ${count} rows are shown${how}`);
+    }
+    // On a terminal only, as stderr in a file or a pipe shows what went wrong. The time of printing is not counted.
+    if (cli.stderr.isTTY === true || cli.verbosity === 'everything') logNote(cli, timeText(whole - written));
+  },
+});
 
 /** How long a statement took, as psql writes it. */
 export function timeText(ms: number): string {

@@ -9,7 +9,9 @@ import {
 import { allowedText, scheduleText } from '../../declaration/operation.ts';
 import { allNamedBy, dataSets } from '../../operations/registry.ts';
 import { requestedOperations } from '../../operations/requested.ts';
-import { type Cli, type JsonFlag, loadSettings, print, printJson, printRecord } from '../cli.ts';
+import { type Cli, loadSettings, print, printJson, printRecord } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { optional } from '../options.ts';
 import { bold, type Column, memberColumns, table } from '../output.ts';
 
 /** A data set with what the settings say of it. */
@@ -40,17 +42,26 @@ const FIELD_COLUMNS: readonly Column<FieldDescription>[] = [
   ...memberColumns<FieldDescription>('meaning'),
 ];
 
-export async function listOperations(cli: Cli, flags: JsonFlag): Promise<void> {
-  const requested = requestedOperations(await loadSettings(cli)).map(({ name }) => name);
-  const all = dataSets.map((dataSet) => {
-    const { name, ...described } = describeDataSet(dataSet);
-    return { name, isRequested: requested.includes(name), ...described };
-  });
-  if (flags.json === true) printJson(cli, all);
-  else print(cli, table(OPERATION_COLUMNS, all));
-}
+export default defineCommand({
+  path: 'operations',
+  group: 'Look',
+  summary:
+    'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
+  args: { name: optional('an operation, or data set of imported files') },
+  examples: ['eod operations', 'eod operations GetBhavCopyCM'],
+  async run(cli, { name: typed, json }) {
+    if (typed !== undefined) return describeOperation(cli, typed, json);
+    const requested = requestedOperations(await loadSettings(cli)).map(({ name }) => name);
+    const all = dataSets.map((dataSet) => {
+      const { name, ...described } = describeDataSet(dataSet);
+      return { name, isRequested: requested.includes(name), ...described };
+    });
+    if (json) printJson(cli, all);
+    else print(cli, table(OPERATION_COLUMNS, all));
+  },
+});
 
-export async function describeOperation(cli: Cli, name: string, flags: JsonFlag): Promise<void> {
+function describeOperation(cli: Cli, name: string, json: boolean): void {
   const described = allNamedBy(dataSets, name).map(describeDataSet);
   if (described.length === 0) {
     const known = dataSets.map((dataSet) => dataSet.name);
@@ -63,7 +74,10 @@ export async function describeOperation(cli: Cli, name: string, flags: JsonFlag)
       : guess;
     throw usageError(`unknown operation "${name}"${where}`, 'list_operations');
   }
-  if (flags.json === true) return printJson(cli, described.length === 1 ? described[0] : described);
+  if (json) {
+    printJson(cli, described.length === 1 ? described[0] : described);
+    return;
+  }
   for (const [at, description] of described.entries()) {
     print(cli, `${at === 0 ? '' : '\n'}${descriptionText(description)}`);
     if (description.sample !== null) printRecord(cli, description.sample.response);

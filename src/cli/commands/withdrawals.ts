@@ -1,7 +1,8 @@
 import { usageError } from '../../core/errors.ts';
-import { readWithheld, withheldWithdrawals } from '../../state/withdrawals.ts';
-import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
-import { openContext } from '../open-context.ts';
+import type { withheldWithdrawals } from '../../state/withdrawals.ts';
+import { type Cli, print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { limit, shownNumber } from '../options.ts';
 import { type Column, count, momentText, plural, table } from '../output.ts';
 import { dataSetColumns } from '../run-output.ts';
 
@@ -28,14 +29,34 @@ function sampleText(row: Withheld['rows'][number]): string {
     .join(' ');
 }
 
-export const notFound = (id: number) =>
+export const noSuchWithdrawal = (id: number) =>
   usageError(`no withdrawal ${id} is withheld ("eod withdrawals" lists them)`);
 
-export async function showWithdrawal(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
+export default defineCommand({
+  path: 'withdrawals',
+  group: 'Repair',
+  summary: 'List withheld withdrawals: too many rows that the source no longer lists; accept them.',
+  args: { id: shownNumber('withdrawal', 'number of a withdrawal, to show all its rows') },
+  options: { limit: limit(50) },
+  examples: ['eod withdrawals', 'eod withdrawals 4', 'eod withdrawals accept 4'],
+  async run(cli, { id, limit, json }) {
+    if (id !== undefined) return showWithdrawal(cli, id, json);
+    const { withheldWithdrawals } = await import('../../state/withdrawals.ts');
+    const { openContext } = await import('../open-context.ts');
+    const { db } = await openContext(cli);
+    const withheld = await withheldWithdrawals(db.drizzle, limit, SAMPLES);
+    if (json) return printJson(cli, withheld);
+    print(cli, withheld.length === 0 ? 'no withdrawal is withheld' : table(COLUMNS, withheld));
+  },
+});
+
+async function showWithdrawal(cli: Cli, id: number, json: boolean): Promise<void> {
+  const { readWithheld } = await import('../../state/withdrawals.ts');
+  const { openContext } = await import('../open-context.ts');
   const { db, config } = await openContext(cli);
   const withdrawal = await readWithheld(db.drizzle, id);
-  if (withdrawal === null) throw notFound(id);
-  if (flags.json === true) return printJson(cli, withdrawal);
+  if (withdrawal === null) throw noSuchWithdrawal(id);
+  if (json) return printJson(cli, withdrawal);
   const {
     table: name,
     exchange,
@@ -58,11 +79,4 @@ export async function showWithdrawal(cli: Cli, id: number, flags: JsonFlag): Pro
       ...withdrawal.rows.map((row) => `  ${sampleText(row)}`),
     ].join('\n'),
   );
-}
-
-export async function listWithdrawals(cli: Cli, flags: JsonFlag & { readonly limit: number }): Promise<void> {
-  const { db } = await openContext(cli);
-  const withheld = await withheldWithdrawals(db.drizzle, flags.limit, SAMPLES);
-  if (flags.json === true) return printJson(cli, withheld);
-  print(cli, withheld.length === 0 ? 'no withdrawal is withheld' : table(COLUMNS, withheld));
 }

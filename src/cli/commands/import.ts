@@ -1,50 +1,69 @@
 import { groupBy } from '../../core/iterables.ts';
-import { findFiles } from '../../jobs/import/files.ts';
-import { IMPORTED_BEFORE, type ImportReport, importFiles } from '../../jobs/import/import-files.ts';
+import { IMPORTED_BEFORE } from '../../core/wording.ts';
+import type { ImportReport } from '../../jobs/import/import-files.ts';
 import type { FileReport, FormatReport } from '../../jobs/import/import-sessions.ts';
-import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } from '../cli.ts';
-import { openContext } from '../open-context.ts';
+import { EXIT, logNote, logStderr, print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { flag, several } from '../options.ts';
 import { type Column, firstLines, memberColumns, plural, table } from '../output.ts';
 import { progressView } from '../progress.ts';
 import { runText } from '../run-output.ts';
 
-interface Flags extends JsonFlag {
-  readonly force?: boolean;
-  readonly strict?: boolean;
-}
-
-export async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Promise<void> {
-  // A wrong path is reported before a database is opened, or created.
-  await findFiles(paths, cli.cwd);
-  const context = await openContext(cli, { wait: 'short' });
-  let view: ReturnType<typeof progressView> | undefined;
-  const report = await importFiles(context, {
-    paths,
-    cwd: cli.cwd,
-    force: flags.force === true,
-    strict: flags.strict === true,
-    signal: cli.life.signal,
-    onProgress(runId, progress) {
-      view ??= progressView(cli, runId, 'files');
-      view.update(progress);
+export default defineCommand({
+  path: 'import',
+  group: 'Load',
+  summary:
+    'Load files of the exchanges: bhav copies, deliveries, derivatives, price bands, deals, lists and more, of any age. Files that were imported before are skipped.',
+  args: {
+    paths: {
+      ...several('files, or folders to search for .csv, .dat, .json and .zip files, also with .gz behind'),
+      isRequired: true,
     },
-  }).finally(() => view?.end());
-  if (flags.json === true) printJson(cli, report);
-  else print(cli, importText(report, context.config.EOD_TIMEZONE));
-  const inState = (state: FileReport['state']) => report.files.filter((file) => file.state === state);
-  const idle = reasonsText(
-    'with nothing to load',
-    inState('skipped').filter(({ error }) => error !== IMPORTED_BEFORE),
-  );
-  if (idle !== null) logNote(cli, idle);
-  for (const text of [unknownText(report.files), reasonsText('refused', inState('failed'))]) {
-    if (text !== null) logStderr(cli, text);
-  }
-  if (report.left > 0) {
-    logStderr(cli, `stopped: ${plural(report.left, 'file')} left; import the same files again to go on`);
-  }
-  cli.exitCode = (report.left > 0 ? cli.life.cutShort() : null) ?? importExitCode(report);
-}
+  },
+  options: {
+    force: flag('also read files that were imported before'),
+    strict: flag('fail if a file has an unknown form, also where others are imported'),
+  },
+  examples: [
+    'eod import downloads/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv.zip',
+    'eod import archive/nse archive/bse --json',
+  ],
+  async run(cli, { paths, force, strict, json }) {
+    const { findFiles } = await import('../../jobs/import/files.ts');
+    const { importFiles } = await import('../../jobs/import/import-files.ts');
+    const { openContext } = await import('../open-context.ts');
+    // A wrong path is reported before a database is opened, or created.
+    await findFiles(paths, cli.cwd);
+    const context = await openContext(cli, { wait: 'short' });
+    let view: ReturnType<typeof progressView> | undefined;
+    const report = await importFiles(context, {
+      paths,
+      cwd: cli.cwd,
+      force,
+      strict,
+      signal: cli.life.signal,
+      onProgress(runId, progress) {
+        view ??= progressView(cli, runId, 'files');
+        view.update(progress);
+      },
+    }).finally(() => view?.end());
+    if (json) printJson(cli, report);
+    else print(cli, importText(report, context.config.EOD_TIMEZONE));
+    const inState = (state: FileReport['state']) => report.files.filter((file) => file.state === state);
+    const idle = reasonsText(
+      'with nothing to load',
+      inState('skipped').filter(({ error }) => error !== IMPORTED_BEFORE),
+    );
+    if (idle !== null) logNote(cli, idle);
+    for (const text of [unknownText(report.files), reasonsText('refused', inState('failed'))]) {
+      if (text !== null) logStderr(cli, text);
+    }
+    if (report.left > 0) {
+      logStderr(cli, `stopped: ${plural(report.left, 'file')} left; import the same files again to go on`);
+    }
+    cli.exitCode = (report.left > 0 ? cli.life.cutShort() : null) ?? importExitCode(report);
+  },
+});
 
 function importExitCode({ state }: ImportReport): number {
   return state === 'completed' ? EXIT.done : EXIT.failed;

@@ -1,24 +1,23 @@
 import { join } from 'node:path';
-import { type Calendar, loadCalendar } from '../calendar/calendar.ts';
-import { type Config, loadConfig } from '../core/config.ts';
-import { isInstalled } from '../core/data-folder.ts';
-import { addDays, type Day } from '../core/days.ts';
-import { readEnvironment } from '../core/environment.ts';
-import { largest } from '../core/iterables.ts';
-import { exchangesOf, isQuarterly } from '../declaration/operation.ts';
-import type { Context } from '../jobs/context.ts';
-import { cancelRun } from '../jobs/runs/run-control.ts';
-import { adjustedCloses, type ExampleResult, runExamples } from '../load/examples.ts';
-import { requestedOperations } from '../operations/requested.ts';
-import { EXAMPLE_KEY, type Sandbox, type Split, startSandbox } from '../sandbox/index.ts';
-import type { RunRequest } from '../state/request.ts';
-import { type RunReport, reportRun } from '../state/runs/reports.ts';
-import { type Cli, demoSettings, EXIT, logNote, logStderr, print, printJson } from './cli.ts';
-import { openContext } from './open-context.ts';
-import { exampleDays } from './options.ts';
-import { bold, type Column, table } from './output.ts';
-import { failuresText, runExitCode, runText } from './run-output.ts';
-import { newRun, workOnRun } from './work-on-run.ts';
+import type { Calendar } from '../../calendar/calendar.ts';
+import type { Config } from '../../core/config.ts';
+import { isInstalled } from '../../core/data-folder.ts';
+import { addDays, type Day } from '../../core/days.ts';
+import { readEnvironment } from '../../core/environment.ts';
+import { largest } from '../../core/iterables.ts';
+import { exchangesOf, isQuarterly } from '../../declaration/operation.ts';
+import type { Context } from '../../jobs/context.ts';
+import { adjustedCloses, type ExampleResult, runExamples } from '../../load/examples.ts';
+import { requestedOperations } from '../../operations/requested.ts';
+import { EXAMPLE_KEY } from '../../sandbox/behaviour.ts';
+import type { Sandbox, Split } from '../../sandbox/index.ts';
+import type { RunRequest } from '../../state/request.ts';
+import type { RunReport } from '../../state/runs/reports.ts';
+import { demoSettings, EXIT, logNote, logStderr, print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { exampleDays, flag } from '../options.ts';
+import { bold, type Column, table } from '../output.ts';
+import { failuresText, runExitCode, runText } from '../run-output.ts';
 
 const TRADING_DAYS = 5;
 
@@ -32,57 +31,71 @@ interface DemoReport {
   readonly sourceUrl: string;
 }
 
-/** Loads and shows a week. @param keep whether Postgres and the sandbox keep running until Ctrl-C. */
-export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: boolean }): Promise<void> {
-  const { life } = cli;
-  cli.demo = true;
-  const calendar = loadCalendar();
-  const sandbox = await life.open(() => startSandbox({ calendar, accessKey: EXAMPLE_KEY, splits: true }));
-  const config = loadConfig(
-    {
-      ...demoSettings(cli, readEnvironment(cli.env, cli.cwd)),
-      EOD_BASE_URL: sandbox.url,
-      EOD_ACCESS_KEY: EXAMPLE_KEY,
-    },
-    cli.cwd,
-  );
-  logNote(cli, `starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
-  const context = await openContext(cli, { config, source: true, wait: 'short' });
-  // Kept, because the data of today may be published while the demo runs.
-  const last = sandbox.publishedUntil();
-  const request = demoRequest(config, calendar, last);
-  logNote(
-    cli,
-    `calling the sandbox at ${sandbox.url} for ${TRADING_DAYS} trading days of ${requestedOperations(config).length} operations`,
-  );
-  const runId = await newRun(context, request);
-  const { report, interrupted } = await workOnRun(cli, context, runId);
-  if (interrupted) {
-    await cancelRun(context, runId);
-    logStderr(cli, `stopped: run ${runId} is cancelled; the next demo starts afresh`);
-    if (json) printJson(cli, await reportRun(context, runId));
-    cli.exitCode = life.cutShort() ?? EXIT.failed;
-    return;
-  }
-  const { url: databaseUrl } = context.db;
-  const shown = {
-    report,
-    queries: await runExamples(context.db.pool),
-    split: await splitShare(context, calendar.lastTradingDays('NSE', last, TRADING_DAYS), sandbox),
-    databaseUrl,
-    sourceUrl: sandbox.url,
-  };
-  if (json) printJson(cli, shown);
-  else {
-    print(cli, demoText(shown, { keep, root: cli.root, timeZone: config.EOD_TIMEZONE }));
-    // These commands are not about the demo's data.
-    print({ ...cli, demo: false }, realDataText());
-  }
-  const failures = failuresText(report);
-  if (failures !== null) logStderr(cli, failures);
-  cli.exitCode = runExitCode(report);
-  if (keep) await life.stopped;
-}
+export default defineCommand({
+  path: 'demo',
+  group: 'Load',
+  summary:
+    'Load the last 5 trading days of all operations from the sandbox into a private Postgres, and show them.',
+  options: { keep: flag('afterwards, keep Postgres and the sandbox running until Ctrl-C') },
+  examples: ['eod demo', 'eod demo --keep', 'eod --demo status'],
+  async run(cli, { keep, json }) {
+    const { loadCalendar } = await import('../../calendar/calendar.ts');
+    const { loadConfig } = await import('../../core/config.ts');
+    const { cancelRun } = await import('../../jobs/runs/run-control.ts');
+    const { startSandbox } = await import('../../sandbox/index.ts');
+    const { reportRun } = await import('../../state/runs/reports.ts');
+    const { openContext } = await import('../open-context.ts');
+    const { newRun, workOnRun } = await import('../work-on-run.ts');
+    const { life } = cli;
+    cli.demo = true;
+    const calendar = loadCalendar();
+    const sandbox = await life.open(() => startSandbox({ calendar, accessKey: EXAMPLE_KEY, splits: true }));
+    const config = loadConfig(
+      {
+        ...demoSettings(cli, readEnvironment(cli.env, cli.cwd)),
+        EOD_BASE_URL: sandbox.url,
+        EOD_ACCESS_KEY: EXAMPLE_KEY,
+      },
+      cli.cwd,
+    );
+    logNote(cli, `starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
+    const context = await openContext(cli, { config, source: true, wait: 'short' });
+    // Kept, because the data of today may be published while the demo runs.
+    const last = sandbox.publishedUntil();
+    const request = demoRequest(config, calendar, last);
+    logNote(
+      cli,
+      `calling the sandbox at ${sandbox.url} for ${TRADING_DAYS} trading days of ${requestedOperations(config).length} operations`,
+    );
+    const runId = await newRun(context, request);
+    const { report, interrupted } = await workOnRun(cli, context, runId);
+    if (interrupted) {
+      await cancelRun(context, runId);
+      logStderr(cli, `stopped: run ${runId} is cancelled; the next demo starts afresh`);
+      if (json) printJson(cli, await reportRun(context, runId));
+      cli.exitCode = life.cutShort() ?? EXIT.failed;
+      return;
+    }
+    const { url: databaseUrl } = context.db;
+    const shown = {
+      report,
+      queries: await runExamples(context.db.pool),
+      split: await splitShare(context, calendar.lastTradingDays('NSE', last, TRADING_DAYS), sandbox),
+      databaseUrl,
+      sourceUrl: sandbox.url,
+    };
+    if (json) printJson(cli, shown);
+    else {
+      print(cli, demoText(shown, { keep, root: cli.root, timeZone: config.EOD_TIMEZONE }));
+      // These commands are not about the demo's data.
+      print({ ...cli, demo: false }, realDataText());
+    }
+    const failures = failuresText(report);
+    if (failures !== null) logStderr(cli, failures);
+    cli.exitCode = runExitCode(report);
+    if (keep) await life.stopped;
+  },
+});
 
 /** A share that split, and its closes before and after. */
 interface SplitShare extends Split {

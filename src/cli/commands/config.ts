@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { defaultDataFolder } from '../../core/data-folder.ts';
 import { SECRET_SETTINGS, settingOrigins, shownSecret } from '../../core/environment.ts';
-import { settings } from '../../core/settings.ts';
 import { clusterLocation } from '../../postgres/embedded/account.ts';
-import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { type Cli, loadSettings, print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
 import { type Column, table } from '../output.ts';
 
 const COLUMNS: readonly Column<Awaited<ReturnType<typeof currentSettings>>[number]>[] = [
@@ -12,19 +12,25 @@ const COLUMNS: readonly Column<Awaited<ReturnType<typeof currentSettings>>[numbe
   { head: 'value', cell: ({ value }) => asText(value) },
 ];
 
-export async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
-  const shown = await currentSettings(cli);
-  if (flags.json === true) {
-    return printJson(cli, Object.fromEntries(shown.map(({ name, ...setting }) => [name, setting])));
-  }
-  print(cli, table(COLUMNS, shown));
-  for (const { name, value, why, instead } of shown) {
-    if (why !== undefined) print(cli, `\n${name} is ${value}, because ${why}.`);
-    if (instead !== undefined) {
-      print(cli, `\nThe private Postgres is in ${instead.path}, because ${instead.why}.`);
+export default defineCommand({
+  path: 'config',
+  group: 'Set up',
+  summary: 'Show every setting with its value and where it comes from; secrets are hidden.',
+  examples: ['eod config', 'EOD_CONCURRENCY=8 eod config --json'],
+  async run(cli, { json }) {
+    const shown = await currentSettings(cli);
+    if (json) {
+      return printJson(cli, Object.fromEntries(shown.map(({ name, ...setting }) => [name, setting])));
     }
-  }
-}
+    print(cli, table(COLUMNS, shown));
+    for (const { name, value, why, instead } of shown) {
+      if (why !== undefined) print(cli, `\n${name} is ${value}, because ${why}.`);
+      if (instead !== undefined) {
+        print(cli, `\nThe private Postgres is in ${instead.path}, because ${instead.why}.`);
+      }
+    }
+  },
+});
 
 const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includes(name);
 
@@ -34,6 +40,7 @@ const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includ
  * private Postgres really is, if that is not in the data folder.
  */
 async function currentSettings(cli: Cli) {
+  const { settings } = await import('../../core/settings.ts');
   const config: Record<string, unknown> = await loadSettings(cli);
   const findOrigin = settingOrigins(cli.env, cli.cwd);
   const { path, why } = clusterLocation(resolve(cli.cwd, String(config.EOD_DATA_DIR), 'postgres'));

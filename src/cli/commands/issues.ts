@@ -1,56 +1,63 @@
 import type { Config } from '../../core/config.ts';
 import { priceEffectText } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
-import { readCurrent } from '../../jobs/runs/read-status.ts';
 import { titleOf } from '../../operations/registry.ts';
-import { issueCountsText, SMALL_EFFECT } from '../../state/issue-kinds.ts';
-import { countIssues, type Issue, issuesIn, readIssues } from '../../state/issues.ts';
-import { readStateNumber } from '../../state/loads/state-numbers.ts';
+import { ISSUE_KINDS, issueCountsText, SMALL_EFFECT } from '../../state/issue-kinds.ts';
+import type { Issue } from '../../state/issues.ts';
 import { factorNotes, issueCommand } from '../../web/commands.ts';
-import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
-import { openContext } from '../open-context.ts';
-import { commandText } from '../options.ts';
-import { count, plural, rangeText, wrap } from '../output.ts';
+import { print, printJson } from '../cli.ts';
+import { defineCommand } from '../define-command.ts';
+import { exchangeOption, limit, words } from '../options.ts';
+import { commandText, count, plural, rangeText, wrap } from '../output.ts';
 import { pipelineLines } from '../run-output.ts';
-import { readUnchecked } from './findings-command.ts';
+import { readUnchecked } from './findings.ts';
 
-interface Flags extends JsonFlag {
-  readonly kind?: readonly Issue['kind'][];
-  readonly exchange?: readonly string[];
-  readonly limit: number;
-}
-
-export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
-  const { kind: kinds, exchange: exchanges, limit } = flags;
-  const context = await openContext(cli);
-  const { db } = context;
-  const { counts, issues } = await readIssues(db.drizzle, { kinds, exchanges }, limit);
-  if (flags.json === true) {
-    return printJson(
+export default defineCommand({
+  path: 'issues',
+  group: 'Repair',
+  summary:
+    'List what needs a person, each with the command that settles it. Missing rows, findings that are errors, and corporate actions that may move a price by a fifth or more come first; then the newest day, and of one day the largest effect.',
+  options: {
+    kind: words(`only these kinds: ${ISSUE_KINDS.join(', ')}`, ISSUE_KINDS, 'kind'),
+    exchange: exchangeOption,
+    limit: limit(50),
+  },
+  json: 'a list of issues',
+  examples: ['eod issues', 'eod issues --kind withdrawal,suspicious', 'eod issues --exchange BSE --json'],
+  async run(cli, { kind: kinds, exchange: exchanges, limit, json }) {
+    const { readCurrent } = await import('../../jobs/runs/read-status.ts');
+    const { issuesIn, readIssues } = await import('../../state/issues.ts');
+    const { openContext } = await import('../open-context.ts');
+    const context = await openContext(cli);
+    const { config, db } = context;
+    const { counts, issues } = await readIssues(db.drizzle, { kinds, exchanges }, limit);
+    if (json) {
+      return printJson(
+        cli,
+        issues.map((issue) => ({ ...issue, command: issueCommand(issue, config) })),
+      );
+    }
+    const first = pipelineLines(await readCurrent(context), config.EOD_TIMEZONE);
+    const total = counts.reduce((sum, entry) => sum + entry.issues, 0);
+    const isFiltered = kinds !== undefined || exchanges !== undefined;
+    if (total === 0) return print(cli, [...first, await noneText({ db }, isFiltered)].join('\n'));
+    const listed = issues.reduce((sum, issue) => sum + issuesIn(issue), 0);
+    const more = total > listed ? `; the first ${count(listed)} listed, --limit shows more` : '';
+    const several = issues.filter(({ items }) => items > 1);
+    const lists = [...new Set(several.map((issue) => LISTS_OF_SEVERAL[issue.kind]))];
+    print(
       cli,
-      issues.map((issue) => ({ ...issue, command: issueCommand(issue, context.config) })),
+      [
+        ...first,
+        ...issues.map((issue) => issueText(issue, config)),
+        '',
+        wrap(`${issueCountsText(counts)}${more}`),
+        ...(lists.length > 0 ? [`each of several is listed by ${lists.join(' and ')}`] : []),
+        ...factorNotes(issues),
+      ].join('\n'),
     );
-  }
-  const first = pipelineLines(await readCurrent(context), context.config.EOD_TIMEZONE);
-  const total = counts.reduce((sum, entry) => sum + entry.issues, 0);
-  const isFiltered = kinds !== undefined || exchanges !== undefined;
-  if (total === 0) return print(cli, [...first, await noneText({ db }, isFiltered)].join('\n'));
-  const listed = issues.reduce((sum, issue) => sum + issuesIn(issue), 0);
-  const more = total > listed ? `; the first ${count(listed)} listed, --limit shows more` : '';
-  const several = issues.filter(({ items }) => items > 1);
-  const lists = [...new Set(several.map(({ kind }) => LISTS_OF_SEVERAL[kind]))];
-  print(
-    cli,
-    [
-      ...first,
-      ...issues.map((issue) => issueText(issue, context.config)),
-      '',
-      wrap(`${issueCountsText(counts)}${more}`),
-      ...(lists.length > 0 ? [`each of several is listed by ${lists.join(' and ')}`] : []),
-      ...factorNotes(issues),
-    ].join('\n'),
-  );
-}
+  },
+});
 
 /** The command that lists each member of an issue that stands for several. */
 const LISTS_OF_SEVERAL: Readonly<Record<Issue['kind'], string>> = {
@@ -104,6 +111,8 @@ function undecidedText(
 
 /** What is true where no issue is listed. */
 async function noneText({ db }: Pick<Context, 'db'>, isFiltered: boolean): Promise<string> {
+  const { countIssues } = await import('../../state/issues.ts');
+  const { readStateNumber } = await import('../../state/loads/state-numbers.ts');
   if (isFiltered) {
     const others = (await countIssues(db.drizzle)).reduce((sum, entry) => sum + entry.issues, 0);
     return `no issue matches${others === 0 ? '' : `; there ${others === 1 ? 'is' : 'are'} ${plural(others, 'other')}`}`;
