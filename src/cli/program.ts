@@ -10,6 +10,8 @@ import { GROUPS } from './define-command.ts';
 import { exampleDays } from './options.ts';
 import { examples, PAGE_WIDTH, pageWidth, wrap } from './output.ts';
 
+const firstWord = (words: string) => words.split(' ', 1)[0];
+
 const isVerb = (path: string) => path.includes(' ');
 
 /** The commands that are no verbs of another one. */
@@ -28,8 +30,13 @@ const FIRST = ['demo', 'init', 'doctor', 'import', 'backfill', 'nightly', 'up', 
 /** What the list of commands says of one: its first sentence, without what it goes on to explain. */
 const shortened = (summary: string) => summary.split(/\.$|\. (?=[A-Z])|[;:] /)[0] ?? summary;
 
-/** Builds the command line of `eod`. A mistake throws an error, which is printed as one sentence. */
-export function buildProgram(cli: Cli): Command {
+/**
+ * Builds the command line of `eod`. A mistake throws an error, which is printed as one sentence.
+ *
+ * @param args what is typed: only the commands that it names get options, because making those of all takes a third of
+ *   the time in which help is printed. Without it all do.
+ */
+export function buildProgram(cli: Cli, args?: readonly string[]): Command {
   const program: Command = new Command('eod')
     .description('Loads end-of-day data of the Indian exchanges into Postgres.')
     .addOption(
@@ -75,9 +82,13 @@ export function buildProgram(cli: Cli): Command {
     });
   for (const definition of commands) {
     const { path, summary } = definition;
-    const command = addCommand(program, definition, listVerbs(path), cli);
-    if (isVerb(path)) command.helpGroup('Verbs:');
-    else command.summary(shortened(summary));
+    if (args === undefined || args.some((arg) => firstWord(arg) === firstWord(path))) {
+      const command = addCommand(program, definition, listVerbs(path), cli);
+      if (isVerb(path)) command.helpGroup('Verbs:');
+      else command.summary(shortened(summary));
+    } else if (FIRST.includes(path)) {
+      program.command(path).summary(shortened(summary));
+    }
   }
   program
     .command('help', { hidden: true })
@@ -171,9 +182,10 @@ function plainSentence(text: string): string {
 
 /** Runs one command line to its end, and closes what it has opened. @returns the exit code. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<number> {
-  const program = buildProgram(cli);
+  const meant = meantBy(args);
+  const program = buildProgram(cli, meant);
   try {
-    await program.parseAsync([...meantBy(args)], { from: 'user' });
+    await program.parseAsync([...meant], { from: 'user' });
   } catch (error) {
     const cause = explainMistake(program, cli, await unwrapped(error));
     // After a signal, an error is only a consequence of stopping.
