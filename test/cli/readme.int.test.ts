@@ -7,11 +7,12 @@ import { test } from './support.ts';
 const ROOT = new URL('../../', import.meta.url);
 const readme = readFileSync(new URL('README.md', ROOT), 'utf8');
 
-/** The words of each command line of "Try it" that imports or asks, without `eod --demo`. */
-const commands = [...readme.matchAll(/^ {4}eod --demo ((?:import|query|gaps) .*)$/gm)].map(([, line = '']) =>
-  [...line.replace(/ +#.*$/, '').matchAll(/"([^"]*)"|(\S+)/g)].map(
-    ([, quoted, word = '']) => quoted ?? word.replace(/^test\/fixtures\//, `${ROOT.pathname}$&`),
-  ),
+/** The words of each command of "Try it" that imports or asks, without `eod --demo`; a quoted query may have two lines. */
+const commands = [...readme.matchAll(/^ {4}eod --demo ((?:import|query|gaps) (?:[^"\n]|"[^"]*")*)$/gm)].map(
+  ([, line = '']) =>
+    [...line.replace(/ +#.*$/, '').matchAll(/"([^"]*)"|(\S+)/g)].map(
+      ([, quoted, word = '']) => quoted ?? word.replace(/^test\/fixtures\//, `${ROOT.pathname}$&`),
+    ),
 );
 /** What README.md shows of their output. */
 const shown = [...readme.matchAll(/```console\n([\s\S]*?)```/g)].map(([, text = '']) => text);

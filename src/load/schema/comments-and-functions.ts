@@ -14,7 +14,7 @@ import { writePastFunctions } from './past-functions.ts';
 
 /**
  * Writes what the schema and the operation files declare apart from the tables, which migrations create: all comments, and
- * the functions of past versions. Writes only what differs.
+ * the functions of past states. Writes only what differs.
  */
 export { etlDescriptions };
 

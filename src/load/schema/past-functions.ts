@@ -19,7 +19,7 @@ interface StoredColumn {
   readonly type: string;
 }
 
-/** Writes the functions of past versions of each table; only those that differ. */
+/** Writes the functions of past states of each table; only those that differ. */
 export async function writePastFunctions(client: ClientBase): Promise<void> {
   const result = await client.query<{ name: string; body: string }>(
     "select proname as name, prosrc as body from pg_proc where pronamespace = 'market_history'::regnamespace",
@@ -115,7 +115,7 @@ function pastBody(
 }
 
 /**
- * Only rows of the days that the loads between the two versions have changed are read, by the keys of the tables.
+ * Only rows of the days that the loads between the two states have changed are read, by the keys of the tables.
  *
  * `after`: rows of the second state that were written since the first. `before`: rows of the first one that were
  * replaced since. A row of `before` alone was withdrawn; one of `after` alone is new, or listed again.

@@ -270,11 +270,11 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
   const retries = byRun(await retriesOfRuns(db, runIds));
   const empty = byRun(await emptyTradingDaysOfRuns(context, runIds));
   const withdrawals = byRun(await withdrawalsOfRuns(db, runIds));
-  const versions = byRun(await stateNumbersOfRuns(db, runIds));
+  const stateNumbers = byRun(await stateNumbersOfRuns(db, runIds));
   return summaries.map(({ requestedBy: _, ...run }) => ({
     ...run,
-    /** Versions of `market` before the run's first load and after its last. */
-    states: versions(run)[0] ?? { before: 0, after: 0 },
+    /** State numbers before the run's first load and after its last. */
+    states: stateNumbers(run)[0] ?? { before: 0, after: 0 },
     operations: operations(run),
     failures: failures(run),
     /** What failed so far and is tried again, while the run is open. */
