@@ -48,7 +48,7 @@ test('a checkout builds itself when it is new and when a source or a package has
   expect(first.map(({ stderr }) => stderr).join('')).toBe('eod: dist/ has not been built: building it\n');
   expect(await version(folder)).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
 
-  // Of a checkout git is requested; what was built of none names the commit that it was given.
+  // Of a checkout git is asked; what was built of none names the commit that it was given.
   const git = (...args: string[]) =>
     execFileSync('git', ['-C', folder, ...args], { encoding: 'utf8' }).trim();
   git('init', '--quiet');

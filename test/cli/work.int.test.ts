@@ -296,7 +296,7 @@ describe('a run that is stopped', () => {
 });
 
 describe('eod up', () => {
-  test('works on detached runs, responses health checks, and stops on SIGTERM', async ({ url }) => {
+  test('works on detached runs, responds to health checks, and stops on SIGTERM', async ({ url }) => {
     const env = environment(url);
     const up = startCli(['up'], { cwd, env });
     const [, health] = await up.output(/health: (http:\S+)\/healthz/);

@@ -322,7 +322,7 @@ describe('through a proxy', () => {
     expect(proxy.requested).toEqual(['CONNECT service.example:4532', 'CONNECT service.example:4532']);
   });
 
-  test('http: by requesting the proxy itself, with a password that is in no error', async () => {
+  test('http: by asking the proxy itself, with a password that is in no error', async () => {
     const { baseUrl } = await serve((_, response) => response.end(GOOD));
     const proxy = await startProxy({ 'service.example:80': baseUrl }, { credentials: 'us er:pa/ss' });
     const HTTP_PROXY = proxy.url.replace('//', '//us%20er:pa%2Fss@');

@@ -13,7 +13,7 @@ test('an hour that the source closed is tried by one call a minute, and is open 
   await setup.work();
   await waitFor(async () => (await closedHours(setup)) === 1);
   await whenLimited(setup);
-  // Nothing requests before the minute is over, however many workers start.
+  // Nothing is requested before the minute is over, however many workers start.
   clock.moveTo(at('22:10:59'));
   await setup.work(2);
   await whenLimited(setup);

@@ -77,7 +77,7 @@ describe('texts of the source', () => {
   });
 });
 
-describe('texts of anyone who requests', () => {
+describe('texts in requests', () => {
   test('instruments reach the source as they are, and are stored as they are', async ({ setup }) => {
     const before = await inventory(setup.db);
     const report = await setup.run({

@@ -14,7 +14,7 @@ export const NIGHT = {
 export const REQUESTS = 6;
 
 /**
- * A sandbox behind a server that takes its time, and what it was requested: in all, and the most of one request at
+ * A sandbox behind a server that takes its time, and what was requested of it: in all, and the most of one request at
  * once.
  */
 export async function slowSource() {

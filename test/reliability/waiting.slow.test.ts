@@ -95,7 +95,7 @@ describe('text nobody knows', () => {
   });
 });
 
-test('once the hour is used up, nothing requests before the next clock hour, and no attempt is used up', async () => {
+test('once the hour is used up, nothing is requested before the next clock hour, and no attempt is used up', async () => {
   const line = 'Calls per hour are limited.';
   const clock = manualClock(Date.parse('2025-09-12T22:59:56+05:30'));
   const setup = await openSetup({

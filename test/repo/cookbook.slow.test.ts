@@ -22,19 +22,19 @@ const FILES = [
   'lists/corporate-pledgedata.json',
 ];
 
-/** A request of the page: its title, its SQL, and the response behind it, which may be missing. */
-const REQUEST =
+/** A question of the page: its title, its SQL, and the answer after it, which may be missing. */
+const QUESTION =
   /### ([^\n]+)\n(?:(?!### )[\s\S])*?```sql\n([\s\S]*?);\n```\n(?:\n```text\n(?:(?!```)[^\n]*\n)+```\n)?/g;
-const requests = [...page.matchAll(REQUEST)].map(([, title, sql]) => ({
+const questions = [...page.matchAll(QUESTION)].map(([, title, sql]) => ({
   title: title as string,
   sql: sql as string,
 }));
 
 let pipeline: Pipeline;
-const responses = new Map<string, Record<string, string | null>[]>();
-const responseTo = (title: string) => responses.get(title) ?? [];
+const answers = new Map<string, Record<string, string | null>[]>();
+const answerTo = (title: string) => answers.get(title) ?? [];
 
-/** A response as text of the page, with its columns aligned. */
+/** An answer as text of the page, with its columns aligned. */
 function textOf(rows: readonly Record<string, string | null>[]): string {
   const names = Object.keys(rows[0] ?? {});
   const lines = [names, ...rows.map((row) => names.map((name) => row[name] ?? ''))];
@@ -63,10 +63,10 @@ beforeAll(async () => {
     const report = await importFiles(pipeline, { paths: [fixture(file)], force: false });
     expect(report).toMatchObject({ state: 'completed', rejected: 0 });
   }
-  for (const { title, sql } of requests) {
+  for (const { title, sql } of questions) {
     const types = { getTypeParser: () => String };
     const { rows } = await pipeline.db.pool.query<Record<string, string | null>>({ text: sql, types });
-    responses.set(title, rows);
+    answers.set(title, rows);
   }
 }, 240_000);
 
@@ -80,19 +80,19 @@ test('each table is analyzed by the run that fills it first, so that joins of vi
 });
 
 test('each query of docs/cookbook.md has a result, and it is the one that the page shows', async () => {
-  expect(requests.length).toBeGreaterThanOrEqual(18);
-  expect(page.match(/```sql/g)).toHaveLength(requests.length);
-  expect(requests.filter(({ title }) => responseTo(title).length === 0)).toEqual([]);
-  const covered = page.replace(REQUEST, (block, title: string) => {
+  expect(questions.length).toBeGreaterThanOrEqual(18);
+  expect(page.match(/```sql/g)).toHaveLength(questions.length);
+  expect(questions.filter(({ title }) => answerTo(title).length === 0)).toEqual([]);
+  const covered = page.replace(QUESTION, (block, title: string) => {
     const sql = block.slice(0, block.indexOf(';\n```\n') + ';\n```\n'.length);
-    return `${sql}\n${textOf(responseTo(title))}`;
+    return `${sql}\n${textOf(answerTo(title))}`;
   });
-  // `npx vitest run -u test/repo/cookbook.slow.test.ts` writes the responses into the page.
+  // `npx vitest run -u test/repo/cookbook.slow.test.ts` writes the answers into the page.
   await expect(covered).toMatchFileSnapshot(PAGE);
 });
 
 test('what the page shows of the made-up files follows from them', () => {
-  const column = (title: string, name: string) => responseTo(title).map((row) => row[name]);
+  const column = (title: string, name: string) => answerTo(title).map((row) => row[name]);
   // A close of 500 before the split one into five, and one of 143 a year later; Rs 4 of 136 were paid out.
   const percent = (growth: number) => ((growth - 1) * 100).toFixed(2);
   const [price, total] = [143 / (500 / 5), 143 / ((500 / 5) * ((136 - 4) / 136))];
@@ -100,7 +100,7 @@ test('what the page shows of the made-up files follows from them', () => {
   expect(column(year, 'return_percent')).toEqual([percent(price), percent(9 / 20)]);
   expect(column('And with dividends reinvested?', 'total_return_percent')[0]).toBe(percent(total));
   // MEADOWS has a bond of its symbol.
-  const renamed = responseTo('The same share through a change of its symbol');
+  const renamed = answerTo('The same share through a change of its symbol');
   expect(renamed.map(({ symbol, close_price: close }) => [symbol, Number(close)])).toEqual([
     ['MEADOW', 550],
     ['MEADOW', 580],
@@ -109,7 +109,7 @@ test('what the page shows of the made-up files follows from them', () => {
     ['MEADOWS', 650],
   ]);
   // Shares of a file without ISIN: DAWN had one before.
-  const traded = responseTo('Most traded, both exchanges together').map((row) => [row.nse_symbol, row.share]);
+  const traded = answerTo('Most traded, both exchanges together').map((row) => [row.nse_symbol, row.share]);
   expect(traded).toEqual(
     expect.arrayContaining([
       ['DAWN', 'INE902A01017'],
@@ -117,7 +117,7 @@ test('what the page shows of the made-up files follows from them', () => {
     ]),
   );
   expect(
-    responseTo('What was tradable on a day, and what of it has been delisted?').map(({ symbol, gone }) => [
+    answerTo('What was tradable on a day, and what of it has been delisted?').map(({ symbol, gone }) => [
       symbol,
       gone,
     ]),
@@ -134,16 +134,16 @@ test('what it shows of the market is what the bhav copies of the day say', async
     `select count(*) filter (where close_price > previous_close_price) as rose, count(*) filter (where close_price < previous_close_price) as fell
        from market.bhavcopy_cm where exchange = 'NSE' and trade_date = '2025-09-12' and previous_close_price > 0`,
   );
-  const breadth = responseTo('How many rose, how many fell?').at(-1);
+  const breadth = answerTo('How many rose, how many fell?').at(-1);
   expect(breadth).toMatchObject({ exchange: 'NSE', rose: String(rose), fell: String(fell) });
   const [traded] = await numbers(
     "select count(distinct trade_date) from market.bhavcopy_cm where exchange = 'NSE' and symbol = 'DAWN' and trade_date between '2025-06-23' and '2025-07-04'",
   );
-  expect(responseTo('On which trading days did a share not trade?')).toHaveLength(10 - (traded ?? 0));
+  expect(answerTo('On which trading days did a share not trade?')).toHaveLength(10 - (traded ?? 0));
 });
 
-test('requested an earlier day, no request lets trading days after it count', async () => {
-  const requested = requests.filter(({ sql }) => sql.includes("'2025-09-12'"));
+test('asked about an earlier day, no query counts the trading days after it', async () => {
+  const requested = questions.filter(({ sql }) => sql.includes("'2025-09-12'"));
   expect(requested.length).toBeGreaterThanOrEqual(6);
   const client = await pipeline.db.pool.connect();
   const responsesOn = async (day: string) => {

@@ -59,7 +59,7 @@ describe('Dockerfile', () => {
     expect(given).toEqual(['REVISION=""', 'CREATED=""', `VERSION=${version}`]);
   });
 
-  test('requests /healthz whether it is well, without a process of Node', async () => {
+  test('asks /healthz whether it is well, without a process of Node', async () => {
     const [program, ...args] = JSON.parse(/HEALTHCHECK[^[]*(\[.*\])$/m.exec(text)?.[1] ?? '') as string[];
     // Debian has it; the image has neither curl nor wget.
     expect(program).toBe('bash');

@@ -36,7 +36,7 @@ test.each(['jobs', 'cli', 'web'])(
   },
 );
 
-test.each(['jobs', 'cli', 'web'])('no file of %s requests the tables of market in SQL', (folder) => {
+test.each(['jobs', 'cli', 'web'])('no file of %s queries the tables of market', (folder) => {
   const statement = /\b(?:from|join|into|update|table)\s+market(?:_history)?\./i;
   expect('select 1 from market.bhavcopy_cm').toMatch(statement);
   expect(filesOf(folder).filter((file) => statement.test(codeOf(file)))).toEqual([]);

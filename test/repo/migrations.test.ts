@@ -20,11 +20,11 @@ test('migrations/ says what the declarations say: nothing is left to generate', 
   const kit = join(ROOT, 'node_modules/drizzle-kit/bin.cjs');
   const { stdout } = await promisify(execFile)(process.execPath, [kit, 'generate', `--config=${file}`], {
     cwd: ROOT,
-    // It requests when it cannot distinguish a new column from a renamed one, and nobody is here to respond.
+    // It asks when it cannot tell a new column from a renamed one, and nobody is here to answer.
     timeout: 30_000,
   });
-  const made = readdirSync(out).filter((name) => name.endsWith('.sql') && !known.includes(name));
-  const sql = made.map((name) => readFileSync(join(out, name), 'utf8')).join('\n');
+  const migrations = readdirSync(out).filter((name) => name.endsWith('.sql') && !known.includes(name));
+  const sql = migrations.map((name) => readFileSync(join(out, name), 'utf8')).join('\n');
   expect(sql, 'run: npm run migrations:generate').toBe('');
   expect(stdout).toContain('nothing to migrate');
 });

@@ -16,7 +16,7 @@ export interface WaitOptions {
 }
 
 /**
- * Requests until the response is neither false, null nor undefined, and gives it back.
+ * Asks until the answer is neither false, null nor undefined, and gives it back.
  *
  * @throws Error that names what was waited for, the last response and the last error, when time is up.
  */

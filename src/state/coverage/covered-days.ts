@@ -138,7 +138,7 @@ export function readWindows(db: NodePgDatabase, ids: readonly number[]) {
       fetched: windows.fetched,
       rejected: windows.rejected,
       suspicious: windows.suspicious,
-      said: sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`,
+      reason: sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`,
       finishedAt: sql<string | null>`${isoText(sql`${windows.finished_at}`)}`,
     })
     .from(windows)

@@ -154,7 +154,7 @@ export function listUnloadedWindows(db: NodePgDatabase, runId: number, limit: nu
     .select({
       ...UNLOADED,
       attempts: windows.attempts,
-      said: sql<string | null>`coalesce(${windows.error}, ${windows.diagnostic})`,
+      reason: sql<string | null>`coalesce(${windows.error}, ${windows.diagnostic})`,
     })
     .from(windows)
     .where(and(eq(windows.run_id, runId), isUnloaded))

@@ -141,7 +141,7 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
               { head: 'Fetched', number: true, cell: (window) => window.fetched },
               { head: 'Rejected', number: true, cell: (window) => window.rejected },
               { head: 'Ended', cell: (window) => <Moment iso={window.finishedAt} zone={zone} /> },
-              { head: 'Remarks', wide: true, cell: (window) => window.suspicious ?? window.said },
+              { head: 'Remarks', wide: true, cell: (window) => window.suspicious ?? window.reason },
             ]}
           />
         </Section>

@@ -106,7 +106,8 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
   const isOpen = run.state === 'running' || run.state === 'paused';
   const ended = run.windows.total - run.windows.open;
   const notLoaded = run.windows.failed + run.windows.blocked + run.windows.cancelled;
-  const mayHelp = unloaded.length < Math.max(1, notLoaded) || unloaded.some(({ said }) => !isTooOld(said));
+  const mayHelp =
+    unloaded.length < Math.max(1, notLoaded) || unloaded.some(({ reason }) => !isTooOld(reason));
   return {
     title: `Run ${runId}`,
     ...(isOpen ? { refreshS: REFRESH_S } : {}),
@@ -197,7 +198,7 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
                   cell: (window) => <Badge mark={markOfState(window.state)}>{window.state}</Badge>,
                 },
                 { head: 'Attempts', number: true, cell: (window) => window.attempts },
-                { head: 'Why', wide: true, cell: (window) => window.said },
+                { head: 'Why', wide: true, cell: (window) => window.reason },
               ]}
             />
           </Section>

@@ -346,7 +346,7 @@ const AROUND = [
   ],
 ];
 
-test('a dividend is read or requested, never passed over, whatever stands around its amount', () => {
+test('a dividend is read or asked about, never overlooked, whatever stands around its amount', () => {
   const text = fc.tuple(
     fc.array(fc.constantFrom(...AROUND), { maxLength: 2 }),
     fc.constantFrom('Rs 7', 'Rs.7/-', '7', 'Rs 7 .5', ''),

@@ -20,7 +20,7 @@ const at = (time: string) => Date.parse(`${time}+05:30`);
 const DAY = '2025-09-12';
 const MONDAY = '2025-09-15';
 
-/** A monitor of heartbeats: it counts what it is requested. */
+/** A monitor of heartbeats: it remembers what is requested of it. */
 async function startMonitor() {
   const monitor = { url: '', requested: [] as string[], responses: 200 };
   const url = await startServer((request, response) => {

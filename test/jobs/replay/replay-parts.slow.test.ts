@@ -106,7 +106,7 @@ test('a part of a replay says nothing of days that it does not fold', async () =
   ]).toContainEqual([rows, open, await state(context, '2025-08-18')]);
 });
 
-test('rejects of a copy are read again as what they were requested', async () => {
+test('rejects of a copy are read again as responses to what was requested', async () => {
   const context = await openStore();
   await ask(context, { ...ratios('AAA'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 1 }] });
   await ask(context, { ...ratios('ZZZ'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 'unread' }] });

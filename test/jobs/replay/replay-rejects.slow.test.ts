@@ -200,7 +200,7 @@ test('a record is the same one in a response about more days; of another instrum
   expect(bare).toHaveLength(4);
 });
 
-test('responds with the same rejects, loaded at the same time, keep each once for each operation', async () => {
+test('responses with the same rejects, loaded at the same time, keep each once for each operation', async () => {
   const { db } = await open();
   const windows = Array.from({ length: 8 }, (_, position) => position + 1);
   await db.pool.query(

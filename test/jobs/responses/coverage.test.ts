@@ -60,7 +60,7 @@ function reported(
   );
 }
 
-describe('what a response reports its days', () => {
+describe('what a response says of its days', () => {
   test('day by day where records carry their day', () => {
     const rows = ['2025-09-08', '2025-09-08', '2025-09-10'].map((change_date) => ({ change_date }));
     expect(reported('GetSeriesChange', extracted('GetSeriesChange', rows))).toEqual([
@@ -205,7 +205,7 @@ describe('a day without a record', () => {
   });
 });
 
-describe('the entries a window responses', () => {
+describe('the entries that a window covers', () => {
   const days = (operation: string, changes: Partial<CoveredWindow> = {}) =>
     listEntries(operationNamed(operation), window(changes), TRADING_DAYS, '2025-10-01').map(({ day }) => day);
 

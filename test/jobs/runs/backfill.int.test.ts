@@ -106,7 +106,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     expect(await rowsOf(revisions)).toEqual(stored);
   });
 
-  test('a longer range requests only for what is new', async () => {
+  test('a longer range requests only what is new', async () => {
     const report = await runToEnd(
       pipeline,
       backfill({ from: WEEK.from, to: '2025-09-08', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),

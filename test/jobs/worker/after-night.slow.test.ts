@@ -27,7 +27,7 @@ test('the data sets are compared after a night has ended; an error in that does 
   );
   // Responses of the same moment would be applied anew from what is kept.
   time += 3_600_000;
-  // A backfill requests what it requests; only nights are followed by the comparison.
+  // Only nights are followed by the comparison, and this was a backfill.
   expect((await pool.query('select from etl.findings')).rowCount).toBe(0);
 
   const first = await runToEnd(pipeline, await night());

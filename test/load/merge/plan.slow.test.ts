@@ -99,7 +99,7 @@ test('a load looks each stored row up a few times, though the statistics know no
 });
 
 /**
- * Whether a trading day is new is requested before it is copied. The planner counts on finding a row of it anywhere:
+ * Before a trading day is copied, a query decides whether it is new. The planner counts on finding a row of it anywhere:
  * once it read all rows of the year for each trading day, from the first automatic ANALYZE in the middle of a load on.
  */
 test('trading days that are copied read no rows of each other, though the table is analyzed meanwhile', async () => {
@@ -265,7 +265,7 @@ test('the aliases of one instrument are its rows of the view', async () => {
   ]);
 });
 
-test('views read only the rows of the symbol, the instrument or the day they are requested', async () => {
+test('views read only the rows of the symbol, the instrument or the day that is queried', async () => {
   const store = await openStore();
   for (const trade_date of ['2023-08-28', '2024-08-28', '2025-08-28']) {
     const tradingDay = Array.from({ length: 1_500 }, (_, at) =>

@@ -47,7 +47,7 @@ test('the private Postgres takes another port if the one it found is taken when 
   expect(await isServing(server.url)).toBe(false);
 });
 
-test('it is reached without TLS, whatever PGSSLMODE requests of other servers', async () => {
+test('it is reached without TLS, whatever PGSSLMODE demands of other servers', async () => {
   vi.stubEnv('PGSSLMODE', 'require');
   onTestFinished(() => void vi.unstubAllEnvs());
   const server = await startEmbeddedPostgres({ dataDir: dataFolder() });

@@ -10,7 +10,7 @@ interface Worker {
   readonly program: Program;
   /** Stays alive from the first to the last moment: its memory is watched. */
   readonly longLived: boolean;
-  /** We have ended it, or requested it to stop. */
+  /** We have ended it, or asked it to stop. */
   stopped: boolean;
 }
 
@@ -20,10 +20,10 @@ export interface WorkerGroup {
   ready(): Promise<void>;
   /** kill -9 for a worker that is at work. */
   killOne(random: () => number): Promise<void>;
-  /** Requests all to stop, and waits for it. */
+  /** Asks all to stop, and waits for it. */
   stop(): Promise<void>;
   figures(): WorkerFigures;
-  /** Workers that ended though nothing was requested them to. */
+  /** Workers that ended though nobody asked them to. */
   problems(): readonly string[];
 }
 
