@@ -49,55 +49,14 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
     const none = { byDay: new Map([[named ?? '', []]]), alsoByDay: new Map(), rejects: [], joined: 0 };
     return makeParts(readExchange(columns, {}), none, { columns, content, warnings, passedOver: 0 });
   }
+  const reading = { columns, named, timeZone, bytes, isJson: start.isJson === true, first };
   const groups = new Map<string, OpenGroup>();
-  const needed = columns.format.passedOverWithout;
   let passedOver = 0;
-  const take = (row: FileRow, position: number) => {
-    if ((!byTradingDay || columns.format.day !== undefined) && isBlankRow(row)) return;
-    if (needed !== undefined && String(row[columns.nameOf(needed.field)] ?? '').trim() === '') {
-      passedOver++;
-      return;
-    }
-    // A spreadsheet does not shorten the numbers of a JSON document.
-    const shortened = start.isJson === true || Array.isArray(row) ? null : columns.shortened(row);
-    if (shortened !== null) {
-      const { column, text } = shortened;
-      throw badFile(
-        `has "${text.trim().slice(0, 40)}" in ${column} on line ${findLine(bytes, text)}: a spreadsheet has shortened this number, and its last digits are lost; download the file again`,
-      );
-    }
-    // Which cell of a list is the exchange is not known.
-    const exchange = readExchange(columns, Array.isArray(row) ? first : row);
-    let group = groups.get(exchange);
-    if (group === undefined) {
-      group = newGroup(columns, exchange, timeZone);
-      groups.set(exchange, group);
-    }
-    if (row instanceof JoinedRows) group.joined += 1;
-    const result = readRow(group.reader, { columns, row, position, named });
-    if (!('row' in result)) {
-      group.rejects.push(result);
-      return;
-    }
-    addRow(group.byDay, result);
-    const also = readAlso(group.alsoReader, { columns, row, position });
-    if (also === null) return;
-    if ('row' in also) addRow(group.alsoByDay, also);
-    else group.rejects.push(also);
-  };
-  const isOwnRow = (row: FileRow) => isRow(columns, { row, named, timeZone });
-  let endsBlank: boolean | undefined;
-  const takeAt = (position: number) => {
-    const row = rows.at(position) as FileRow;
-    if (!Array.isArray(row)) {
-      take(row, position);
-      return;
-    }
-    endsBlank ??= isLastCellBlank(rows, header);
-    for (const part of splitJoinedRows(row, header, { isRow: isOwnRow, endsBlank }) ?? [row])
-      take(part, position);
-  };
-  for (const position of positionsInOrder(rows, columns)) takeAt(position);
+  for (const { row, position } of rowsInOrder(rows, header, reading)) {
+    if ((!byTradingDay || columns.format.day !== undefined) && isBlankRow(row)) continue;
+    if (isPassedOver(columns, row)) passedOver++;
+    else takeRow(groups, row, position, reading);
+  }
   return [...groups].flatMap(([exchange, group], at) =>
     makeParts(exchange, group, {
       columns,
@@ -106,6 +65,73 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
       passedOver: at === 0 ? passedOver : 0,
     }),
   );
+}
+/** A file whose rows are being read. */
+interface Reading extends Pick<DatedRow, 'columns' | 'named'> {
+  readonly timeZone: string;
+  readonly bytes: Buffer;
+  readonly isJson: boolean;
+  /** Its first row that is not a list of cells. */
+  readonly first: FileRow;
+}
+
+/** The rows in the order in which they are read, each with its position; of a line without the ends of its rows, the rows. */
+function* rowsInOrder(
+  rows: FileRows,
+  header: readonly string[],
+  reading: Reading,
+): Generator<{ readonly row: FileRow; readonly position: number }> {
+  const { columns } = reading;
+  let endsBlank: boolean | undefined;
+  for (const position of positionsInOrder(rows, columns)) {
+    const row = rows.at(position) as FileRow;
+    if (!Array.isArray(row)) {
+      yield { row, position };
+      continue;
+    }
+    endsBlank ??= isLastCellBlank(rows, header);
+    const isOwnRow = (part: FileRow) => isRow(part, reading);
+    for (const part of splitJoinedRows(row, header, { isRow: isOwnRow, endsBlank }) ?? [row])
+      yield { row: part, position };
+  }
+}
+
+/** True if the row is about nothing that is stored. */
+function isPassedOver({ format, nameOf }: FileColumns, row: FileRow): boolean {
+  const needed = format.passedOverWithout;
+  return needed !== undefined && String(row[nameOf(needed.field)] ?? '').trim() === '';
+}
+
+/**
+ * Adds a row to the group of its exchange.
+ *
+ * @throws PipelineError `unreadable` for a number that a spreadsheet has shortened.
+ */
+function takeRow(groups: Map<string, OpenGroup>, row: FileRow, position: number, reading: Reading): void {
+  const { columns, named, timeZone, bytes, isJson, first } = reading;
+  // A spreadsheet does not shorten the numbers of a JSON document.
+  const shortened = isJson || Array.isArray(row) ? null : columns.shortened(row);
+  if (shortened !== null) {
+    const { column, text } = shortened;
+    throw badFile(
+      `has "${text.trim().slice(0, 40)}" in ${column} on line ${findLine(bytes, text)}: a spreadsheet has shortened this number, and its last digits are lost; download the file again`,
+    );
+  }
+  // Which cell of a list is the exchange is not known.
+  const exchange = readExchange(columns, Array.isArray(row) ? first : row);
+  const group = groups.get(exchange) ?? newGroup(columns, exchange, timeZone);
+  groups.set(exchange, group);
+  if (row instanceof JoinedRows) group.joined += 1;
+  const result = readRow(group.reader, { columns, row, position, named });
+  if (!('row' in result)) {
+    group.rejects.push(result);
+    return;
+  }
+  addRow(group.byDay, result);
+  const also = readAlso(group.alsoReader, { columns, row, position });
+  if (also === null) return;
+  if ('row' in also) addRow(group.alsoByDay, also);
+  else group.rejects.push(also);
 }
 
 /** The positions of the rows in the order in which they are read: that of the file, or of the number that its format names. */
@@ -180,10 +206,7 @@ function newGroup(columns: FileColumns, exchange: string, timeZone: string) {
 }
 
 /** True if these cells are a valid row of the file. */
-function isRow(
-  columns: FileColumns,
-  { row, named, timeZone }: Pick<DatedRow, 'row' | 'named'> & { readonly timeZone: string },
-): boolean {
+function isRow(row: FileRow, { columns, named, timeZone }: Reading): boolean {
   if (columns.format.exchange === null && exchangeNamed(columns.value(row, 'src')) === undefined)
     return false;
   const { reader } = makeReaders(columns, readExchange(columns, row), timeZone);
