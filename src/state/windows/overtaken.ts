@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { type Preparing, statement } from '../../postgres/prepared.ts';
 import type { CoverageEntry } from '../registers.ts';
 import { coverage } from '../schema/load-results.ts';
 import { runs, windows } from '../schema/work.ts';
@@ -40,8 +40,8 @@ const IS_COVERED = sql`exists (
      )
 )`;
 
-/** A later night will request the entry; `isDated`: of the days of its window, and not of that of its call. */
-const isLeftToLaterNight = (isDated: boolean) => sql`(
+/** A later night will request the entry; unless `isDated`, whatever the days of its window. */
+const IS_LEFT_TO_LATER_NIGHT = sql`(
   r.kind = 'nightly'
   and exists (
     select from ${windows} n join ${runs} m on m.id = n.run_id
@@ -54,13 +54,28 @@ const isLeftToLaterNight = (isDated: boolean) => sql`(
        and n.exchange = w.exchange
        and n.variant = w.variant
        and n.params = w.params
-       and (not ${isDated} or q.day between n.from_date and n.to_date)
+       and (not ${sql.placeholder('isDated')}::boolean or q.day between n.from_date and n.to_date)
        and (q.instrument = any (n.instruments) or (q.instrument = '' and n.instruments = '{}'))
   )
 )`;
 
 /** A day that a window is about and, if it requests instruments, one of them. */
 type Entry = Pick<CoverageEntry, 'day' | 'instrument'>;
+
+/**
+ * Selects an entry that a window has to request. Of `entries`, JSON of `Entry`, those stay that another run has not covered
+ * since the window's run began, and that no later night requests; all of them, if the run requests again what is covered.
+ * The entry is looked up by the key of the coverage; later nights by the windows of their runs.
+ */
+const selectOpenEntry = statement<
+  { windowId: number; entries: string; isDated: boolean },
+  Record<string, unknown>
+>`
+  select from ${windows} w join ${runs} r on r.id = w.run_id,
+         jsonb_to_recordset(${'entries'}::jsonb) as q (day date, instrument text)
+   where w.id = ${'windowId'}::bigint
+     and (${REQUESTS_AGAIN} or not (${IS_COVERED} or ${IS_LEFT_TO_LATER_NIGHT}))
+   limit 1`;
 
 /**
  * True if every entry of a window was covered by another run since its own was planned. Of a night, because nights
@@ -70,16 +85,12 @@ type Entry = Pick<CoverageEntry, 'day' | 'instrument'>;
  * @param isDated whether the response depends on the days of the window, and not on the day of the call.
  */
 export async function isOvertaken(
-  db: NodePgDatabase,
+  db: Preparing,
   windowId: number,
   entries: readonly Entry[],
   isDated: boolean,
 ): Promise<boolean> {
-  const open = await db.execute(sql`
-    select from ${windows} w join ${runs} r on r.id = w.run_id,
-           jsonb_to_recordset(${JSON.stringify(entries)}::jsonb) as q (day date, instrument text)
-     where w.id = ${windowId}
-       and (${REQUESTS_AGAIN} or not (${IS_COVERED} or ${isLeftToLaterNight(isDated)}))
-     limit 1`);
-  return entries.length > 0 && open.rowCount === 0;
+  if (entries.length === 0) return false;
+  const open = await selectOpenEntry(db, { windowId, entries: JSON.stringify(entries), isDated });
+  return open.rowCount === 0;
 }
