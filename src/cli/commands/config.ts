@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { defaultDataFolder } from '../../core/data-folder.ts';
 import { SECRET_SETTINGS, settingOrigins, shownSecret } from '../../core/environment.ts';
-import { clusterLocation } from '../../postgres/embedded/account.ts';
 import { type Cli, loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { type Column, table } from '../output.ts';
@@ -40,6 +39,7 @@ const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includ
  * private Postgres really is, if that is not in the data folder.
  */
 async function currentSettings(cli: Cli) {
+  const { clusterLocation } = await import('../../postgres/embedded/account.ts');
   const { settings } = await import('../../core/settings.ts');
   const config: Record<string, unknown> = await loadSettings(cli);
   const findOrigin = settingOrigins(cli.env, cli.cwd);

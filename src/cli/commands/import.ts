@@ -6,7 +6,7 @@ import { EXIT, logNote, logStderr, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { flag, several } from '../options.ts';
 import { type Column, firstLines, memberColumns, plural, table } from '../output.ts';
-import { progressView } from '../progress.ts';
+import type { progressView } from '../progress.ts';
 import { runText } from '../run-output.ts';
 
 export default defineCommand({
@@ -32,6 +32,7 @@ export default defineCommand({
     const { findFiles } = await import('../../jobs/import/files.ts');
     const { importFiles } = await import('../../jobs/import/import-files.ts');
     const { openContext } = await import('../open-context.ts');
+    const { progressView: openView } = await import('../progress.ts');
     // A wrong path is reported before a database is opened, or created.
     await findFiles(paths, cli.cwd);
     const context = await openContext(cli, { wait: 'short' });
@@ -43,7 +44,7 @@ export default defineCommand({
       strict,
       signal: cli.life.signal,
       onProgress(runId, progress) {
-        view ??= progressView(cli, runId, 'files');
+        view ??= openView(cli, runId, 'files');
         view.update(progress);
       },
     }).finally(() => view?.end());

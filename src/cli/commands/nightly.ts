@@ -1,5 +1,4 @@
 import { clockOf } from '../../core/clock.ts';
-import { lastNight } from '../../declaration/night-times.ts';
 import { loadSettings } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { day, dryRunOption, exampleDays, parseDay } from '../options.ts';
@@ -17,6 +16,7 @@ export default defineCommand({
   },
   examples: ['eod nightly', 'eod nightly --dry-run', `eod nightly --date ${exampleDays().to} --json`],
   async run(cli, values) {
+    const { lastNight } = await import('../../declaration/night-times.ts');
     const { nightlyRequest } = await import('../../jobs/runs/nightly-request.ts');
     const { runRequest } = await import('../work-on-run.ts');
     const config = await loadSettings(cli);

@@ -1,7 +1,8 @@
 import { addDays, type Day, type DayRange, dayStart } from '../../core/days.ts';
 import { between, chance, hash, pick } from '../market/hash.ts';
-import { type Market, ZONE } from '../market/market.ts';
+import type { Market } from '../market/market.ts';
 import { dayNumber, type Share, type Shares } from '../market/shares.ts';
+import { ZONE } from '../market/zone.ts';
 import type { DataSet } from '../response/dataset.ts';
 
 /** Proportion of companies that announce something on a day. */

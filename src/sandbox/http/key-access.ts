@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { dayAt, timeAt } from '../../core/days.ts';
 import type { Behaviour } from '../behaviour.ts';
-import { ZONE } from '../market/market.ts';
+import { ZONE } from '../market/zone.ts';
 import { Diagnostic } from '../request-query.ts';
 
 /** The requests so far, without those for the sandbox's own pages. */

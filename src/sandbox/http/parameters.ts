@@ -8,7 +8,8 @@ import {
 } from '../../declaration/operation.ts';
 import { instrumentsParam, parameterNames } from '../../declaration/request-parameters.ts';
 import type { Behaviour } from '../behaviour.ts';
-import { type Market, ZONE } from '../market/market.ts';
+import type { Market } from '../market/market.ts';
+import { ZONE } from '../market/zone.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
 
 const missing = (name: string) => new Diagnostic(`Parameter ${name} is missing.`);

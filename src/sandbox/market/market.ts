@@ -7,9 +7,7 @@ import { hashText } from './hash.ts';
 import { type TradeLine, tradeLines } from './session.ts';
 import { computeClose, MARKET_START, type Move, type Share, Shares } from './shares.ts';
 import { Splits } from './splits.ts';
-
-/** The time zone of the exchanges. */
-export const ZONE = 'Asia/Kolkata';
+import { ZONE } from './zone.ts';
 
 /** A day's data is published at 21:02, about when the source's samples were received. */
 const PUBLISHED_AT = 21 * 3600 + 2 * 60;

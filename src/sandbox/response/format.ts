@@ -1,6 +1,6 @@
 import { type Day, dayAt, dayStart, timeAt } from '../../core/days.ts';
 import type { ResponseField } from '../../declaration/fields.ts';
-import { ZONE } from '../market/market.ts';
+import { ZONE } from '../market/zone.ts';
 import type { SourceRecord, Value } from './record.ts';
 
 /** How keys are cased in JSON: as in live responses (pascal) or as declared (camel). */

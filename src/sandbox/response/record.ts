@@ -2,7 +2,7 @@ import { type Day, dayStart } from '../../core/days.ts';
 import type { ResponseField } from '../../declaration/fields.ts';
 import type { TableDefinition } from '../../declaration/table.ts';
 import { hashText } from '../market/hash.ts';
-import { ZONE } from '../market/market.ts';
+import { ZONE } from '../market/zone.ts';
 
 /**
  * A value before it is written: days as `YYYY-MM-DD`, times as epoch seconds, numbers as numbers or, to keep every

@@ -1,0 +1,2 @@
+/** The time zone of the exchanges. */
+export const ZONE = 'Asia/Kolkata';
