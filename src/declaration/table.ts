@@ -61,21 +61,16 @@ export const VALIDITY: Readonly<Record<string, string>> = {
  * audit columns. The order is keys, values, source audit, load audit; a column that a later migration adds comes last
  * in the database, whatever its position here.
  *
- * @throws Error if a key column has no field, or a column is declared twice.
+ * @throws Error if a column is declared twice.
  */
 export function defineTable<const Own extends Field, const Key extends (Own | CommonField)['column']>(
   options: TableOptions<Own, Key>,
 ): TableDefinition<Own | CommonField, Key> {
   const all = [EXCHANGE, ...options.fields, ...AUDIT_FIELDS];
-  const byColumn = new Map<string, Own | CommonField>(all.map((field) => [field.column, field]));
   const names = [...all.map((field) => field.column), ...Object.keys(LOAD_AUDIT), ...Object.keys(VALIDITY)];
   const twice = names.find((name, position) => names.indexOf(name) !== position);
   if (twice !== undefined) throw new Error(`${options.name} declares the column ${twice} twice`);
-  const keyFields = options.key.map((column) => {
-    const field = byColumn.get(column);
-    if (field === undefined) throw new Error(`${options.name} has no field for key ${column}`);
-    return field;
-  });
+  const keyFields = options.key.flatMap((column) => all.find((field) => field.column === column) ?? []);
   const fields = [...keyFields, ...all.filter((field) => !keyFields.includes(field))];
   const dateColumn = options.partitionBy ?? keyFields.find((field) => field.kind === 'date')?.column ?? null;
   return {

@@ -21,7 +21,7 @@ export interface Envelope {
   /** What is said of more records than there are, if that is accepted. */
   readonly miscount?: string;
   /** For CSV: true if the last line has a line end. */
-  readonly lineEnd?: boolean;
+  readonly lastLine?: 'ended' | 'open';
   /** True if it says that there is no data. Then it does not list what there is. */
   readonly listsNothing?: boolean;
 }
@@ -120,7 +120,7 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
   }
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
   if (!json && looksLikeCsv(context.operation, text)) {
-    return { records: readCsv(text, utf8), warnings: [], lineEnd: endsItsLastLine(text) };
+    return { records: readCsv(text, utf8), warnings: [], lastLine: endsItsLastLine(text) ? 'ended' : 'open' };
   }
   // A text in quotes is JSON as well, unless it was the header of CSV.
   if (json || start.startsWith('"')) return openJson(parseJson(text, utf8), context, wrappings);

@@ -26,12 +26,12 @@ export interface DayWithdrawal {
   readonly maxRows: number;
   /** How many rows the day has left, or would have. */
   readonly remainingRows: number;
+  /** `outdated`: withheld, and a later response about the day has decided it. */
+  readonly state: 'withdrawn' | 'withheld' | 'outdated';
   /** Why they were not withdrawn; null if they were. */
   readonly withheld: string | null;
   /** Keys of the rows, if they were not withdrawn; else empty. */
   readonly rows: readonly RowKey[];
-  /** Whether a later response about the day has decided what was withheld. */
-  readonly isOutdated?: boolean;
 }
 
 /** Days of a table of which a response lists all rows, or of which the responses were folded. */
@@ -74,9 +74,8 @@ export const dayEffectsSql = (condition: SQL) => sql`
       from ${withdrawals} m join ${responses} a on a.position = m.position and a.exchange = m.exchange
      where ${HAS_EFFECT} and ${condition} group by 1, 2, 3, 4`;
 
-const buildFacts = ({ withheld, isOutdated, unlistedRows, maxRows, remainingRows, rows }: DayWithdrawal) => ({
-  state:
-    withheld === null ? ('withdrawn' as const) : isOutdated ? ('outdated' as const) : ('withheld' as const),
+const buildFacts = ({ state, withheld, unlistedRows, maxRows, remainingRows, rows }: DayWithdrawal) => ({
+  state,
   reason: withheld,
   unlisted_rows: unlistedRows,
   max_rows: maxRows,

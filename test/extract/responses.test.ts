@@ -157,9 +157,9 @@ describe('envelopes', () => {
 
   test('of CSV it is known whether the last line has an end', () => {
     const csv = 'Symbol,TradDt\r\nTCS,08-29-2025';
-    expect(readAs('GetBhavCopyCM', csv).lineEnd).toBe(false);
-    expect(readAs('GetBhavCopyCM', `${csv}\r\n`).lineEnd).toBe(true);
-    expect(readAs(NAME, { value: [RECORD] }).lineEnd).toBeUndefined();
+    expect(readAs('GetBhavCopyCM', csv).lastLine).toBe('open');
+    expect(readAs('GetBhavCopyCM', `${csv}\r\n`).lastLine).toBe('ended');
+    expect(readAs(NAME, { value: [RECORD] }).lastLine).toBeUndefined();
   });
 
   test('a fact, whose own field is called value, is a record', () => {

@@ -29,7 +29,8 @@ test.each([
     'is worked on then, and put back',
     'running',
     async ({ db }: Setup, run: number) => {
-      for (const { id } of await windowsOf({ db }, run)) await releaseWindow(db.drizzle, id, null);
+      for (const { id } of await windowsOf({ db }, run))
+        await releaseWindow(db.drizzle, id, null, { act: 'postpone' });
     },
   ],
   [

@@ -14,10 +14,8 @@ const START_BYTES = 20_000;
 
 /** How a file begins: what has to be known before it is read. */
 interface FileStart {
-  /** True if its first line is a header, and rows follow. */
-  readonly hasHeader: boolean;
-  /** True if it is a JSON document. */
-  readonly isJson?: boolean;
+  /** `header`: its first line is one, and rows follow; `json`: it is a JSON document. */
+  readonly form: 'header' | 'own' | 'json';
   readonly read: (text: string) => ParsedFile;
 }
 
@@ -28,7 +26,7 @@ interface FileStart {
  */
 export function checkFile(bytes: Buffer, name: string): FileStart {
   const start = decodeStart(bytes);
-  if (/^\s*[[{]/.test(start)) return { hasHeader: false, isJson: true, read: (text) => readJson(text, name) };
+  if (/^\s*[[{]/.test(start)) return { form: 'json', read: (text) => readJson(text, name) };
   const long = findLongLine(bytes, MAX_ROW_BYTES);
   if (long !== null) {
     throw badFile(`line ${long.line} has ${long.bytes} bytes; at most ${MAX_ROW_BYTES} of a line are read`);
@@ -42,10 +40,10 @@ export function checkFile(bytes: Buffer, name: string): FileStart {
     ({ detect, title }) => detect?.(start) === true || title?.test(firstLine(start)) === true,
   );
   if (format !== undefined) {
-    return { hasHeader: false, read: format.parse ?? ((text) => readTitled(text, name, format)) };
+    return { form: 'own', read: format.parse ?? ((text) => readTitled(text, name, format)) };
   }
   refuseUnknownHeader(start, name);
-  return { hasHeader: true, read: (text) => readWithHeader(text, name) };
+  return { form: 'header', read: (text) => readWithHeader(text, name) };
 }
 
 function readWithHeader(text: string, name: string): ParsedFile {

@@ -35,7 +35,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   const content = { name: keptName(name), bytes };
   const start = checkFile(bytes, content.name);
   const { header, rows, ...titled } = parseRows(bytes, start);
-  const warnings = [...titled.warnings, ...(start.hasHeader ? cutLineText(bytes) : [])];
+  const warnings = [...titled.warnings, ...(start.form === 'header' ? cutLineText(bytes) : [])];
   // A row that is a list of cells is several rows, or none.
   const first = firstRecord(rows) ?? rows.at(0);
   const isTitled = titled.day !== undefined;
@@ -49,7 +49,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
     const none = { byDay: new Map([[named ?? '', []]]), alsoByDay: new Map(), rejects: [], joined: 0 };
     return makeParts(readExchange(columns, {}), none, { columns, content, warnings, passedOver: 0 });
   }
-  const reading = { columns, named, timeZone, bytes, isJson: start.isJson === true, first };
+  const reading = { columns, named, timeZone, bytes, isJson: start.form === 'json', first };
   const groups = new Map<string, OpenGroup>();
   let passedOver = 0;
   for (const { row, position } of rowsInOrder(rows, header, reading)) {

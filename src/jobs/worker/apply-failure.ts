@@ -138,32 +138,20 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       await noteNotStored(db.drizzle, job.windowId, info, claim);
       break;
     case 'retry':
-      await releaseWindow(db.drizzle, job.windowId, info, {
-        claim,
-        counts: true,
-        retryInMs: action.delayMs,
-      });
-      break;
     case 'postpone':
-      await releaseWindow(db.drizzle, job.windowId, info, { claim, retryInMs: action.delayMs });
-      break;
     case 'await_data':
-      await releaseWindow(db.drizzle, job.windowId, info, {
-        claim,
-        notReadyMs: action.delayMs,
-        retryInMs: action.delayMs,
-      });
+      await releaseWindow(db.drizzle, job.windowId, info, { claim, ...action });
       break;
     case 'put_back':
-      await releaseWindow(db.drizzle, job.windowId, null, { claim, restart: true });
+      await releaseWindow(db.drizzle, job.windowId, null, { claim, ...action });
       break;
     case 'rate_limit':
       if (action.closeHour) await closeHour(db.drizzle, callLimit, info.diagnostic ?? info.error);
       // The wait for the next hour is not counted as time in which the source prepares the response.
       await releaseWindow(db.drizzle, job.windowId, info, {
         claim,
-        restart: true,
-        retryInMs: action.delayMs,
+        act: 'put_back',
+        delayMs: action.delayMs,
       });
       break;
     case 'split':
@@ -177,7 +165,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       const runs = await endWithCoverage(context, job, window, action, info);
       if (action.scope === 'key') {
         // Where the run has been paused by the refusal of another call, the window waits until it is resumed.
-        await releaseWindow(db.drizzle, job.windowId, null, { claim, restart: true });
+        await releaseWindow(db.drizzle, job.windowId, null, { claim, act: 'put_back' });
         await noteRefusal(context, callLimit, info.diagnostic ?? info.error);
       }
       if (window !== null) {

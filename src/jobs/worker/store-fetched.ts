@@ -65,7 +65,7 @@ async function readAndStore(
   const packed = await packBody(db.drizzle, body.body, body.hash);
   const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
   const extracted = await timeStep(times, 'read', () => source.read(operation, requested, body, count));
-  if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, requested);
+  if (extracted.lastLine === 'open') await checkLastLineEnd(context, window.operation, requested);
   const { position } = window;
   const response = { packed, contentType: body.contentType, calledOn: requested.calledOn };
   const received = { window, position, calledAt, bytes, digest, response, extracted };
@@ -102,8 +102,8 @@ async function checkLastLineEnd(
   for (const id of await newestResponses(db.drizzle, name, COMPARED_RESPONSES)) {
     const response = await readKeptResponse(db.drizzle, id);
     if (response === null) continue;
-    const { lineEnd } = source.read(operationNamed(name), requested, { ...response, bytes: 0 }, 'ignore');
-    if (lineEnd === true) {
+    const { lastLine } = source.read(operationNamed(name), requested, { ...response, bytes: 0 }, 'ignore');
+    if (lastLine === 'ended') {
       throw incomplete('its CSV has no end of the last line, which other responses of the operation have');
     }
   }

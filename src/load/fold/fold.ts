@@ -165,9 +165,9 @@ export async function createCopy(
     },
     fold: () => ({
       withdrawals: withdrawals.map((withdrawal) =>
-        withdrawal.withheld === null
+        withdrawal.withheld === null || withheld.get(withdrawal.day ?? NO_DAY) === withdrawal
           ? withdrawal
-          : { ...withdrawal, isOutdated: withheld.get(withdrawal.day ?? NO_DAY) !== withdrawal },
+          : { ...withdrawal, state: 'outdated' },
       ),
       decided: listedInFull(table) === 'none' ? null : { table: table.name, days, isFolded: true },
     }),

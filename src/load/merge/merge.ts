@@ -394,6 +394,7 @@ async function withdraw(
     unlistedRows: row.gone,
     maxRows: row.most,
     remainingRows: row.left,
+    state: row.allowed ? ('withdrawn' as const) : ('withheld' as const),
     withheld: row.allowed ? null : reasonToWithhold(table, row, days),
     rows: row.rows,
   }));

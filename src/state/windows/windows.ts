@@ -38,10 +38,10 @@ const isStillClaim = (claim: number | undefined) =>
  * Puts a window back for a later try, keeping what went wrong.
  *
  * @param options.claim its attempts when it was claimed: nothing is done if it was claimed again since.
- * @param options.counts whether this attempt counts towards the limit.
- * @param options.notReadyMs how long it is postponed because its response is not ready.
- * @param options.retryInMs when it is tried again, if that is known.
- * @param options.restart whether to forget when it was started, because the source is not what it waits for now.
+ * @param options.act why: only the attempt of a `retry` counts towards the limit, only `await_data` is time in which the
+ *   source prepares the response, and after `put_back` it is forgotten when it was started, because the source is not what
+ *   it waits for now.
+ * @param options.delayMs when it is tried again, if that is known.
  */
 export async function releaseWindow(
   db: NodePgDatabase,
@@ -49,20 +49,16 @@ export async function releaseWindow(
   failure: FailureInfo | null,
   {
     claim,
-    counts = false,
-    restart = false,
-    notReadyMs = 0,
-    retryInMs = 0,
+    act,
+    delayMs = 0,
   }: {
-    claim?: number | undefined;
-    counts?: boolean;
-    restart?: boolean;
-    notReadyMs?: number;
-    retryInMs?: number;
-  } = {},
+    readonly claim?: number | undefined;
+    readonly act: 'retry' | 'postpone' | 'await_data' | 'put_back';
+    readonly delayMs?: number;
+  },
 ): Promise<void> {
   const { error = null, diagnostic = null } = failure ?? {};
-  const started_at = restart ? null : undefined;
+  const started_at = act === 'put_back' ? null : undefined;
   await moveWindows(
     db,
     'release',
@@ -71,9 +67,9 @@ export async function releaseWindow(
       error,
       diagnostic,
       started_at,
-      retry_at: sql`${now} + ${Math.ceil(retryInMs)} * interval '1 millisecond'`,
-      failed_attempts: sql`${windows.failed_attempts} + ${counts ? 1 : 0}`,
-      not_ready_ms: sql`${windows.not_ready_ms} + ${notReadyMs}`,
+      retry_at: sql`${now} + ${Math.ceil(delayMs)} * interval '1 millisecond'`,
+      failed_attempts: sql`${windows.failed_attempts} + ${act === 'retry' ? 1 : 0}`,
+      not_ready_ms: sql`${windows.not_ready_ms} + ${act === 'await_data' ? delayMs : 0}`,
     },
     and(eq(windows.id, windowId), isStillClaim(claim)),
   );

@@ -149,7 +149,7 @@ const WINDOW_STATEMENTS: Readonly<
     ['running', 'startWindow', (id) => startWindow(db, id)],
   ],
   release: [
-    ['pending', 'releaseWindow', (id) => releaseWindow(db, id, FAILURE)],
+    ['pending', 'releaseWindow', (id) => releaseWindow(db, id, FAILURE, { act: 'retry' })],
     ['pending', 'unclaimWindow', (id) => unclaimWindow(db, { id, attempts: 3 }, PERMIT)],
   ],
   store: [
