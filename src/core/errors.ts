@@ -77,57 +77,46 @@ export type DiagnosedKind =
   | 'bad_request'
   | 'unknown_diagnostic';
 
-interface Diagnosed {
+/** What an error may have besides its message. */
+interface Facts {
   /** The source's own line, at most 500 characters. */
   readonly diagnostic?: string;
-}
-
-/** A call that may have failed before or after the source responded. */
-interface Unanswered {
-  /** The request did not reach the source, so it is no call. */
-  readonly isUnsent?: boolean;
-}
-
-/** A response that may have begun. */
-interface Broken {
+  /** The longest range in days, if the source named one. */
+  readonly limitDays?: number | undefined;
+  /** The HTTP status. */
+  readonly status: number;
+  /** The source requested this pause before the next try. */
+  readonly retryAfterMs?: number;
   /** The response began and broke off; that of a shorter range may arrive in full. */
   readonly cutShort?: boolean;
+  /** The request did not reach the source, so it is no call. */
+  readonly isUnsent?: boolean;
+  /** The body of a response that turned out to be unreadable as soon as it came. */
+  readonly response?: Buffer;
+  /** What names the form of a file of no known format; in an archive, such a file is ignored if others have one. */
+  readonly unknownForm?: string | undefined;
+  readonly remedy?: Remedy;
 }
 
-/** What an error of a kind has besides its message; of the kinds that are not listed, nothing. */
-interface FactsOfKinds extends Record<Exclude<DiagnosedKind, 'range_refused'>, Diagnosed> {
-  range_refused: Diagnosed & {
-    /** The longest range in days, if the source named one. */
-    readonly limitDays?: number | undefined;
-  };
-  http_status: {
-    readonly status: number;
-    /** The source requested this pause before the next try. */
-    readonly retryAfterMs?: number;
-  };
-  timeout: Unanswered;
-  network: Unanswered & Broken;
-  wrong_address: Unanswered;
-  unreadable: Broken & {
-    /** The body of a response that turned out to be unreadable as soon as it came. */
-    readonly response?: Buffer;
-    /** What names the form of a file of no known format; in an archive, such a file is ignored if others have one. */
-    readonly unknownForm?: string | undefined;
-  };
-  usage: { readonly remedy?: Remedy };
+/** Which of these an error of a kind has; of the kinds that are not listed, none. */
+interface FactNames extends Record<Exclude<DiagnosedKind, 'range_refused'>, 'diagnostic'> {
+  range_refused: 'diagnostic' | 'limitDays';
+  timeout: 'isUnsent';
+  network: 'isUnsent' | 'cutShort';
+  wrong_address: 'isUnsent';
+  http_status: 'status' | 'retryAfterMs';
+  unreadable: 'cutShort' | 'response' | 'unknownForm';
+  usage: 'remedy';
 }
 
-/** The names of all facts. */
-type FactName = { [Kind in keyof FactsOfKinds]: keyof FactsOfKinds[Kind] }[keyof FactsOfKinds];
+type FactsOf<Kind extends ErrorKind> = Kind extends keyof FactNames ? FactNames[Kind] : never;
 
 /** An error's kind, and what it has: no fact of another kind. */
 export type ErrorFacts<Kind extends ErrorKind = ErrorKind> = {
-  [Each in Kind]: { readonly kind: Each; readonly cause?: unknown } & OwnFacts<Each> & {
-      readonly [Name in Exclude<FactName, keyof OwnFacts<Each>>]?: undefined;
+  [Each in Kind]: { readonly kind: Each; readonly cause?: unknown } & Pick<Facts, FactsOf<Each>> & {
+      readonly [Name in Exclude<keyof Facts, FactsOf<Each>>]?: undefined;
     };
 }[Kind];
-
-type OwnFacts<Kind extends ErrorKind> = Kind extends keyof FactsOfKinds ? FactsOfKinds[Kind] : object;
 
 /** The error of the pipeline, a union on `kind`: people read the message, a sentence; code reads the other members. */
 export type PipelineError<Kind extends ErrorKind = ErrorKind> = Error & ErrorFacts<Kind>;
