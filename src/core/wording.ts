@@ -51,7 +51,7 @@ export const hasDays = (run: {
 export const runDaysText = (run: Parameters<typeof hasDays>[0] & DayRange): string =>
   hasDays(run) ? `${run.kind}, ${rangeText(run)}` : run.kind;
 
-/** `empty on 5 sessions that should have data, 2 of them not published yet (2025-02-20 to 2025-02-27)`. */
+/** `empty on 5 trading days that should have data, 2 of them not published yet (2025-02-20 to 2025-02-27)`. */
 export function emptyTradingDaysText({
   sessions,
   notPublished,
