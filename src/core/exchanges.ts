@@ -59,3 +59,6 @@ export interface Pair {
 
 /** The name of a pair, which is its key where things are kept by pair. */
 export const pairName = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
+
+/** The time zone of the exchanges. */
+export const MARKET_ZONE = 'Asia/Kolkata';

@@ -39,9 +39,7 @@ export interface Fault {
   readonly minDays?: number;
 }
 
-/**
- * Decides which requests fail. This depends only on the number of requests, so that a run can be repeated.
- */
+/** Decides which requests fail. This depends only on the number of requests, so that a run can be repeated. */
 export class FaultPlan {
   readonly #faults: readonly Fault[];
   /** How many requests each rule was about. */

@@ -1,12 +1,10 @@
 import { UNKNOWN_DAY } from '../../core/days.ts';
+import { MARKET_ZONE } from '../../core/exchanges.ts';
 import type { Naming, TableDefinition } from '../../declaration/table.ts';
 import { quote } from '../merge/merge-sql.ts';
 
 /** The key of `etl.observed_aliases`, without exchange and source. */
 const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
-
-/** The zone of the exchanges, for the days of date-times. */
-const ZONE = 'Asia/Kolkata';
 
 /** True if each row shows its names on its own day, so that the rows of some days have all names of these days. */
 export function hasDaysOfRows({ names, dateColumn }: TableDefinition): boolean {
@@ -117,7 +115,7 @@ function buildAliasDay(table: TableDefinition, naming: Naming, row: string): str
   const days = naming.day.map((column) => {
     const field = table.fields.find((declared) => declared.column === column);
     return field?.kind === 'datetime'
-      ? `(${row}.${quote(column)} at time zone '${ZONE}')::date`
+      ? `(${row}.${quote(column)} at time zone '${MARKET_ZONE}')::date`
       : `nullif(${row}.${quote(column)}, date '${UNKNOWN_DAY}')`;
   });
   return `coalesce(${days.join(', ')})${naming.dayBefore === true ? ' - 1' : ''}`;

@@ -1,8 +1,8 @@
 import { addDays, type Day, type DayRange, dayStart } from '../../core/days.ts';
+import { MARKET_ZONE } from '../../core/exchanges.ts';
 import { between, chance, hash, pick } from '../market/hash.ts';
 import type { Market } from '../market/market.ts';
 import { dayNumber, type Share, type Shares } from '../market/shares.ts';
-import { ZONE } from '../market/zone.ts';
 import type { DataSet } from '../response/dataset.ts';
 
 /** Proportion of companies that announce something on a day. */
@@ -105,10 +105,10 @@ function makeRecord({ share, announcedOn, exDate, kind, ratioAmount = '', dates 
     corporateActionType: kind[0],
     purposeCode: kind[1].padEnd(3),
     ratioAmount,
-    announcementDate: dayStart(announcedOn, ZONE) + ANNOUNCED_AT,
-    modifyDate: dayStart(announcedOn, ZONE) + 18 * 3600,
+    announcementDate: dayStart(announcedOn, MARKET_ZONE) + ANNOUNCED_AT,
+    modifyDate: dayStart(announcedOn, MARKET_ZONE) + 18 * 3600,
     ...Object.fromEntries(
-      DATES.map((name) => [name, days[name] === undefined ? null : dayStart(days[name], ZONE)]),
+      DATES.map((name) => [name, days[name] === undefined ? null : dayStart(days[name], MARKET_ZONE)]),
     ),
   };
 }

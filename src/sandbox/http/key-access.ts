@@ -1,24 +1,22 @@
 import type { Clock } from '../../core/clock.ts';
 import { dayAt, timeAt } from '../../core/days.ts';
+import { MARKET_ZONE } from '../../core/exchanges.ts';
 import type { Behaviour } from '../behaviour.ts';
-import { ZONE } from '../market/zone.ts';
 import { Diagnostic } from '../request-query.ts';
 
+type Counts = Record<string, number>;
+
 /** The requests so far, without those for the sandbox's own pages. */
-export type SandboxStats = ReturnType<typeof noRequests>;
-
-const noCounts = (): Record<string, number> => ({});
-
-const noRequests = () => ({
-  requests: 0,
-  byOperation: noCounts(),
+export interface SandboxStats {
+  requests: number;
+  readonly byOperation: Counts;
   /** By clock hour in India, e.g. `2026-11-20T21`. */
-  byHour: noCounts(),
+  readonly byHour: Counts;
   /** How often each diagnostic line was sent. */
-  byDiagnostic: noCounts(),
+  readonly byDiagnostic: Counts;
   /** How often each injected fault occurred. */
-  byFault: noCounts(),
-});
+  readonly byFault: Counts;
+}
 
 /** A request as received, without its key. */
 export interface SeenRequest {
@@ -32,7 +30,7 @@ const REMEMBERED_REQUESTS = 10_000;
 /** The clock hour in India, e.g. `2026-11-20T21`. The hourly quota is reset at its end. */
 function clockHour(clock: Clock): string {
   const seconds = Math.floor(clock.now() / 1000);
-  return `${dayAt(seconds, ZONE)}T${timeAt(seconds, ZONE).slice(0, 2)}`;
+  return `${dayAt(seconds, MARKET_ZONE)}T${timeAt(seconds, MARKET_ZONE).slice(0, 2)}`;
 }
 
 /** Checks keys and their hourly quota, and whether a request is ready. */
@@ -91,7 +89,7 @@ export class AccessControl {
 /** Counts requests and remembers the newest ones. */
 export class RequestLog {
   readonly #clock: Clock;
-  readonly #stats = noRequests();
+  readonly #stats: SandboxStats = { requests: 0, byOperation: {}, byHour: {}, byDiagnostic: {}, byFault: {} };
   readonly #requests: SeenRequest[] = [];
 
   constructor(clock: Clock) {

@@ -1,5 +1,5 @@
 import { type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
-import { EXCHANGES, exchangeOfSegment } from '../../core/exchanges.ts';
+import { EXCHANGES, exchangeOfSegment, MARKET_ZONE } from '../../core/exchanges.ts';
 import {
   isByInstrument,
   knownOption,
@@ -9,7 +9,6 @@ import {
 import { instrumentsParam, parameterNames } from '../../declaration/request-parameters.ts';
 import type { Behaviour } from '../behaviour.ts';
 import type { Market } from '../market/market.ts';
-import { ZONE } from '../market/zone.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
 
 const missing = (name: string) => new Diagnostic(`Parameter ${name} is missing.`);
@@ -57,8 +56,8 @@ function readRange(parameters: Map<string, string>, market: Market): Query['rang
   if (fromText === undefined && toText === undefined) return null;
   if (fromText === undefined) throw missing(fromName);
   if (toText === undefined) throw missing(toName);
-  const from = iso ? dayStart(isoDay(fromName, fromText), ZONE) : epoch(fromName, fromText);
-  const to = iso ? dayEnd(isoDay(toName, toText), ZONE) : epoch(toName, toText);
+  const from = iso ? dayStart(isoDay(fromName, fromText), MARKET_ZONE) : epoch(fromName, fromText);
+  const to = iso ? dayEnd(isoDay(toName, toText), MARKET_ZONE) : epoch(toName, toText);
   if (from > to) throw invalid(fromName);
   return market.daysWithin(from, to);
 }
@@ -66,7 +65,7 @@ function readRange(parameters: Map<string, string>, market: Market): Query['rang
 function readDay(parameters: Map<string, string>): Day | null {
   const text = parameters.get('date');
   if (text === undefined) return null;
-  return text.includes('-') ? isoDay('date', text) : dayAt(epoch('date', text), ZONE);
+  return text.includes('-') ? isoDay('date', text) : dayAt(epoch('date', text), MARKET_ZONE);
 }
 
 function readInstruments(operation: Operation, parameters: Map<string, string>): string[] {

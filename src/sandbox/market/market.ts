@@ -1,13 +1,12 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import type { Clock } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange, dayAt, dayStart, epochOf } from '../../core/days.ts';
-import type { Exchange } from '../../core/exchanges.ts';
+import { type Exchange, MARKET_ZONE } from '../../core/exchanges.ts';
 import { firstItem, largest } from '../../core/iterables.ts';
 import { hashText } from './hash.ts';
 import { type TradeLine, tradeLines } from './session.ts';
 import { computeClose, MARKET_START, type Move, type Share, Shares } from './shares.ts';
 import { Splits } from './splits.ts';
-import { ZONE } from './zone.ts';
 
 /** A day's data is published at 21:02, about when the source's samples were received. */
 const PUBLISHED_AT = 21 * 3600 + 2 * 60;
@@ -47,13 +46,13 @@ export class Market {
 
   /** Today in India. */
   today(): Day {
-    return dayAt(this.#seconds(), ZONE);
+    return dayAt(this.#seconds(), MARKET_ZONE);
   }
 
   /** The newest day whose data is published: today from 21:02 on, else yesterday. */
   publishedUntil(): Day {
     const today = this.today();
-    return this.#seconds() >= epochOf(today, PUBLISHED_AT, ZONE) ? today : addDays(today, -1);
+    return this.#seconds() >= epochOf(today, PUBLISHED_AT, MARKET_ZONE) ? today : addDays(today, -1);
   }
 
   /** Published trading days from `from` to `to`, both included. */
@@ -107,7 +106,7 @@ export class Market {
 
   /** When the source received and saved a data set of a day, in epoch seconds; a corrected record is saved later. */
   audit(dataSet: string, exchange: Exchange, day: Day, revision = 0) {
-    const published = epochOf(day, PUBLISHED_AT, ZONE);
+    const published = epochOf(day, PUBLISHED_AT, MARKET_ZONE);
     const receivedAt = published - 58 + (hashText(`${dataSet} ${exchange} ${day}`) % 40);
     const savedAt = receivedAt + (hashText(`${dataSet} ${day} saved`) % 18);
     return { receivedAt, savedAt: revision === 0 ? savedAt : published + 600 * revision };
@@ -115,8 +114,11 @@ export class Market {
 
   /** The first and last day whose midnight is between two times (epoch seconds), both included. */
   daysWithin(from: number, to: number): DayRange {
-    const first = dayAt(from, ZONE);
-    return { from: dayStart(first, ZONE) >= from ? first : addDays(first, 1), to: dayAt(to, ZONE) };
+    const first = dayAt(from, MARKET_ZONE);
+    return {
+      from: dayStart(first, MARKET_ZONE) >= from ? first : addDays(first, 1),
+      to: dayAt(to, MARKET_ZONE),
+    };
   }
 
   #seconds(): number {

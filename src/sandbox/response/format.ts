@@ -1,6 +1,6 @@
 import { type Day, dayAt, dayStart, timeAt } from '../../core/days.ts';
+import { MARKET_ZONE } from '../../core/exchanges.ts';
 import type { ResponseField } from '../../declaration/fields.ts';
-import { ZONE } from '../market/zone.ts';
 import type { SourceRecord, Value } from './record.ts';
 
 /** How keys are cased in JSON: as in live responses (pascal) or as declared (camel). */
@@ -31,7 +31,8 @@ function cased(name: string, casing: Casing): string {
 const dateText = (day: Day) => `${day.slice(5, 7)}-${day.slice(8, 10)}-${day.slice(0, 4)}`;
 
 /** `MM-DD-YYYY HH:mm:ss` in Indian time. */
-const dateTimeText = (seconds: number) => `${dateText(dayAt(seconds, ZONE))} ${timeAt(seconds, ZONE)}`;
+const dateTimeText = (seconds: number) =>
+  `${dateText(dayAt(seconds, MARKET_ZONE))} ${timeAt(seconds, MARKET_ZONE)}`;
 
 /** What the source sends for a missing date. */
 const NO_DATE = '01-01-0001';
@@ -46,7 +47,7 @@ function dateValue(value: Value, kind: ResponseField['kind'], dates: DateFormat)
     if (dates === 'Epoch') return null;
     return isTime ? NO_DATE_TIME : NO_DATE;
   }
-  if (dates === 'Epoch') return String(isTime ? value : dayStart(String(value), ZONE));
+  if (dates === 'Epoch') return String(isTime ? value : dayStart(String(value), MARKET_ZONE));
   return isTime ? dateTimeText(Number(value)) : dateText(String(value));
 }
 

@@ -1,8 +1,8 @@
 import { type Day, dayStart } from '../../core/days.ts';
+import { MARKET_ZONE } from '../../core/exchanges.ts';
 import type { ResponseField } from '../../declaration/fields.ts';
 import type { TableDefinition } from '../../declaration/table.ts';
 import { hashText } from '../market/hash.ts';
-import { ZONE } from '../market/zone.ts';
 
 /**
  * A value before it is written: days as `YYYY-MM-DD`, times as epoch seconds, numbers as numbers or, to keep every
@@ -58,6 +58,6 @@ function invent(field: ResponseField, identity: string, day: Day): Value {
     case 'date':
       return day;
     case 'datetime':
-      return dayStart(day, ZONE) + 75_600 + (seed % 60);
+      return dayStart(day, MARKET_ZONE) + 75_600 + (seed % 60);
   }
 }

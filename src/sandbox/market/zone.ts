@@ -1,2 +1,0 @@
-/** The time zone of the exchanges. */
-export const ZONE = 'Asia/Kolkata';
