@@ -277,7 +277,7 @@ export interface FileWindows {
 }
 
 export interface Schedule {
-  /** `HH:mm` in the source's zone, for the first exchange; the others follow a few minutes later. */
+  /** `HH:mm` in the source's zone, for the first exchange; the others follow a few minutes later. No other operation has it. */
   readonly at: string;
   /** Every day, or the weekday of a weekly operation. */
   readonly on: keyof typeof SCHEDULED_WEEKDAYS;

@@ -6,7 +6,7 @@
 export const COVERAGE_STATES = ['loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'] as const;
 export type CoverageState = (typeof COVERAGE_STATES)[number];
 
-/** What is known of one trading day, and, where those are requested, of one instrument and one entry. */
+/** What is known of one trading day, and, where those are requested, of one instrument and one variant. */
 export interface CoverageEntry {
   readonly day: string;
   /** '' where the whole exchange was requested. */
