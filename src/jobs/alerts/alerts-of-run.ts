@@ -17,10 +17,12 @@ import { readAlertedTradingDays } from './late-data.ts';
 export async function alertsOfRun(context: Context, run: FollowedRun): Promise<Alert[]> {
   if (run.request.isAttended === true) return [];
   const key = await stoppedByKey(context, run);
+  const failed =
+    run.state === 'failed' ? await failuresOfRun(context.db.drizzle, run.id, key?.subject ?? null) : [];
   const alerts = [
     key,
-    await failure(context, run, key),
-    await suspiciousResponses(context, run),
+    failure(context, run, failed, key),
+    await suspiciousResponses(context, run, failed),
     await completion(context, run),
   ];
   const missing = run.kind === 'nightly' ? await missingTradingDays(context, run, key) : [];
@@ -35,13 +37,10 @@ async function stoppedByKey({ db, config }: Context, run: FollowedRun): Promise<
   return line === null ? null : keyAlert(hash, line);
 }
 
-/** @param key the alert of the key, if that stopped the run: the windows that it blocked are left out. */
-async function failure(context: Context, run: FollowedRun, key: Alert | null): Promise<Alert | null> {
-  if (run.state !== 'failed') return null;
-  const failed = await failuresOfRun(context.db.drizzle, run.id, key?.subject ?? null);
-  if (key !== null && failed.length === 0) return null;
-  const why =
-    failed.length === 0 && run.error !== null ? run.error : failedText(failed, context.config.EOD_TIMEZONE);
+/** @param key the alert of the key, if that stopped the run: `failed` is without the windows that it blocked. */
+function failure({ config }: Context, run: FollowedRun, failed: Failed, key: Alert | null): Alert | null {
+  if (run.state !== 'failed' || (key !== null && failed.length === 0)) return null;
+  const why = failed.length === 0 && run.error !== null ? run.error : failedText(failed, config.EOD_TIMEZONE);
   return {
     kind: 'run_failed',
     subject: `${run.kind}: ${listSubjects(failed).join(', ')}`,
@@ -98,10 +97,20 @@ async function completion(context: Context, run: FollowedRun): Promise<Alert | n
   };
 }
 
-/** Those of windows that failed are part of the alert that the run did. */
-async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<Alert | null> {
+/** @param failed what the alert that the run failed says: it has one reason of each operation and exchange. */
+async function suspiciousResponses(
+  { config, db }: Context,
+  run: FollowedRun,
+  failed: Failed,
+): Promise<Alert | null> {
   const windows = await suspiciousWindowsOfRuns(db.drizzle, [run.id]);
-  const suspicious = windows.filter(({ state }) => run.state !== 'failed' || state !== 'failed');
+  // Why a response was rejected is said once, if that alert is posted and gives the reason.
+  const posted = config.EOD_ALERT_ON.includes('run_failed') ? failed : [];
+  const suspicious = windows.filter(
+    (window) =>
+      window.state !== 'failed' ||
+      !posted.some(({ what, reason }) => what === pairName(window) && reason === window.failure),
+  );
   const windowFacts = suspicious.map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
     window: window.windowId,

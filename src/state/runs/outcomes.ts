@@ -14,7 +14,7 @@ import { isOpen } from '../windows/transitions.ts';
 // What the status, alerts, forecasts, comparisons and imports query about runs and windows.
 
 /** What the source said, or else the failure of a window. */
-const reasonText = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
+export const reasonText = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
 
 /** The condition that a window was blocked because the source refuses this key: its diagnostic is that of the key. */
 const blockedByKey = (keyHash: string) => sql`(${windows.state} = 'blocked' and exists (

@@ -26,7 +26,7 @@ import { runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 import { countWindows, WINDOW_TOTALS } from '../windows/windows.ts';
 import { withdrawalsOfRuns } from '../withdrawals.ts';
-import { emptyTradingDaysOfRuns } from './outcomes.ts';
+import { emptyTradingDaysOfRuns, reasonText } from './outcomes.ts';
 
 /** The report of a run, ended or not. */
 export type RunReport = Awaited<ReturnType<typeof reportRun>>;
@@ -216,6 +216,7 @@ export function suspiciousWindowsOfRuns(db: NodePgDatabase, runIds: readonly num
       runId: windows.run_id,
       ...WINDOW_NAME,
       state: windows.state,
+      failure: reasonText,
       reason: sql<string>`${windows.suspicious}`,
     })
     .from(windows)
@@ -265,7 +266,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
   );
   const warnings = byRun(await warningsOfRuns(db, runIds));
   const suspicious = byRun(
-    (await suspiciousWindowsOfRuns(db, runIds)).map(({ state: _, ...window }) => window),
+    (await suspiciousWindowsOfRuns(db, runIds)).map(({ state: _, failure: __, ...window }) => window),
   );
   const retries = byRun(await retriesOfRuns(db, runIds));
   const empty = byRun(await emptyTradingDaysOfRuns(context, runIds));
