@@ -118,7 +118,7 @@ export const sessions = etl.table(
 describe(sessions, 'Trading days of the exchanges, from the calendar.', {
   exchange: 'Exchange.',
   day: 'Trading day.',
-  kind: 'trading day, special, or observed (data came for a day that is closed according to the calendar).',
+  kind: 'session, special, or observed (data came for a day that is closed according to the calendar).',
 });
 
 export const expectations = etl.table(
@@ -141,7 +141,7 @@ describe(
   'What should be stored of each operation, as its file declares it and the settings request it; etl.completeness compares coverage with it.',
   {
     operation: 'Operation of the source, or data set that files fill.',
-    days: 'trading days: data is expected of each trading day; quarters: of the last day of each quarter; none: of the operation as a whole.',
+    days: 'sessions: data is expected of each trading day; quarters: of the last day of each quarter; none: of the operation as a whole.',
     variants: 'The variants that are requested for each day; null if no day is requested.',
     parts: 'The variants whose last responses together list everything; null if one response does.',
     is_by_instrument: 'Whether each request is about single instruments.',
