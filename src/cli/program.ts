@@ -209,7 +209,8 @@ const asOperand = (arg: string) => (/^--[^\s=]*\s/.test(arg) ? ` ${arg}` : arg);
 
 /**
  * What people type and what it means: `eod -h backfill` is `eod help backfill`, `eod version` is `eod --version`,
- * `eod runs list` and `eod runs show 12` are `eod runs` and `eod runs 12`. The name of a verb is one argument.
+ * `eod runs list` and `eod runs show 12` are `eod runs` and `eod runs 12`, and `eod runs help` is `eod help runs`. The
+ * name of a verb is one argument.
  */
 function meantBy(args: readonly string[]): readonly string[] {
   const start = args.findIndex((arg) => !GLOBAL.test(arg));
@@ -217,12 +218,14 @@ function meantBy(args: readonly string[]): readonly string[] {
   const [first = '', second = ''] = [args[start], args[next]];
   if (first === 'version' && next === -1) return ['--version'];
   const replaced = (...words: readonly string[]) =>
-    args.flatMap((arg, at) => (at === start ? words : at === next ? [] : [asOperand(arg)]));
+    args.flatMap((arg, at) => (at === start ? words : at === next ? [] : [arg]));
   if (/^(-h|--help)$/.test(first) && next !== -1) return replaced('help', second);
+  if (first === 'query') return args.map(asOperand);
   const verbs = listVerbs(first);
   if (verbs.includes(second)) return replaced(`${first} ${second}`);
-  const isList = first === 'operations' || verbs.length > 0;
-  return isList && /^(list|show)$/.test(second) ? replaced(first) : args.map(asOperand);
+  if (first !== 'operations' && verbs.length === 0) return args;
+  if (second === 'help') return replaced('help', first);
+  return /^(list|show)$/.test(second) ? replaced(first) : args;
 }
 
 /** Adds to some errors of commander which command is meant, and what it takes. */

@@ -247,6 +247,8 @@ describe('help', () => {
     };
     await same('-h backfill', 'backfill --help');
     await same('--help runs resume', 'help runs resume');
+    await same('runs help', 'help runs');
+    await same('--demo gaps help fill', 'gaps fill --help');
     await same('--demo -q -h events', 'events --help');
     await same('version', '--version');
     // A data set has the name of its operation and that of its table.
