@@ -17,6 +17,7 @@ import {
   type UnpackLimit,
 } from '../../extract/files/unpack.ts';
 import type { Tickers } from '../../load/stored-values.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import { readStoredLoad } from '../../state/loads/loads.ts';
 import { takePositions } from '../../state/position-sql.ts';
 import { positionOfFile, ROOM_BEFORE_FILE } from '../../state/responses/files-of-session.ts';
@@ -142,7 +143,8 @@ export async function importParts(
   const tables: Record<string, number> = {};
   const formats = new Map<string, FormatReport>();
   const problems: string[] = [];
-  const loaded: FilePart[] = [];
+  const loaded: string[] = [];
+  const namePart = createPartNames(parts);
   let cancelled = windows.length === 0;
   for (const [at, window] of windows.entries()) {
     const part = parts[at] as FilePart;
@@ -162,8 +164,8 @@ export async function importParts(
     const facts = { ...windowFacts(window), file: file.path };
     // At `debug`, because years of files would be thousands of lines.
     context.log.debug({ ...facts, counts, ms: times }, 'part of a file loaded');
-    if (outcome.state === 'failed') problems.push(`${part.exchange} ${part.day}: ${outcome.error}`);
-    else loaded.push(part);
+    if (outcome.state === 'failed') problems.push(`${namePart(part)}: ${outcome.error}`);
+    else loaded.push(namePart(part));
     sums.rows += counts.fetched;
     for (const { table, rows } of countRecordsByTable(part))
       tables[table.name] = (tables[table.name] ?? 0) + rows;
@@ -185,11 +187,16 @@ export async function importParts(
   return { report, cancelled };
 }
 
-/** What of a file was loaded although something else of it was not, such as `loaded of it: NSE 2025-08-28`. */
-function loadedText(loaded: readonly FilePart[]): string[] {
-  const days = [...new Set(loaded.map(({ exchange, day }) => `${exchange} ${day}`))];
-  return days.length === 0 ? [] : [`loaded of it: ${listText(days, ', ')}`];
+/** @returns a function that names a part of a file by exchange and day, and by its data set if the file has several. */
+function createPartNames(parts: readonly FilePart[]) {
+  const isOneDataSet = new Set(parts.map(({ dataSet }) => dataSet)).size === 1;
+  return ({ dataSet, exchange, day }: FilePart) =>
+    `${isOneDataSet ? exchange : pairTitle({ operation: dataSet, exchange })} ${day}`;
 }
+
+/** What of a file was loaded although something else of it was not, such as `loaded of it: NSE 2025-08-28`. */
+const loadedText = (loaded: readonly string[]): string[] =>
+  loaded.length === 0 ? [] : [`loaded of it: ${listText([...new Set(loaded)], ', ')}`];
 
 function addToFormat(before: FormatReport | undefined, part: FilePart, rejected: number): FormatReport {
   const recordsByTable = countRecordsByTable(part);

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { dayAt, eachDay } from '../../../src/core/days.ts';
@@ -6,6 +6,7 @@ import { startServer } from '../../support/http-server.ts';
 import { importInto } from '../../support/import-support.ts';
 import { backfill, openPipeline, runToEnd } from '../../support/pipeline.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { zip } from '../../support/zip.ts';
 
 type SourceRecord = Readonly<Record<string, unknown>>;
 
@@ -99,17 +100,20 @@ test('a trading day that is empty is a gap, and the only one that is requested a
   expect(calls).toEqual([[DAY]]);
 });
 
+/** A bhav copy of one share: each row has a day and a close. */
+const priceFile = (...rows: readonly (readonly [day: string, close: string])[]) =>
+  [
+    'TradDt,Sgmt,Src,TckrSymb,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd',
+    ...rows.map(
+      ([day, close]) => `${day},CM,NSE,RELIANCE,EQ,1380,1390,1370,${close},1377,1376,100,137700,10`,
+    ),
+    '',
+  ].join('\n');
+
 test('of a file with two trading days the one without contradictions is loaded, and the other is named', async () => {
   const { pipeline } = await openSource();
-  const header =
-    'TradDt,Sgmt,Src,TckrSymb,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd';
-  const row = (day: string, close: string) =>
-    `${day},CM,NSE,RELIANCE,EQ,1380,1390,1370,${close},1377,1376,100,137700,10`;
   const path = join(temporaryFolder(), 'BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
-  writeFileSync(
-    path,
-    `${[header, row(DAY, '1377.00'), row(DAY, '1378.00'), row('2025-08-28', '1355.00')].join('\n')}\n`,
-  );
+  writeFileSync(path, priceFile([DAY, '1377.00'], [DAY, '1378.00'], ['2025-08-28', '1355.00']));
   const { files, state } = await importInto(pipeline, [path]);
   expect(state).toBe('failed');
   expect(files[0]?.error).toContain(
@@ -120,4 +124,22 @@ test('of a file with two trading days the one without contradictions is loaded, 
   );
   const { rows } = await pipeline.db.pool.query('select trade_date::text as day from market.bhavcopy_cm');
   expect(rows).toEqual([{ day: '2025-08-28' }]);
+});
+
+test('of an archive with two data sets of a day, what is rejected and what is loaded have their names', async () => {
+  const { pipeline } = await openSource();
+  const path = join(temporaryFolder(), 'both.zip');
+  const prices = priceFile(['2025-09-12', '1377.00'], ['2025-09-12', '1378.00']);
+  const deliveries = readFileSync('test/fixtures/cookbook/MTO_12092025.DAT', 'utf8');
+  writeFileSync(
+    path,
+    zip([
+      { name: 'BhavCopy_NSE_CM_0_0_0_20250912_F_0000.csv', text: prices },
+      { name: 'MTO_12092025.DAT', text: deliveries },
+    ]),
+  );
+  const { files } = await importInto(pipeline, [path]);
+  expect(files[0]?.error).toMatch(
+    /^Prices, bhavcopy_cm NSE 2025-09-12: 2 of 2 .*; loaded of it: Deliveries, deliveries NSE 2025-08-01, /,
+  );
 });
