@@ -66,6 +66,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
     }),
   );
 }
+
 /** A file whose rows are being read. */
 interface Reading extends Pick<DatedRow, 'columns' | 'named'> {
   readonly timeZone: string;

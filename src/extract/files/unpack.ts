@@ -324,18 +324,19 @@ const UNITS: Readonly<Record<number, string>> = {
   [-2]: 'paise',
 };
 
+/** The rows of a part of a bhav copy of shares. */
+type Prices = readonly RowOf<typeof bhavcopy>[];
+
 /**
- * Makes sure that the turnover of bhav copies of shares is in rupees. Unlike that of derivatives it is quantity times price: turnover divided by quantity is the average price,
- * and lies between the lowest and the highest. Some programs save files of NSE with a turnover in lakhs under the name
- * of the column in rupees.
+ * Makes sure that the turnover of bhav copies of shares is in rupees. Unlike that of derivatives it is quantity times
+ * price: turnover divided by quantity is the average price, and lies between the lowest and the highest. Some programs
+ * save files of NSE with a turnover in lakhs under the name of the column in rupees.
  *
  * @param parts the rows of each part of a file.
  * @throws PipelineError `unreadable` with the factor, if nearly all rows with a trade, of a trading day or of the whole
  *   file, are far from that; in a file of fewer than three such rows, if one proves it: in that unit, and in no other,
  *   its average price lies between the lowest and the highest.
  */
-type Prices = readonly RowOf<typeof bhavcopy>[];
-
 function checkTurnover(parts: readonly Prices[]): void {
   if (parts.length > 1) for (const rows of parts) checkRows([rows], false);
   // A history of few securities has few rows of each trading day.

@@ -95,10 +95,10 @@ export interface FileWindow extends NewWindow {
 export async function insertFileWindows(
   db: NodePgDatabase,
   runId: number,
-  { ids, file, hash, parts: tradingDays }: FileWindows,
+  { ids, file, hash, parts }: FileWindows,
 ): Promise<FileWindow[]> {
   const state: WindowAfter<'import'> = 'running';
-  const rows = JSON.stringify(tradingDays.map((tradingDay, at) => ({ ...tradingDay, id: ids[at] })));
+  const rows = JSON.stringify(parts.map((part, at) => ({ ...part, id: ids[at] })));
   const inserted = await db.execute<{ id: number }>(sql`
     with inserted as (
       insert into ${windows}
@@ -115,7 +115,7 @@ export async function insertFileWindows(
     id,
     runId,
     filtered: false,
-    ...(tradingDays[at] as (typeof tradingDays)[number]),
+    ...(parts[at] as (typeof parts)[number]),
     instruments: [],
     variant: '',
   }));
