@@ -67,7 +67,7 @@ type AlertedDay = Pick<TradingDayState, 'operation' | 'exchange' | 'day' | 'reas
 
 const nameTradingDay = (tradingDay: AlertedDay) => `${pairName(tradingDay)} ${tradingDay.day}`;
 
-/** Why a trading day is missing that no run has requested yet, although an open one has windows of its data set. */
+/** Why a trading day is missing that no run has requested yet, although a window of an open one is about it. */
 export const PLANNED = 'a run is about to request it';
 
 /** Why a trading day is missing, in words. */

@@ -5,6 +5,7 @@ import type { Config } from '../../core/config.ts';
 import { redactValues, settingsRedactor } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
 import { pairName } from '../../core/exchanges.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { isDataSet } from '../../operations/registry.ts';
@@ -16,7 +17,7 @@ import {
   withdrawAlerts,
 } from '../../state/alerts.ts';
 import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
-import { pairsWithOpenWindows } from '../../state/windows/windows.ts';
+import { openRequests } from '../../state/windows/windows.ts';
 import { readWorkers } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
 import {
@@ -196,14 +197,17 @@ async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[])
   }
 }
 
-/** Trading days, of which those that nobody has requested yet say so if an open run has windows of their data set. */
+/** Trading days, of which those that nobody has requested yet say so if a window of an open run is about them. */
 export async function markPlanned(
   { db }: Pick<Context, 'db'>,
   tradingDays: readonly TradingDayState[],
 ): Promise<TradingDayState[]> {
-  const open = await pairsWithOpenWindows(db.drizzle);
+  const [first] = tradingDays.map(({ day }) => day).sort();
+  if (first === undefined) return [];
+  const requests = groupBy(await openRequests(db.drizzle, first), pairName);
   return tradingDays.map((tradingDay) =>
-    tradingDay.reason === 'not_requested' && open.has(pairName(tradingDay))
+    tradingDay.reason === 'not_requested' &&
+    requests.get(pairName(tradingDay))?.some(({ from, to }) => from <= tradingDay.day && tradingDay.day <= to)
       ? { ...tradingDay, detail: PLANNED }
       : tradingDay,
   );

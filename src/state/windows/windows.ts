@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNotNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, gte, inArray, isNotNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import type { Day, DayRange } from '../../core/days.ts';
@@ -409,6 +409,16 @@ export async function pairsWithOpenWindows(db: NodePgDatabase): Promise<Readonly
     .innerJoin(runs, eq(runs.id, run_id))
     .where(and(isOpen(), eq(runs.state, 'running'), callsSource()));
   return new Set(pairs.map(pairName));
+}
+
+/** The days of the windows that are left of running runs that call the source; without those before a day. */
+export async function openRequests(db: NodePgDatabase, since: Day): Promise<readonly (Pair & DayRange)[]> {
+  const { run_id, operation, exchange, from_date, to_date } = windows;
+  return db
+    .selectDistinct({ operation, exchange, from: from_date, to: to_date })
+    .from(windows)
+    .innerJoin(runs, eq(runs.id, run_id))
+    .where(and(isOpen(), eq(runs.state, 'running'), callsSource(), gte(to_date, since)));
 }
 
 /** How many windows are open of running runs that call the source, by the kind of their run. */

@@ -112,21 +112,31 @@ describe('late data', () => {
     expect(webhook.heard).toHaveLength(2);
   });
 
-  test('does not advise to check the scheduler where an open run is about to request it', async () => {
-    await covered('GetBhavCopyCM', '2025-09-11');
-    await pipeline.db.pool.query(
-      `with run as (
+  test.each([
+    ['is about to request it', DAY, '(a run is about to request it)'],
+    [
+      'requests other days',
+      '2025-09-01',
+      '(not requested yet); check that a scheduler and a worker are running',
+    ],
+  ])(
+    'advises to check the scheduler unless an open run is about to request it: one %s',
+    async (_, day, why) => {
+      await covered('GetBhavCopyCM', '2025-09-11');
+      await pipeline.db.pool.query(
+        `with run as (
          insert into etl.runs (kind, state, requested_by, request, from_date, to_date)
          values ('gap_fill', 'running', 'schedule', '{}', $1, $1) returning id)
        insert into etl.windows (run_id, operation, exchange, from_date, to_date, state)
        select id, 'GetBhavCopyCM', 'NSE', $1, $1, 'pending' from run`,
-      [DAY],
-    );
-    await look('23:15:01');
-    expect(webhook.heard.map(({ message }) => message)).toEqual([
-      `1 trading day is missing although due: Prices, bhavcopy_cm NSE ${DAY} (a run is about to request it); no worker was seen within the last minute`,
-    ]);
-  });
+        [day],
+      );
+      await look('23:15:01');
+      expect(webhook.heard.map(({ message }) => message)).toEqual([
+        `1 trading day is missing although due: Prices, bhavcopy_cm NSE ${DAY} ${why}; no worker was seen within the last minute`,
+      ]);
+    },
+  );
 
   test('is reported as it is when the webhook is back; what has arrived by then is not reported', async () => {
     const context = withSettings({});
