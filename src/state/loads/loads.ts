@@ -76,7 +76,7 @@ export async function readStoredLoad(db: NodePgDatabase, windowId: number) {
     .where(and(eq(windows.id, windowId), inArray(windows.state, stored)));
   if (window === undefined) return null;
   const { loadId, counts, state, error } = window;
-  // A load that changed nothing has no row of its own.
+  // A window that failed after its response was stored has no load.
   return { loadId: loadId ?? 0, counts, outcome: { state, error } };
 }
 
