@@ -20,6 +20,8 @@ export interface Alert {
   /** One sentence for people. */
   readonly message: string;
   readonly facts: Readonly<Record<string, unknown>>;
+  /** Not raised beside an alert of this kind, which says the same, unless that one only repeats an earlier one. */
+  readonly unlessNew?: AlertKind;
 }
 
 /**

@@ -19,14 +19,10 @@ export async function alertsOfRun(context: Context, run: FollowedRun): Promise<A
   const key = await stoppedByKey(context, run);
   const failed =
     run.state === 'failed' ? await failuresOfRun(context.db.drizzle, run.id, key?.subject ?? null) : [];
-  const alerts = [
-    key,
-    failure(context, run, failed, key),
-    await suspiciousResponses(context, run, failed),
-    await completion(context, run),
-  ];
+  const alerts = [key, failure(context, run, failed, key), await completion(context, run)];
+  const suspicious = await suspiciousResponses(context, run, failed);
   const missing = run.kind === 'nightly' ? await missingTradingDays(context, run, key) : [];
-  return [...alerts.filter((alert) => alert !== null), ...missing];
+  return [...alerts.filter((alert) => alert !== null), ...suspicious, ...missing];
 }
 
 /** The alert of the key, if that stopped the run; it is the same for all runs that the key stopped. */
@@ -102,27 +98,40 @@ async function suspiciousResponses(
   { config, db }: Context,
   run: FollowedRun,
   failed: Failed,
-): Promise<Alert | null> {
+): Promise<Alert[]> {
   const windows = await suspiciousWindowsOfRuns(db.drizzle, [run.id]);
   // Why a response was rejected is said once, if that alert is posted and gives the reason.
   const posted = config.EOD_ALERT_ON.includes('run_failed') ? failed : [];
-  const suspicious = windows.filter(
-    (window) =>
-      window.state !== 'failed' ||
-      !posted.some(({ what, reason }) => what === pairName(window) && reason === window.failure),
-  );
-  const windowFacts = suspicious.map((window) => ({
+  const isGiven = ({ state, failure: why, ...pair }: SuspiciousWindow) =>
+    state === 'failed' && posted.some(({ what, reason }) => what === pairName(pair) && reason === why);
+  const given = windows.filter(isGiven);
+  return [
+    ...suspiciousAlert(
+      run,
+      windows.filter((window) => !given.includes(window)),
+    ),
+    ...suspiciousAlert(run, given).map((alert): Alert => ({ ...alert, unlessNew: 'run_failed' })),
+  ];
+}
+
+type SuspiciousWindow = Awaited<ReturnType<typeof suspiciousWindowsOfRuns>>[number];
+
+/** The alert of these windows; none if there are none. */
+function suspiciousAlert(run: FollowedRun, windows: readonly SuspiciousWindow[]): Alert[] {
+  const windowFacts = windows.map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
     window: window.windowId,
     suspicious: window.reason,
   }));
-  if (windowFacts.length === 0) return null;
-  return {
-    kind: 'suspicious',
-    subject: listSubjects(windowFacts).join(', '),
-    message: `run ${run.id} has suspicious windows: ${listText(suspicious.map((window) => `${pairTitle(window)} ${window.from}: ${window.reason}`))}`,
-    facts: { run: run.id, windows: windowFacts },
-  };
+  if (windowFacts.length === 0) return [];
+  return [
+    {
+      kind: 'suspicious',
+      subject: listSubjects(windowFacts).join(', '),
+      message: `run ${run.id} has suspicious windows: ${listText(windows.map((window) => `${pairTitle(window)} ${window.from}: ${window.reason}`))}`,
+      facts: { run: run.id, windows: windowFacts },
+    },
+  ];
 }
 
 /**

@@ -50,9 +50,14 @@ export async function raiseAlerts(context: AlertContext, raised: readonly Alert[
   const { config, db, log } = context;
   try {
     const isSuccess = ({ kind }: Alert) => SUCCESSES.includes(kind);
-    const added = await recordAlerts(db, alerts, (alert) =>
-      isSuccess(alert) ? 24 * SUCCESS_DAYS : config.EOD_ALERT_REPEAT_HOURS,
-    );
+    const record = (some: readonly Alert[]) =>
+      recordAlerts(db, some, (alert) =>
+        isSuccess(alert) ? 24 * SUCCESS_DAYS : config.EOD_ALERT_REPEAT_HOURS,
+      );
+    const first = await record(alerts.filter(({ unlessNew }) => unlessNew === undefined));
+    const isNew = (kind: Alert['kind']) => first.some((alert) => alert.kind === kind);
+    const second = alerts.filter(({ unlessNew }) => unlessNew !== undefined && !isNew(unlessNew));
+    const added = [...first, ...(await record(second))];
     if (added.some(isSuccess)) await forgetAlerts(db.drizzle, SUCCESSES, SUCCESS_DAYS);
     for (const alert of joinAlerts(added)) {
       log[isSuccess(alert) ? 'info' : 'error']({ alert: alert.kind, ...alert.facts }, alert.message);
@@ -83,7 +88,8 @@ async function sendUnstored({ config, log }: AlertContext, alerts: readonly Aler
   const redact = settingsRedactor(config);
   const kinds: readonly string[] = config.EOD_ALERT_ON;
   const raisedAt = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
-  for (const { of: _, ...alert } of joinAlerts(alerts.filter(({ kind }) => kinds.includes(kind)))) {
+  const sent = alerts.filter(({ kind, unlessNew }) => kinds.includes(kind) && unlessNew === undefined);
+  for (const { of: _, ...alert } of joinAlerts(sent)) {
     await postAlert(webhook, { ...alert, raisedAt }, { secret, redact, proxies: config }).catch((error) =>
       log.warn(
         { alert: alert.kind, problem: redact(messageOf(error)) },

@@ -127,6 +127,28 @@ describe('alerts of a run', () => {
     expect(kinds(await heard({ EOD_ALERT_ON: 'suspicious' }))).toEqual(['suspicious']);
   });
 
+  test('a rejected response raises an alert of its own where that of the failed run repeats one of another reason', async () => {
+    const webhook = await startWebhook();
+    const sample = sampleOf(operationNamed('GetBhavCopyCM'));
+    let isRejected = false;
+    const sourceUrl = await startServer((_, response) => {
+      if (!isRejected) return response.writeHead(404).end();
+      const records = [{ ...sample, TradDt: '01-02-2025' }];
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ Value: records }));
+    });
+    const pipeline = await openPipeline({
+      sourceUrl,
+      clock: EVENING,
+      settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_ATTEMPTS: '1' },
+    });
+    const requested = backfill({ from: DAY, to: DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'] });
+    await runToEnd(pipeline, requested);
+    expect(kinds(webhook.heard)).toEqual(['run_failed']);
+    isRejected = true;
+    await runToEnd(pipeline, requested);
+    expect(kinds(webhook.heard)).toEqual(['run_failed', 'suspicious']);
+  });
+
   test('a refused access key raises one alert, which does not hold the key', async () => {
     const webhook = await startWebhook();
     const { pipeline, run } = await openSetup(webhook, { accessKey: 'another' });
