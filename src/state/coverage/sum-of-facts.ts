@@ -61,8 +61,9 @@ export function comparingCoverage({ operations, exchange, days }: Compared): SQL
       ? sql``
       : sql` and (a.from_date <= ${days.to}::date and a.to_date >= ${days.from}::date or a.called_on between ${days.from}::date and ${days.to}::date)`;
   const requested = sql`${isOfPair(sql`a.`)}${mayBeWithin}`;
-  const newest = (column: SQL) => sql`(array_agg(${column} order by position desc)`;
   const isLoaded = sql` filter (where said = 'loaded')`;
+  const newest = (column: SQL, filter = sql``) =>
+    sql`(array_agg(${column} order by position desc)${filter})[1]`;
   return sql`
     accepted as materialized (
       select w.position, coalesce(w.day, o.called_on) as day
@@ -74,9 +75,9 @@ export function comparingCoverage({ operations, exchange, days }: Compared): SQL
         from ${responses} a, ${SAID} where ${requested}
     ), effects as (${dayEffectsSql(requested)}),
     summed as (
-      select ${KEY}, max(position) as last_position, ${newest(sql`said`)})[1] as last_said, ${newest(sql`records`)})[1] as last_records,
-             ${newest(sql`diagnostic`)})[1] as last_diagnostic, max(position)${isLoaded} as loaded_position,
-             ${newest(sql`records`)}${isLoaded})[1] as loaded_records, max(position) filter (where is_suspicious) as suspicious_position
+      select ${KEY}, max(position) as last_position, ${newest(sql`said`)} as last_said, ${newest(sql`records`)} as last_records,
+             ${newest(sql`diagnostic`)} as last_diagnostic, max(position)${isLoaded} as loaded_position,
+             ${newest(sql`records`, isLoaded)} as loaded_records, max(position) filter (where is_suspicious) as suspicious_position
         from said where true${isWithin} group by ${KEY}
     ), stored as (
       select ${KEY}, ctid as row, ${list(COLUMNS.map((name) => sql.raw(`${name} as stored_${name}`)))} from ${coverage} where ${isOfPair(sql``)}${isWithin}

@@ -19,7 +19,7 @@ export type Claim =
   | { readonly outcome: 'down' }
   /** The hour's budget has no call left for this kind of run. */
   | { readonly outcome: 'spent' }
-  /** At least this many windows come first: they make the same request, or show whether it is out of reach. */
+  /** Another window that makes the same request is running. */
   | { readonly outcome: 'waits' };
 
 /**
