@@ -1,8 +1,5 @@
-/**
- * What went wrong, for code to act on; only people read the message. jobs/policy/failure-policy.ts decides what is
- * done about each kind.
- */
-export type ErrorKind =
+/** What a diagnostic line of the source may say. */
+export type DiagnosedKind =
   /** The access key was refused: no further call may be made with it. */
   | 'credential'
   /** The monthly allowance is used up: the remaining windows of every run are blocked. */
@@ -24,7 +21,14 @@ export type ErrorKind =
   /** The source refuses the request itself: a defect or a wrong option, never retried. */
   | 'bad_request'
   /** The response is text that is neither data nor a known diagnostic line. */
-  | 'unknown_diagnostic'
+  | 'unknown_diagnostic';
+
+/**
+ * What went wrong, for code to act on; only people read the message. jobs/policy/failure-policy.ts decides what is
+ * done about each kind.
+ */
+export type ErrorKind =
+  | DiagnosedKind
   /** No complete response in time. */
   | 'timeout'
   /** The connection was refused or reset, or TLS failed. */
@@ -62,20 +66,6 @@ export type Remedy =
   | 'resume'
   | 'migrate'
   | 'import_files';
-
-/** The kinds of errors that a diagnostic line of the source may state. */
-export type DiagnosedKind =
-  | 'credential'
-  | 'monthly_quota'
-  | 'hourly_quota'
-  | 'not_ready'
-  | 'no_data'
-  | 'operation_blocked'
-  | 'exchange_blocked'
-  | 'instrument_blocked'
-  | 'range_refused'
-  | 'bad_request'
-  | 'unknown_diagnostic';
 
 /** What an error may have besides its message. */
 interface Facts {

@@ -104,13 +104,11 @@ async function suspiciousResponses(
   const posted = config.EOD_ALERT_ON.includes('run_failed') ? failed : [];
   const isGiven = ({ state, failure: why, ...pair }: SuspiciousWindow) =>
     state === 'failed' && posted.some(({ what, reason }) => what === pairName(pair) && reason === why);
-  const given = windows.filter(isGiven);
+  const others = windows.filter((window) => !isGiven(window));
+  const alerts = suspiciousAlert(run, windows.filter(isGiven));
   return [
-    ...suspiciousAlert(
-      run,
-      windows.filter((window) => !given.includes(window)),
-    ),
-    ...suspiciousAlert(run, given).map((alert): Alert => ({ ...alert, unlessNew: 'run_failed' })),
+    ...suspiciousAlert(run, others),
+    ...alerts.map((alert): Alert => ({ ...alert, unlessNew: 'run_failed' })),
   ];
 }
 
