@@ -400,6 +400,9 @@ export async function filteredRequests(db: NodePgDatabase): Promise<readonly (Pa
     .where(and(eq(windows.is_filtered, true), inArray(windows.state, ['loaded', 'empty'])));
 }
 
+/** The condition that a window is left of a running run that calls the source. Its run is joined. */
+const isToBeRequested = () => and(isOpen(), eq(runs.state, 'running'), callsSource());
+
 /** The names of the operations and exchanges of which a running run that calls the source has windows left. */
 export async function pairsWithOpenWindows(db: NodePgDatabase): Promise<ReadonlySet<string>> {
   const { run_id, operation, exchange } = windows;
@@ -407,7 +410,7 @@ export async function pairsWithOpenWindows(db: NodePgDatabase): Promise<Readonly
     .selectDistinct({ operation, exchange })
     .from(windows)
     .innerJoin(runs, eq(runs.id, run_id))
-    .where(and(isOpen(), eq(runs.state, 'running'), callsSource()));
+    .where(isToBeRequested());
   return new Set(pairs.map(pairName));
 }
 
@@ -418,7 +421,7 @@ export async function openRequests(db: NodePgDatabase, since: Day): Promise<read
     .selectDistinct({ operation, exchange, from: from_date, to: to_date })
     .from(windows)
     .innerJoin(runs, eq(runs.id, run_id))
-    .where(and(isOpen(), eq(runs.state, 'running'), callsSource(), gte(to_date, since)));
+    .where(and(isToBeRequested(), gte(to_date, since)));
 }
 
 /** How many windows are open of running runs that call the source, by the kind of their run. */
@@ -427,7 +430,7 @@ export async function countOpenWindows(db: NodePgDatabase): Promise<{ kind: RunK
     .select({ kind: runs.kind, open: sql`count(*)`.mapWith(Number) })
     .from(windows)
     .innerJoin(runs, eq(runs.id, windows.run_id))
-    .where(and(isOpen(), eq(runs.state, 'running'), callsSource()))
+    .where(isToBeRequested())
     .groupBy(runs.kind);
 }
 
