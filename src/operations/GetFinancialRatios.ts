@@ -16,7 +16,7 @@ interface Quarter extends DayRange {
 }
 
 /** The quarter that contains a day. `QM` of 2024 ended in March 2025. */
-function findQuarter(day: string): Quarter {
+export function findQuarter(day: string): Quarter {
   const year = Number(day.slice(0, 4));
   const month = Number(day.slice(5, 7));
   if (month <= 3) return { year: `${year - 1}`, period: 'QM', from: `${year}-01-01`, to: `${year}-03-31` };
@@ -40,7 +40,7 @@ function quartersOverlapping(from: string, to: string): Quarter[] {
 const LAST_QUARTER: Readonly<Record<string, string>> = { M6: 'QS', M9: 'QD', M12: 'QM' };
 
 /** The days of a period of a financial year; null if it is not known which these are. */
-function findDays(period: string, year: string | undefined): Pick<Quarter, 'from' | 'to'> | null {
+export function findDays(period: string, year: string | undefined): DayRange | null {
   if (year === undefined) return null;
   const quarters = quartersOverlapping(`${year}-04-01`, `${Number(year) + 1}-03-31`);
   const last = quarters.find((quarter) => quarter.period === (LAST_QUARTER[period] ?? period));

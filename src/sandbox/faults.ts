@@ -1,5 +1,9 @@
+import { usageError } from '../core/errors.ts';
+import { parseChoice, parseInteger } from '../core/input.ts';
+import { operationNamed } from '../operations/registry.ts';
+
 /** Ways in which a response can go wrong. */
-export const FAULT_KINDS = [
+const FAULT_KINDS = [
   /** An HTTP status (`value`, default 503) with a short text. */
   'status',
   /** The connection is reset before any response. */
@@ -39,10 +43,51 @@ export interface Fault {
   readonly minDays?: number;
 }
 
+const COUNT = { least: 1 };
+
+/**
+ * Reads a fault as people write it, e.g. `status=503,every=7` or
+ * `diagnostic=Key Expired.,first=1,operation=GetSeriesChange`.
+ *
+ * @param name of what was written, for messages.
+ * @throws PipelineError `usage`
+ */
+export function parseFault(text: string, name = 'fault'): Fault {
+  const [head = '', ...rules] = text.split(',');
+  const [word = '', ...values] = head.split('=');
+  const kind = parseChoice(name, word, FAULT_KINDS, 'kind');
+  const value = values.length === 0 ? undefined : values.join('=');
+  let fault: Fault = value === undefined ? { kind } : { kind, value };
+  for (const rule of rules) {
+    const [key = '', setting = ''] = rule.split('=');
+    fault = { ...fault, ...parseFaultRule(key, setting, name) };
+  }
+  const isNumber = kind === 'status' || kind === 'slow' || kind === 'retry-after';
+  if (isNumber && value !== undefined) parseInteger(`${name}: ${kind}`, value, COUNT);
+  if (kind === 'diagnostic' && value === undefined) throw usageError(`${name}: diagnostic needs a text`);
+  return fault;
+}
+
+const FAULT_RULES = ['every', 'first', 'min-days', 'operation'] as const;
+
+function parseFaultRule(key: string, setting: string, name: string): Partial<Fault> {
+  const number = () => parseInteger(`${name}: ${key}`, setting, COUNT);
+  switch (parseChoice(name, key, FAULT_RULES, 'rule')) {
+    case 'every':
+      return { every: number() };
+    case 'first':
+      return { first: number() };
+    case 'min-days':
+      return { minDays: number() };
+    case 'operation':
+      return { operation: operationNamed(setting).name };
+  }
+}
+
 /** Decides which requests fail. This depends only on the number of requests, so that a run can be repeated. */
 export class FaultPlan {
   readonly #faults: readonly Fault[];
-  /** How many requests each rule was about. */
+  /** How many requests each rule has matched. */
   readonly #matched: number[] = [];
 
   constructor(faults: readonly Fault[]) {

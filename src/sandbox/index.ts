@@ -2,10 +2,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { loadCalendar } from '../calendar/calendar.ts';
+import { systemClock } from '../core/clock.ts';
 import type { Day } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { operations } from '../operations/registry.ts';
-import { DEFAULT_BEHAVIOUR, DEFAULT_SETTINGS, type SandboxOptions } from './behaviour.ts';
+import { DEFAULT_BEHAVIOUR, DEFAULT_INSTRUMENTS, type SandboxOptions } from './behaviour.ts';
 import { bhavcopy } from './datasets/bhavcopy.ts';
 import { classification, pledge } from './datasets/company-responses.ts';
 import { categories, corporateActions } from './datasets/corporate-action-responses.ts';
@@ -15,16 +16,10 @@ import { Responder } from './http/sandbox-server.ts';
 import { Market } from './market/market.ts';
 import type { DataSet } from './response/dataset.ts';
 
-export {
-  type Behaviour,
-  EXAMPLE_KEY,
-  type SandboxOptions,
-  sandboxOptionsFromFlags,
-} from './behaviour.ts';
-export type { Fault } from './faults.ts';
+export { type Behaviour, EXAMPLE_KEY, type SandboxOptions } from './behaviour.ts';
+export { type Fault, parseFault } from './faults.ts';
 export type { SandboxStats, SeenRequest } from './http/key-access.ts';
 export type { Split } from './market/splits.ts';
-export { parseFault } from './notations.ts';
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
@@ -50,16 +45,13 @@ const dataSets: Readonly<Record<string, DataSet>> = {
  * @throws PipelineError `usage` if the port is in use.
  */
 export async function startSandbox(options: SandboxOptions = {}) {
-  const { port, host, clock, instrumentsPerExchange, revision } = {
-    ...DEFAULT_SETTINGS,
-    ...options,
-  };
+  const { port = 0, host = '127.0.0.1', clock = systemClock } = options;
   const behaviour = { ...DEFAULT_BEHAVIOUR, ...options.behaviour };
   const market = new Market({
     calendar: options.calendar ?? loadCalendar(),
     clock,
-    instrumentsPerExchange,
-    revision,
+    instrumentsPerExchange: options.instrumentsPerExchange ?? DEFAULT_INSTRUMENTS,
+    revision: options.revision ?? 0,
     splits: options.splits ?? false,
   });
   const responder = new Responder({

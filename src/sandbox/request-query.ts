@@ -14,7 +14,6 @@ export interface Query {
   /** Further parameters of the operation, as sent. */
   readonly options: Readonly<Record<string, string>>;
   readonly format: 'Json' | 'Xml' | 'Csv' | 'CsvContent';
-  readonly dates: 'String' | 'Epoch';
 }
 
 /** A problem to which the service responds with a line of plain text and status 200. */

@@ -6,7 +6,7 @@ import { buildProgram, runProgram } from '../../src/cli/program.ts';
 import { systemClock, today } from '../../src/core/clock.ts';
 import { daysBetween } from '../../src/core/days.ts';
 import { dataSets } from '../../src/operations/registry.ts';
-import { captureCli, runCli, runJson } from '../support/cli.ts';
+import { captureCli, runCli, runJson, startCli } from '../support/cli.ts';
 import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -35,6 +35,27 @@ test.each([
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(shows);
   expect(stdout.match(/^\S.*:$/gm)).toHaveLength(1);
+});
+
+test('eod sandbox behaves as its flags say', async () => {
+  const flags =
+    '--port 0 --instruments 30 --access-key k --now 2025-09-12T22:00:00+05:30 --casing camel --calls-per-hour 2 --fault status=503,first=1';
+  const sandbox = startCli(['sandbox', ...flags.split(' ')], { cwd });
+  const [, url] = await sandbox.output(/listening on (\S+)/);
+  const request = async (accessKey: string) => {
+    const query = new URLSearchParams({ accessKey, exchange: 'BSE' });
+    const response = await fetch(`${url}/GetCorporateActionsCategories?${query}`);
+    return { status: response.status, date: response.headers.get('date'), text: await response.text() };
+  };
+  expect((await request('another')).text).toBe('Access Denied. Key not found.');
+  expect(await request('k')).toMatchObject({
+    status: 503,
+    date: expect.stringMatching(/^Fri, 12 Sep 2025 16:30:/),
+  });
+  expect((await request('k')).text).toMatch(/^\{"value":\[\{"/);
+  expect((await request('k')).text).toBe('Calls per hour are limited.');
+  sandbox.signal('SIGTERM');
+  expect(await sandbox.ended).toMatchObject({ code: 0 });
 });
 
 describe.concurrent('with --json an error is a document too', () => {

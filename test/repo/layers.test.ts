@@ -123,19 +123,11 @@ test('only the command line names commands and flags', () => {
   expect(folders.length).toBeGreaterThan(10);
   const found = folders
     .flatMap(filesOf)
-    // The flags of the simulated source are declared with it, settings and tables with what they mean; pages show
-    // people what to type.
+    // Settings and tables are declared with what they mean; pages show people what to type.
     .filter(
       (file) =>
         !file.startsWith('state/schema/') &&
-        ![
-          'sandbox/flags.ts',
-          'sandbox/behaviour.ts',
-          'sandbox/notations.ts',
-          'core/settings.ts',
-          'core/consistent-settings.ts',
-          'web/commands.ts',
-        ].includes(file),
+        !['core/settings.ts', 'core/consistent-settings.ts', 'web/commands.ts'].includes(file),
     )
     .flatMap((file) => (codeOf(file).match(named) ?? []).map((name) => `${file}: ${name}`));
   expect(found).toEqual([]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Behaviour } from '../../src/sandbox/index.ts';
 import { notEnabled, rangeLimit } from '../support/sandbox.ts';
-import { manualClock, midnight, NOW, range, records, sandbox, textOf } from './support.ts';
+import { manualClock, midnight, NOW, range, sandbox, textOf } from './support.ts';
 
 const DAY = '2025-09-12';
 const SUNDAY = '2025-09-07';
@@ -40,17 +40,8 @@ describe('keys and envelopes', () => {
   });
 });
 
-describe('formats', () => {
-  test('dates as epoch seconds', async () => {
-    const source = await sandbox();
-    const [row] = await records(source, 'GetBhavCopyCM', { ...one, dTFormat: 'Epoch' });
-    expect(row).toMatchObject({ TradDt: Number(midnight(DAY)), Expiry: null });
-    expect(row?.ReceivedAt).toBeGreaterThan(Number(midnight(DAY)) + 21 * 3600);
-  });
-});
-
 describe('limits and rights', () => {
-  test('the first calls of each request are given not ready', async () => {
+  test('the first calls of each request are told that the data is not ready', async () => {
     const source = await sandbox({ behaviour: { notReady: 2 } });
     const responses: string[] = [];
     for (let i = 0; i < 3; i++) responses.push(await textOf(source, 'GetSeriesChange', range(DAY)));
@@ -104,7 +95,7 @@ describe('limits and rights', () => {
     expect(await prices('BSE')).toMatch(/^\{"Value":\[\{/);
   });
 
-  test('a key that dies', async () => {
+  test('a key that expires after some calls', async () => {
     const source = await sandbox({ behaviour: { keyDiesAfter: 1 } });
     expect(await textOf(source, 'GetSeriesChange', range(DAY))).toBe('{"Value":[]}');
     expect(await textOf(source, 'GetSeriesChange', range(DAY))).toBe('Key Expired.');

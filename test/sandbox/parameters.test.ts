@@ -150,7 +150,6 @@ describe('what the pipeline builds, the sandbox reads', () => {
       else expect(query.range).toEqual({ from, to });
       for (const { param, fallback } of request.options)
         expect(query.options[param]).toBe(requested.params[param] ?? fallback);
-      if (request.dTFormat) expect(query.dates).toBe(one.dateFormat);
     });
   });
 });

@@ -1,37 +1,24 @@
 import { addDays, type Day } from '../../core/days.ts';
+import { findDays, findQuarter } from '../../operations/GetFinancialRatios.ts';
 import type { Market } from '../market/market.ts';
 import { computeClose } from '../market/shares.ts';
 import type { Query } from '../request-query.ts';
 import { type DataSet, rupees } from '../response/dataset.ts';
 import { complete, responseFields, type SourceRecord } from '../response/record.ts';
 
-/** A quarter of the Indian financial year, which is named by its first calendar year. */
-interface Quarter {
-  readonly year: number;
-  readonly code: string;
-}
-
-const QUARTERS = ['QJ', 'QS', 'QD', 'QM'];
-/** The last days of the quarters, and of the longer periods that end with them. */
-const ENDS: Readonly<Record<string, string>> = {
-  QJ: '06-30',
-  QS: '09-30',
-  M6: '09-30',
-  QD: '12-31',
-  M9: '12-31',
-};
 const RESULTS_TAKE_DAYS = 45;
 
-const quarterEnd = ({ year, code }: Quarter): Day =>
-  ENDS[code] === undefined ? `${year + 1}-03-31` : `${year}-${ENDS[code]}`;
+/** A period of a financial year, and its last day. */
+interface Period {
+  readonly year: string;
+  readonly period: string;
+  readonly to: Day;
+}
 
 /** The newest quarter whose results are published on `day`. */
-function newestReportedQuarter(day: Day): Quarter {
-  const known = addDays(day, -RESULTS_TAKE_DAYS);
-  for (let year = Number(known.slice(0, 4)); ; year--) {
-    const code = QUARTERS.findLast((candidate) => quarterEnd({ year, code: candidate }) <= known);
-    if (code !== undefined) return { year, code };
-  }
+function newestReportedQuarter(day: Day): Period {
+  const quarter = findQuarter(addDays(day, 1 - RESULTS_TAKE_DAYS));
+  return findQuarter(addDays(quarter.from, -1));
 }
 
 /** The ratios of an instrument. Those that no price says are invented. */
@@ -39,7 +26,7 @@ function ratioRecord(
   market: Market,
   { exchange, instruments, operation, options }: Query,
   day: Day,
-  reported?: Quarter,
+  reported?: Period,
 ): SourceRecord[] {
   const share = market.shares(exchange).find(instruments[0] ?? '');
   if (share === null) return [];
@@ -48,8 +35,8 @@ function ratioRecord(
   const quarter = reported ?? newestReportedQuarter(day);
   const isSnapshot = operation.name === 'GetFinRatioSnapshot';
   const known = {
-    year: quarter.year,
-    lastQ: quarter.code,
+    year: Number(quarter.year),
+    lastQ: quarter.period,
     eodClosePrice: isSnapshot ? undefined : price,
     currentPrice: isSnapshot ? price : undefined,
     stockPrice: reported === undefined ? undefined : price,
@@ -62,7 +49,9 @@ function ratioRecord(
     savedAt: undefined,
   };
   const fields = responseFields(operation.shapes[0].table);
-  return [complete(known, fields, `${share.isin} ${quarter.year} ${quarter.code} ${options.natureOfReport}`)];
+  return [
+    complete(known, fields, `${share.isin} ${quarter.year} ${quarter.period} ${options.natureOfReport}`),
+  ];
 }
 
 /** Ratios of a day; none if it has no published trading day. */
@@ -78,15 +67,15 @@ function current(market: Market, query: Query): SourceRecord[] {
   return day === null ? [] : ratioRecord(market, query, day);
 }
 
-/** Ratios of a quarter at the price of its last trading day; none before its results are published. */
-function quarterly(market: Market, query: Query): SourceRecord[] {
+/** Ratios of a period at the price of its last trading day; none before its results are published. */
+function periodic(market: Market, query: Query): SourceRecord[] {
   const newest = newestReportedQuarter(market.publishedUntil());
   const { period = 'Latest', year } = query.options;
-  const quarter = period === 'Latest' ? newest : { year: Number(year), code: period };
-  const end = quarterEnd(quarter);
-  const day = market.tradingDays(query.exchange, addDays(end, -20), end).at(-1);
-  if (end > quarterEnd(newest) || day === undefined) return [];
-  return ratioRecord(market, query, day, quarter);
+  const days = findDays(period, year);
+  const reported = days === null ? newest : { year: `${year}`, period, to: days.to };
+  const day = market.tradingDays(query.exchange, addDays(reported.to, -20), reported.to).at(-1);
+  if (reported.to > newest.to || day === undefined) return [];
+  return ratioRecord(market, query, day, reported);
 }
 
 /** The ratios of one instrument. */
@@ -98,6 +87,6 @@ export const financialRatios: DataSet = {
     if (query.operation.name === 'GetFinRatioEOD') return endOfDay(market, query);
     const type = query.options.type ?? (query.day === null ? 'Quarter' : 'EOD');
     if (type === 'Realtime') return current(market, query);
-    return type === 'Quarter' ? quarterly(market, query) : endOfDay(market, query);
+    return type === 'Quarter' ? periodic(market, query) : endOfDay(market, query);
   },
 };

@@ -114,9 +114,9 @@ export class RequestLog {
     count(this.#stats.byFault, kind);
   }
 
-  /** The newest `last` requests, oldest first. */
-  recent(last: number): readonly SeenRequest[] {
-    return last < 1 ? [] : this.#requests.slice(-last);
+  /** The newest requests, oldest first. */
+  recent(): readonly SeenRequest[] {
+    return this.#requests;
   }
 
   stats(): SandboxStats {

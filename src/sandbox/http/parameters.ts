@@ -127,6 +127,8 @@ export function readQuery(
   if (code === undefined) throw missing('exchange');
   const segment = [...EXCHANGES, ...operation.exchanges].find((candidate) => candidate === code);
   if (segment === undefined) throw new Diagnostic('Data for requested exchange is disabled.');
+  // Dates are sent as text in any case; both forms can be read.
+  chooseValue(parameters, 'dTFormat', ['String', 'Epoch']);
   const query: Query = {
     operation,
     exchange: exchangeOfSegment(segment),
@@ -135,7 +137,6 @@ export function readQuery(
     instruments: readInstruments(operation, parameters),
     options: readOptions(operation, parameters),
     format: chooseValue(parameters, 'format', ['Json', 'Xml', 'Csv', 'CsvContent']),
-    dates: chooseValue(parameters, 'dTFormat', ['String', 'Epoch']),
   };
   checkSelection(query);
   checkHistory(query, behaviour, market.today());

@@ -23,8 +23,6 @@ interface ServerParts {
   readonly dataSets: Readonly<Record<string, DataSet>>;
 }
 
-const LISTED_BY_DEFAULT = 100;
-
 /**
  * Responds to requests. It checks in this order: key, quota, faults, parameters, faults with `minDays`, readiness.
  */
@@ -52,7 +50,7 @@ export class Responder {
       response.setHeader('allow', 'GET');
       return void plain(response, 405, 'Only GET is allowed.');
     }
-    if (url.pathname.startsWith('/_sandbox/')) return void this.#own(url, response);
+    if (url.pathname.startsWith('/_sandbox/')) return void this.#own(url.pathname, response);
     const operation = this.#byPath.get(url.pathname);
     if (operation === undefined) return void plain(response, 404, 'Function not found.');
     this.requests.begin(operation.name, url.searchParams);
@@ -90,13 +88,12 @@ export class Responder {
   }
 
   /** The sandbox's own pages: statistics and the newest requests. */
-  #own(url: URL, response: ServerResponse): void {
-    const last = Number(url.searchParams.get('last') ?? LISTED_BY_DEFAULT);
+  #own(path: string, response: ServerResponse): void {
     const pages: Readonly<Record<string, () => unknown>> = {
       '/_sandbox/stats': () => this.requests.stats(),
-      '/_sandbox/requests': () => this.requests.recent(last),
+      '/_sandbox/requests': () => this.requests.recent(),
     };
-    const page = pages[url.pathname];
+    const page = pages[path];
     if (page === undefined) return void plain(response, 404, 'Not found.');
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(page()));

@@ -63,7 +63,7 @@ function makeIsin(body: string): string {
   return `${body}${(10 - (sum % 10)) % 10}`;
 }
 
-function wellKnown(line: string): Company {
+function readCompany(line: string): Company {
   const [symbol = '', code, isin = '', name = '', price, industry = ''] = line.split('|');
   return {
     symbol,
@@ -79,7 +79,7 @@ function wellKnown(line: string): Company {
   };
 }
 
-function madeUp(index: number): Company {
+function inventCompany(index: number): Company {
   const first = pick(FIRST, index);
   const at = Math.floor(index / FIRST.length);
   const [ending, word, code] = pick(SECOND, index * 7 + at);
@@ -105,12 +105,12 @@ function madeUp(index: number): Company {
 
 /** An endless sequence of companies in a fixed order, the well-known ones first. */
 export function* companies(): Generator<Company> {
-  for (const line of WELL_KNOWN.trim().split('\n')) yield wellKnown(line);
-  for (let index = 0; ; index++) yield madeUp(index);
+  for (const line of WELL_KNOWN.trim().split('\n')) yield readCompany(line);
+  for (let index = 0; ; index++) yield inventCompany(index);
 }
 
 /** A basic industry with the levels above it; each code extends the one above. */
-export type Industry = Readonly<ReturnType<typeof industry>>;
+export type Industry = Readonly<ReturnType<typeof readIndustry>>;
 
 /** Basic industry code | macro-economic sector | sector | industry | basic industry (NSE, July 2023). */
 const TABLE = `
@@ -133,7 +133,7 @@ IN100101001|Telecommunication|Telecommunication|Telecom - Services|Telecom - Cel
 IN110101004|Utilities|Power|Power|Power Generation
 `;
 
-function industry(line: string) {
+function readIndustry(line: string) {
   const [code = '', macro = '', sector = '', industry = '', name = ''] = line.split('|');
   return {
     macroCode: code.slice(0, 4),
@@ -147,7 +147,7 @@ function industry(line: string) {
   };
 }
 
-const industries: readonly Industry[] = TABLE.trim().split('\n').map(industry);
+const industries: readonly Industry[] = TABLE.trim().split('\n').map(readIndustry);
 
 /** @throws Error for a code outside the table. */
 function findIndustry(code: string): Industry {

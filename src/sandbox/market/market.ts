@@ -26,22 +26,19 @@ interface MarketOptions {
 export class Market {
   readonly splits: Splits | null;
   readonly #options: MarketOptions;
-  readonly #shares = new Map<Exchange, Shares>();
+  readonly #shares: Readonly<Record<Exchange, Shares>>;
   /** The trade files that were requested last, the newest at the end. */
   readonly #lines = new Map<string, readonly TradeLine[]>();
 
   constructor(options: MarketOptions) {
     this.#options = options;
+    const listShares = (exchange: Exchange) => new Shares(exchange, options.instrumentsPerExchange);
+    this.#shares = { NSE: listShares('NSE'), BSE: listShares('BSE') };
     this.splits = options.splits ? new Splits(this.shares('NSE').list) : null;
   }
 
   shares(exchange: Exchange): Shares {
-    let shares = this.#shares.get(exchange);
-    if (shares === undefined) {
-      shares = new Shares(exchange, this.#options.instrumentsPerExchange);
-      this.#shares.set(exchange, shares);
-    }
-    return shares;
+    return this.#shares[exchange];
   }
 
   /** Today in India. */

@@ -8,11 +8,11 @@ const CORRECTED = 0.02;
 const TOUCHES = { high: 0.02, both: 0.002, low: 0.018 };
 
 /** One line of a trading day's trade file; prices and turnover in paise, exact integers. */
-export type TradeLine = Readonly<ReturnType<typeof line>>;
+export type TradeLine = Readonly<ReturnType<typeof makeLine>>;
 
 const clamp = (value: number, low: number, high: number) => Math.max(low, Math.min(high, value));
 
-function prices(share: Share, number: number, previous: number, close: number) {
+function drawPrices(share: Share, number: number, previous: number, close: number) {
   const { tick, volatility, seed } = share;
   const bounds = limits(previous, share.band, tick);
   const near = (base: number, reach: number, purpose: number) =>
@@ -54,18 +54,18 @@ function computeQuantity({ seed, quantity: usual }: Share, number: number, revis
   return { quantity, revision: newest };
 }
 
-function line(shares: Shares, share: Share, day: Day, before: Day, revision: number) {
+function makeLine(shares: Shares, share: Share, day: Day, before: Day, revision: number) {
   const number = dayNumber(day);
   const close = computeClose(share, day);
   const previous = computeClose(share, before);
   const series = shares.series(share, day);
-  const { average, ...priced } = prices(share, number, previous, close);
+  const { average, ...prices } = drawPrices(share, number, previous, close);
   const traded = computeQuantity(share, number, revision);
   return {
     share,
     id: shares.shareId(share, series),
     series,
-    ...priced,
+    ...prices,
     close,
     /** The last close, adjusted on an ex-date. */
     previous,
@@ -87,4 +87,4 @@ function line(shares: Shares, share: Share, day: Day, before: Day, revision: num
  * @param revision how many corrections are applied; 0 is the file as first published.
  */
 export const tradeLines = (shares: Shares, day: Day, before: Day, revision: number): TradeLine[] =>
-  shares.list.map((share) => line(shares, share, day, before, revision));
+  shares.list.map((share) => makeLine(shares, share, day, before, revision));

@@ -84,7 +84,7 @@ export class Shares {
     for (const company of companies()) {
       if (list.length >= count) break;
       if (exchange === 'BSE' ? company.onBse : company.onNse)
-        list.push(share(company, exchange, list.length));
+        list.push(makeShare(company, exchange, list.length));
     }
     this.list = list;
     if (exchange === 'BSE') return;
@@ -141,7 +141,7 @@ function chooseBand(series: string, company: Company): number {
   return pick([5, 10, 20, 20], hash(company.seed, 0, 4));
 }
 
-function share(company: Company, exchange: Exchange, index: number): Share {
+function makeShare(company: Company, exchange: Exchange, index: number): Share {
   const { paise, seed, wellKnown } = company;
   const series = chooseSeries(company, exchange);
   const band = chooseBand(series, company);

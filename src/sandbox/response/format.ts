@@ -1,11 +1,11 @@
-import { type Day, dayAt, dayStart, timeAt } from '../../core/days.ts';
+import { type Day, dayAt, timeAt } from '../../core/days.ts';
 import { MARKET_ZONE } from '../../core/exchanges.ts';
 import type { ResponseField } from '../../declaration/fields.ts';
 import type { SourceRecord, Value } from './record.ts';
 
 /** How keys are cased in JSON: as in live responses (pascal) or as declared (camel). */
 export const CASINGS = ['pascal', 'camel'] as const;
-type Casing = (typeof CASINGS)[number];
+export type Casing = (typeof CASINGS)[number];
 
 /** A field of a response: where its value is in a record, what it is called there and how its value is written. */
 interface WrittenField {
@@ -13,8 +13,6 @@ interface WrittenField {
   readonly name: string;
   readonly kind: ResponseField['kind'];
 }
-
-type DateFormat = 'String' | 'Epoch';
 
 /** Live responses write these prefixes in upper case. */
 const ACRONYMS = /^(isin|eps|ebit|eod|oi|ttq)(?=[A-Z]|$)/;
@@ -40,28 +38,16 @@ const NO_DATE_TIME = '01-01-0001 00:00:00';
 
 const isDate = (kind: ResponseField['kind']) => kind === 'date' || kind === 'datetime';
 
-/** A date or date-time as text, or as the digits of a number; null for none. */
-function dateValue(value: Value, kind: ResponseField['kind'], dates: DateFormat): string | null {
-  const isTime = kind === 'datetime';
-  if (typeof value !== (isTime ? 'number' : 'string')) {
-    if (dates === 'Epoch') return null;
-    return isTime ? NO_DATE_TIME : NO_DATE;
-  }
-  if (dates === 'Epoch') return String(isTime ? value : dayStart(String(value), MARKET_ZONE));
-  return isTime ? dateTimeText(Number(value)) : dateText(String(value));
-}
-
-/** The same where texts are in quotes and numbers are not. */
-function quotedDate(value: Value, kind: ResponseField['kind'], dates: DateFormat): string | null {
-  const text = dateValue(value, kind, dates);
-  return text === null || dates === 'Epoch' ? text : `"${text}"`;
+function dateValue(value: Value, kind: ResponseField['kind']): string {
+  if (kind === 'datetime') return typeof value === 'number' ? dateTimeText(value) : NO_DATE_TIME;
+  return typeof value === 'string' ? dateText(value) : NO_DATE;
 }
 
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
 /** Writes a value as a JSON token. Numbers given as text are copied, because a double could change their digits. */
-function jsonValue(value: Value, kind: ResponseField['kind'], dates: DateFormat): string {
-  if (isDate(kind)) return quotedDate(value, kind, dates) ?? 'null';
+function jsonValue(value: Value, kind: ResponseField['kind']): string {
+  if (isDate(kind)) return `"${dateValue(value, kind)}"`;
   if (kind === 'text') return JSON.stringify(value === null || value === undefined ? '' : String(value));
   if (typeof value === 'string') return JSON_NUMBER.test(value) ? value : JSON.stringify(value);
   return String(value ?? null);
@@ -71,13 +57,13 @@ function jsonValue(value: Value, kind: ResponseField['kind'], dates: DateFormat)
 export function jsonBody(
   records: readonly SourceRecord[],
   fields: readonly WrittenField[],
-  { casing, dates, bare }: { readonly casing: Casing; readonly dates: DateFormat; readonly bare: boolean },
+  { casing, bare }: { readonly casing: Casing; readonly bare: boolean },
 ): string {
   const keys = fields.map(({ name }) => `${JSON.stringify(cased(name, casing))}:`);
   const objects = records.map((record) => {
     const members = fields.flatMap(({ source, kind }, at) => {
       const value = record[source];
-      return value === undefined ? [] : [`${keys[at]}${jsonValue(value, kind, dates)}`];
+      return value === undefined ? [] : [`${keys[at]}${jsonValue(value, kind)}`];
     });
     return `{${members.join(',')}}`;
   });
@@ -85,8 +71,8 @@ export function jsonBody(
   return `{${JSON.stringify(cased('value', casing))}:[${objects.join(',')}]}`;
 }
 
-function csvCell(value: Value, kind: ResponseField['kind'], dates: DateFormat): string {
-  if (isDate(kind)) return quotedDate(value, kind, dates) ?? '';
+function csvCell(value: Value, kind: ResponseField['kind']): string {
+  if (isDate(kind)) return `"${dateValue(value, kind)}"`;
   if (value === null || value === undefined) return '';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   const text = String(value);
@@ -94,17 +80,13 @@ function csvCell(value: Value, kind: ResponseField['kind'], dates: DateFormat): 
 }
 
 /** Writes header and rows. A field that no record has gets no column. */
-export function csvBody(
-  records: readonly SourceRecord[],
-  fields: readonly WrittenField[],
-  dates: DateFormat,
-): string {
+export function csvBody(records: readonly SourceRecord[], fields: readonly WrittenField[]): string {
   const present = fields.filter(
     ({ source }) => records.length === 0 || records.some((record) => record[source] !== undefined),
   );
   const header = present.map(({ name }) => cased(name, 'pascal'));
   const rows = records.map((record) =>
-    present.map(({ source, kind }) => csvCell(record[source], kind, dates)).join(','),
+    present.map(({ source, kind }) => csvCell(record[source], kind)).join(','),
   );
   return `${[header.join(','), ...rows].join('\r\n')}\r\n`;
 }
@@ -120,14 +102,13 @@ export function xmlBody(
   name: string,
   records: readonly SourceRecord[],
   fields: readonly WrittenField[],
-  dates: DateFormat,
 ): string {
   const elements = records.map((record) => {
     const members = fields.flatMap(({ source, name, kind }) => {
       const value = record[source];
       if (value === undefined) return [];
       const key = cased(name, 'pascal');
-      const text = isDate(kind) ? dateValue(value, kind, dates) : value === null ? null : String(value);
+      const text = isDate(kind) ? dateValue(value, kind) : value === null ? null : String(value);
       return [text === null ? `<${key} i:nil="true" />` : `<${key}>${escaped(text)}</${key}>`];
     });
     return `<${name}>${members.join('')}</${name}>`;

@@ -43,7 +43,7 @@ export function createResponse(
   { casing }: Pick<Behaviour, 'casing'>,
   dataSet: DataSet = sampleDataSet(query.operation),
 ): Reply {
-  const { operation, format, dates } = query;
+  const { operation, format } = query;
   const table = operation.shapes.find((shape) => shape.table.name === dataSet.table)?.table;
   if (table === undefined) throw new Error(`${operation.name} has no shape for ${dataSet.table}`);
   const declared = responseFields(table);
@@ -57,14 +57,14 @@ export function createResponse(
     return { source, name: written?.source ?? source, kind: written?.kind ?? kind };
   });
   if (format === 'Xml') {
-    const body = xmlBody(operation.name.replace(/^Get/, ''), records, fields, dates);
+    const body = xmlBody(operation.name.replace(/^Get/, ''), records, fields);
     return { contentType: 'application/xml; charset=utf-8', body };
   }
   if (format === 'Json') {
     const bare = dataSet.bare === true;
-    return { contentType: TEXT, body: jsonBody(records, fields, { casing, dates, bare }) };
+    return { contentType: TEXT, body: jsonBody(records, fields, { casing, bare }) };
   }
-  const body = csvBody(records, fields, dates);
+  const body = csvBody(records, fields);
   if (format === 'Csv') return { contentType: TEXT, body };
   const headers = { 'content-disposition': `attachment; filename="${operation.name}.csv"` };
   return { contentType: 'text/csv; charset=utf-8', body, headers };

@@ -143,9 +143,7 @@ describe('corporate actions of the source service', () => {
       rejected: 0,
       windows: { total: 2, loaded: 2 },
     });
-    const requests = (await (
-      await fetch(`${sandbox.url}/_sandbox/requests?last=1000`)
-    ).json()) as SeenRequest[];
+    const requests = (await (await fetch(`${sandbox.url}/_sandbox/requests`)).json()) as SeenRequest[];
     expect(requests.filter(({ operation }) => operation === 'GetCorporateActions')).toHaveLength(2);
     const days = actions.map(({ exDate }) => exDate);
     expect(days.filter((day) => day <= TONIGHT).length).toBeGreaterThan(0);

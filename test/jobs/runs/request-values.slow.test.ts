@@ -24,7 +24,7 @@ describe('ratios are selected', () => {
       backfill({ ...DAY, operations, exchanges: ['BSE'], instruments: ['TCS'], options }),
     );
     expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0 });
-    const seen = (await (await fetch(`${sandbox.url}/_sandbox/requests?last=100`)).json()) as SeenRequest[];
+    const seen = (await (await fetch(`${sandbox.url}/_sandbox/requests`)).json()) as SeenRequest[];
     const { rows } = await pipeline.db.pool.query(
       `select distinct variant, as_of_date::text as day, period from market.financial_ratios where run_id = $1`,
       [report.runId],
