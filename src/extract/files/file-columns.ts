@@ -6,7 +6,13 @@ import { SOURCE_AUDIT } from '../../declaration/table.ts';
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import { badFile } from '../diagnostics.ts';
 import { printable } from '../sanitize.ts';
-import { FILE_UNITS, type FileColumnNames, type FileFormat, type FileRow } from './file-format.ts';
+import {
+  FILE_UNITS,
+  type FileColumnNames,
+  type FileFormat,
+  type FileRecord,
+  type FileRow,
+} from './file-format.ts';
 import { dayInName, findFormat, findNames } from './formats.ts';
 
 /** The columns of one file, matched to the fields of its format. */
@@ -23,6 +29,14 @@ interface PresentField {
   readonly read: ((text: string) => string) | undefined;
 }
 
+/** A file whose format is known. */
+interface KnownFile {
+  readonly name: string;
+  readonly format: FileFormat;
+  /** Finds the name of a column as the file spells it. */
+  readonly findName: (column: string) => string | undefined;
+}
+
 /**
  * Finds the format that a header belongs to, and its columns. A file has one segment, that of its first row.
  *
@@ -30,122 +44,47 @@ interface PresentField {
  * @throws PipelineError `unreadable` for unknown segments, and for headers that lack a needed column.
  */
 export function findColumns(
-  file: { readonly name: string; readonly header: readonly string[]; readonly isTitled: boolean },
+  {
+    name,
+    header,
+    isTitled,
+  }: { readonly name: string; readonly header: readonly string[]; readonly isTitled: boolean },
   first: FileRow,
 ) {
-  const own = findNames(file.header);
-  const format = findFormat(file.header, file.name, file.isTitled);
+  const format = findFormat(header, name, isTitled);
   if (format === undefined) throw new Error('a file of no known format was not refused');
-  const segment = readCell(first[own('Sgmt') ?? '']) ?? CASH_MARKET;
+  const findName = findNames(header);
+  const file = { name, format, findName };
+  const segment = readCell(first[findName('Sgmt') ?? '']) ?? CASH_MARKET;
   const dataSet = format.dataSet === null ? dataSetOfSegment(segment) : dataSetNamed(format.dataSet);
-  const needs = [...new Set([...format.marks, ...format.needs, ...keyColumns(format, dataSet)])];
-  const needed = needs.map((column) =>
-    [column]
-      .flat()
-      .map(own)
-      .find((name) => name !== undefined),
-  );
-  const lacking = needs.filter((_, at) => needed[at] === undefined);
-  if (lacking.length > 0) {
-    throw badFile(`the header lacks ${lacking.map((column) => [column].flat().join(' or ')).join(', ')}`);
-  }
-  const findPresentFields = (dataSet: DataSet, columns: FileColumnNames) => {
-    const present = new Map<string, PresentField>();
-    for (const [name, fields] of Object.entries(columns)) {
-      const column = own(name);
-      if (column === undefined) continue;
-      for (const source of [fields].flat()) {
-        if (present.has(source)) continue;
-        const { table } = dataSet.shapes[0];
-        const field = table.fields.find(
-          (declared) => declared.from === 'response' && declared.source === source,
-        );
-        const isNumber = field !== undefined && NUMBERS.has(field.kind);
-        const isTradingDay = format.byTradingDay && field?.column === table.dateColumn;
-        const read =
-          field?.kind === 'date'
-            ? dayReader(format, isTradingDay ? dayInName(file.name, format) : null)
-            : textReader(format, source);
-        present.set(source, { source, column, isNumber, read: read && rememberLast(read) });
-      }
-    }
-    return [...present.values()];
-  };
-  const { suffix } = format;
-  const constants = Object.entries(format.constants ?? {});
-  const createRecordMaker = (fields: readonly PresentField[]) => {
-    const names = [
-      ...new Set([...fields.map(({ source }) => source), ...constants.map(([source]) => source)]),
-    ];
-    const makeRecord = compileMaker<string | null>(names);
-    const values: (string | null)[] = names.map(() => null);
-    const readCells = compileReader<unknown>(fields.map(({ column }) => column));
-    const cells: unknown[] = fields.map(() => null);
-    return (row: FileRow) => {
-      readCells(row, cells);
-      for (let at = 0; at < fields.length; at++) {
-        const { isNumber, read } = fields[at] as PresentField;
-        let value = cells[at];
-        if (isNumber && typeof value === 'string' && value.includes(',') && WITH_COMMAS.test(value))
-          value = value.replaceAll(',', '');
-        if (format.isHtml === true && typeof value === 'string') value = value.replaceAll('&amp;', '&');
-        values[at] = readCell(value, read);
-      }
-      const record = makeRecord(values);
-      for (const [source, value] of constants) record[source] = value;
-      if (suffix !== undefined) {
-        const [id, series] = [record[suffix.field], record[suffix.series]];
-        if (id && series && series !== 'EQ') record[suffix.field] = `${id}.${series}`;
-      }
-      return record;
-    };
-  };
-  const present = findPresentFields(dataSet, format.columns);
-  const also =
-    format.also === undefined
-      ? []
-      : findPresentFields(dataSetNamed(format.also.dataSet), format.also.columns);
-  const hasAll =
-    format.also !== undefined &&
-    Object.values(format.also.columns)
-      .flat()
-      .every((source) => also.some((field) => field.source === source));
-  const fieldsBySource = new Map([...also, ...present].map((field) => [field.source, field]));
-  const known = new Set([...present.map(({ source }) => source), ...constants.map(([source]) => source)]);
-  if (format.day !== undefined) known.add(format.day.field);
-  const numberColumns = [
-    ...new Set([...present, ...also].flatMap(({ column, isNumber }) => (isNumber ? [column] : []))),
-  ];
-  const readNumbers = compileReader<unknown>(numberColumns);
-  const numbers: unknown[] = numberColumns.map(() => null);
-  const neededColumns = needed.filter((column) => column !== undefined);
-  const readNeeded = compileReader<unknown>(neededColumns);
-  const neededCells: unknown[] = neededColumns.map(() => null);
+  const needed = findNeeded(file, dataSet);
+  const fields = listFields(file, dataSet, format.columns);
+  const { also, constants = {}, day } = format;
+  const alsoFields = also === undefined ? [] : listFields(file, dataSetNamed(also.dataSet), also.columns);
+  const hasAlso =
+    also !== undefined && new Set(Object.values(also.columns).flat()).size === alsoFields.length;
+  const fieldsBySource = new Map([...alsoFields, ...fields].map((field) => [field.source, field]));
+  const known = new Set([...fields.map(({ source }) => source), ...Object.keys(constants)]);
+  if (day !== undefined) known.add(day.field);
+  const readNeeded = compileReader<unknown>(needed);
+  const neededCells: unknown[] = needed.map(() => null);
   return {
     format,
     /** The first number of a row that has lost digits, with its column; null if there is none. */
-    shortened(row: FileRow): { readonly column: string; readonly text: string } | null {
-      readNumbers(row, numbers);
-      for (let at = 0; at < numbers.length; at++) {
-        const text = numbers[at];
-        if (typeof text === 'string' && text.includes('E') && hasLostDigits(text))
-          return { column: numberColumns[at] ?? '', text };
-      }
-      return null;
-    },
+    shortened: createShortenedFinder([...fields, ...alsoFields]),
     /** The data set that its rows are records of. */
     dataSet,
     /** The row as a record of the data set: its fields with their texts in the file, and null for blank cells. */
-    record: createRecordMaker(present),
+    record: createRecordMaker(fields, constants),
     /** What the row has for another table, as a record of that data set; null if this file has nothing for it. */
-    also: hasAll ? createRecordMaker(also) : null,
+    also: hasAlso ? createRecordMaker(alsoFields) : null,
     /** The value that the row has for a field. */
     value(row: FileRow, source: string): string | null {
       const field = fieldsBySource.get(source);
       return field === undefined ? null : readCell(row[field.column], field.read);
     },
     /** The text of the row in a column. */
-    text: (row: FileRow, column: string) => readCell(row[own(column) ?? '']),
+    text: (row: FileRow, column: string) => readCell(row[findName(column) ?? '']),
     /** True if the file has a column for a field. */
     has: (source: string) => fieldsBySource.has(source),
     /** The file's column for a field, for messages; the field's name if there is none. */
@@ -153,13 +92,87 @@ export function findColumns(
     /** The first needed column that is missing because the row breaks off; null for complete rows. */
     missingIn(row: FileRow): string | null {
       readNeeded(row, neededCells);
-      return neededColumns[neededCells.indexOf(null)] ?? null;
+      return needed[neededCells.indexOf(null)] ?? null;
     },
     /** Columns of the table that this file lacks, or has less precisely than other files, without the source audit. */
-    unknown: (fields: readonly Field[]) =>
-      fields
+    unknown: (declared: readonly Field[]) =>
+      declared
         .filter((field) => isUnknown(field, format, (source) => known.has(source)))
         .map(({ column }) => column),
+  };
+}
+
+/** The file's names of the columns that it must have. @throws PipelineError `unreadable` if it lacks one. */
+function findNeeded({ format, findName }: KnownFile, dataSet: DataSet): string[] {
+  const needs = [...new Set([...format.marks, ...format.needs, ...keyColumns(format, dataSet)])];
+  const needed = needs.map((column) => [column].flat().flatMap((name) => findName(name) ?? [])[0]);
+  const lacking = needs.filter((_, at) => needed[at] === undefined);
+  if (lacking.length > 0) {
+    throw badFile(`the header lacks ${lacking.map((column) => [column].flat().join(' or ')).join(', ')}`);
+  }
+  return needed.filter((column) => column !== undefined);
+}
+
+/** The fields of a data set that a file has, each once. */
+function listFields(file: KnownFile, { shapes }: DataSet, columns: FileColumnNames): PresentField[] {
+  const { table } = shapes[0];
+  const present = new Map<string, PresentField>();
+  for (const [name, sources] of Object.entries(columns)) {
+    const column = file.findName(name);
+    if (column === undefined) continue;
+    for (const source of [sources].flat()) {
+      if (present.has(source)) continue;
+      const field = table.fields.find(
+        (declared) => declared.from === 'response' && declared.source === source,
+      );
+      const isNumber = field !== undefined && NUMBERS.has(field.kind);
+      const isTradingDay = file.format.byTradingDay && field?.column === table.dateColumn;
+      const read =
+        field?.kind === 'date'
+          ? dayReader(file.format, isTradingDay ? dayInName(file.name, file.format) : null)
+          : textReader(file.format, source);
+      present.set(source, { source, column, isNumber, read: read && rememberLast(read) });
+    }
+  }
+  return [...present.values()];
+}
+
+/** Makes the function that makes a record of a row: of these fields, and of values that every record has. */
+function createRecordMaker(
+  fields: readonly PresentField[],
+  constants: Readonly<Record<string, string>> = {},
+): (row: FileRow) => FileRecord {
+  const names = [...fields.map(({ source }) => source), ...Object.keys(constants)];
+  const makeRecord = compileMaker<string | null>(names);
+  const values = names.map((name) => constants[name] ?? null);
+  const readCells = compileReader<unknown>(fields.map(({ column }) => column));
+  const cells: unknown[] = fields.map(() => null);
+  return (row) => {
+    readCells(row, cells);
+    for (let at = 0; at < fields.length; at++) {
+      const { isNumber, read } = fields[at] as PresentField;
+      let value = cells[at];
+      if (isNumber && typeof value === 'string' && value.includes(',') && WITH_COMMAS.test(value))
+        value = value.replaceAll(',', '');
+      values[at] = readCell(value, read);
+    }
+    return makeRecord(values);
+  };
+}
+
+/** Makes the function that finds the first number of a row that has lost digits. */
+function createShortenedFinder(fields: readonly PresentField[]) {
+  const columns = [...new Set(fields.flatMap(({ column, isNumber }) => (isNumber ? [column] : [])))];
+  const readNumbers = compileReader<unknown>(columns);
+  const numbers: unknown[] = columns.map(() => null);
+  return (row: FileRow): { readonly column: string; readonly text: string } | null => {
+    readNumbers(row, numbers);
+    for (let at = 0; at < numbers.length; at++) {
+      const text = numbers[at];
+      if (typeof text === 'string' && text.includes('E') && hasLostDigits(text))
+        return { column: columns[at] ?? '', text };
+    }
+    return null;
   };
 }
 
@@ -229,18 +242,12 @@ function dayReader(
 }
 
 /** Converts the texts of a field to what they mean in the table; undefined if they stay as they are. */
-function textReader(
-  { units, values, anyCase }: FileFormat,
-  source: string,
-): ((text: string) => string) | undefined {
+function textReader({ units, values }: FileFormat, source: string): ((text: string) => string) | undefined {
   const unit = units?.[source];
   // Without touching the digits.
   if (unit !== undefined) return (text) => `${text}e${FILE_UNITS[unit]}`;
   const meanings = values?.[source];
-  if (meanings !== undefined) return (text) => meanings[text.toUpperCase()] ?? text;
-  const spelling = anyCase?.[source];
-  if (spelling === undefined) return undefined;
-  return spelling === 'upper' ? (text) => text.toUpperCase() : (text) => text.toLowerCase();
+  return meanings && ((text) => meanings[text.toUpperCase()] ?? text);
 }
 
 /** The same function, which is called only where the text is another than before: rows next to each other have the same day. */

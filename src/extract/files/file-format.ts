@@ -1,6 +1,9 @@
 /** A row of a file, by the names of its header. */
 export type FileRow = Readonly<Record<string, unknown>>;
 
+/** The record of a row, by field, before its values are read. */
+export type FileRecord = Record<string, string | null>;
+
 /** A list of rows, or one that reads each row when it is taken. */
 export interface FileRows extends Iterable<FileRow> {
   readonly length: number;
@@ -27,8 +30,11 @@ export const FILE_UNITS = { lakhs: 5, crores: 7 } as const;
 
 /** Finds what is wrong with a record as a whole, in a field of it; null if nothing is. */
 type RecordCheck = (
-  record: Readonly<Record<string, string | null>>,
+  record: Readonly<FileRecord>,
 ) => { readonly path: string; readonly message: string } | null;
+
+/** Changes a record to what responses have. @param cell returns the text of the row in a column. */
+export type RecordAdapter = (record: FileRecord, cell: (column: string) => string | null) => void;
 
 /** What a file format may say; most say a part of it. */
 interface FormatOptions {
@@ -58,20 +64,13 @@ interface FormatOptions {
   readonly values?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** Fields that are in another unit than their column. */
   readonly units?: Readonly<Record<string, keyof typeof FILE_UNITS>>;
-  /** Fields whose case means nothing. */
-  readonly anyCase?: Readonly<Record<string, 'upper' | 'lower'>>;
-  /** An id that has the series of its security behind a point in responses, unless it is EQ. */
-  readonly suffix?: { readonly field: string; readonly series: string };
+  readonly adapt?: RecordAdapter;
   /** True if days are written `17/12/2020`; elsewhere, slashes are from a spreadsheet that may put the month first. */
   readonly hasSlashes?: boolean;
-  /** True if `&` is written as `&amp;`. */
-  readonly isHtml?: boolean;
-  /** Recognizes a file by its beginning, if it has no header that tells its format, */
+  /** Recognizes a file by its beginning, where no header tells its format. */
   readonly detect?: (start: string) => boolean;
-  /** and reads it. */
+  /** Reads the text of such a file. */
   readonly parse?: (text: string) => ParsedFile;
-  /** Quotes what is to be one cell, in a text with a header, where it is not. */
-  readonly repair?: (text: string) => string;
   /** Matches a line before the rows; its first group is the day, where no column has it. */
   readonly title?: RegExp;
   /** The names of the columns, if no header stands between the title and the rows. */
@@ -95,8 +94,6 @@ interface FormatOptions {
   readonly complete?: boolean;
   /** True if it identifies instruments only by number, so that tickers have to come from other data. */
   readonly withoutTickers?: boolean;
-  /** A column with tickers cut to nine characters, of which one that ends with `#` is a whole one: that of a T+0 line. */
-  readonly cutTickers?: string;
   /** Fields that are cut or less precise than in other formats: a stored value is kept. */
   readonly vague?: readonly string[];
   /** Columns that may be `-` although there is a value: then a stored value is kept. */
@@ -121,3 +118,11 @@ export type FileFormat = FormatOptions & Required<Pick<FormatOptions, keyof type
 
 /** Declares a file format. */
 export const defineFormat = (format: FormatOptions): FileFormat => ({ ...DEFAULTS, ...format });
+
+/** Adapts an id that has the series of its security behind a point in responses, unless it is EQ. */
+export const appendSeries =
+  (idField: string, seriesField: string): RecordAdapter =>
+  (record) => {
+    const [id, series] = [record[idField], record[seriesField]];
+    if (id && series && series !== 'EQ') record[idField] = `${id}.${series}`;
+  };

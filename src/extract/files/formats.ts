@@ -32,7 +32,7 @@ export const isInFiles = (name: string): boolean =>
   FORMATS.some(({ dataSet, also }) => dataSet === name || also?.dataSet === name);
 
 /** A name of which only letters and digits count. */
-const bare = (name: string) => name.toLowerCase().replace(/[^a-z0-9]+/g, '');
+const bareName = (name: string) => name.toLowerCase().replace(/[^a-z0-9]+/g, '');
 
 /**
  * Finds the names of a header as they are spelled there: in any case, and if no name is so, with other spaces and marks.
@@ -41,8 +41,8 @@ export function findNames(header: readonly string[]): (column: string) => string
   const spelled = (name: string) => name.trim().replace(/\s+/g, ' ').toUpperCase();
   // Of a repeated name, the first column is read.
   const byName = new Map(header.map((name) => [spelled(name), name] as const).reverse());
-  const byBareName = new Map(header.map((name) => [bare(name), name] as const).reverse());
-  return (column) => byName.get(spelled(column)) ?? byBareName.get(bare(column));
+  const byBareName = new Map(header.map((name) => [bareName(name), name] as const).reverse());
+  return (column) => byName.get(spelled(column)) ?? byBareName.get(bareName(column));
 }
 
 /** How names of files write a day, also where marks are escaped; a name such as SUMMARY has two of its letters, too. */
@@ -126,8 +126,8 @@ export function findFormat(
     isMarked(format) &&
     (format.named === undefined || inName.includes(format.named)) &&
     (format.title === undefined || isTitled || dayInName(fileName, format) !== null);
-  const telling = ({ marks, named }: FileFormat) => marks.length + (named === undefined ? 0 : 2);
-  return FORMATS.filter(fits).sort((a, b) => telling(b) - telling(a))[0];
+  const countSigns = ({ marks, named }: FileFormat) => marks.length + (named === undefined ? 0 : 2);
+  return FORMATS.filter(fits).sort((a, b) => countSigns(b) - countSigns(a))[0];
 }
 
 /** What has to be in the name of a file of this header, one of them, because the header alone does not tell its format. */

@@ -43,14 +43,14 @@ export function checkFile(bytes: Buffer, name: string): FileStart {
     return { form: 'own', read: format.parse ?? ((text) => readTitled(text, name, format)) };
   }
   refuseUnknownHeader(start, name);
-  return { form: 'header', read: (text) => readWithHeader(text, name) };
+  return { form: 'header', read: readWithHeader };
 }
 
-function readWithHeader(text: string, name: string): ParsedFile {
-  const header = readHeader(text);
-  const repaired = findFormat(header, name)?.repair?.(text) ?? text;
-  return { header, rows: readCsv(repaired) as FileRows, warnings: [] };
-}
+const readWithHeader = (text: string): ParsedFile => ({
+  header: readHeader(text),
+  rows: readCsv(text) as FileRows,
+  warnings: [],
+});
 
 /** Reads a file whose first line is a title with its day. @throws PipelineError `unreadable` if no known header follows. */
 function readTitled(text: string, name: string, format: FileFormat): ParsedFile {
@@ -67,7 +67,7 @@ function readTitled(text: string, name: string, format: FileFormat): ParsedFile 
     return { header, rows, warnings: [], day };
   }
   if (findFormat(readHeader(rest), name, true) === undefined) refuseUnknownHeader(rest, name);
-  return { ...readWithHeader(rest, name), day };
+  return { ...readWithHeader(rest), day };
 }
 
 const makeRow = (header: readonly string[], cells: readonly unknown[]): FileRow =>
@@ -90,9 +90,9 @@ function readJson(text: string, name: string): ParsedFile {
   if (records === undefined) throw badFile('is JSON without a list of records', { unknownForm: 'JSON' });
   const header = Object.keys(records[0] ?? {});
   if (findFormat(header, name) === undefined) {
-    const begin = headerText(header, header.join());
-    const members = begin === null ? '' : `; its records have ${begin}`;
-    throw badFile(`is JSON of no known format${members}`, { unknownForm: begin ?? 'JSON' });
+    const shownHeader = headerText(header, header.join());
+    const members = shownHeader === null ? '' : `; its records have ${shownHeader}`;
+    throw badFile(`is JSON of no known format${members}`, { unknownForm: shownHeader ?? 'JSON' });
   }
   const cellText = (value: unknown) => (value === null || typeof value === 'object' ? null : String(value));
   const rows = records.map((record) =>
@@ -151,21 +151,21 @@ function refuseUnknownHeader(start: string, name: string): void {
     );
   const lines = start.split(/\r\n?|\n/).filter((line) => line.trim() !== '');
   const [first = ''] = lines;
-  const begins = lines.slice(0, LINES_BEFORE_HEADER);
+  const firstLines = lines.slice(0, LINES_BEFORE_HEADER);
   for (const [separator, separators] of OTHER_SEPARATORS) {
     const splitCells = (line: string) =>
       line.split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
-    if (begins.some((line) => findFormat(splitCells(line), name) !== undefined)) {
+    if (firstLines.some((line) => findFormat(splitCells(line), name) !== undefined)) {
       throw badFile(`separates its cells by ${separators}, not by commas; save it as CSV with commas`);
     }
   }
-  const at = begins.findIndex((line) => findFormat(readHeader(`${line}\n`), name) !== undefined);
+  const at = firstLines.findIndex((line) => findFormat(readHeader(`${line}\n`), name) !== undefined);
   if (at > 0)
     throw badFile(`has ${at === 1 ? 'a line' : `${at} lines`} before its header; delete what is before it`);
-  const begin = headerText(header, first);
+  const shownHeader = headerText(header, first);
   const form = values === 0 ? 'no header' : 'no header, the first line is a row';
-  const firstLineText = begin === null ? `it has ${form}` : `its header begins "${begin}"`;
-  throw badFile(`is not a file of a known format; ${firstLineText}`, { unknownForm: begin ?? form });
+  const firstLineText = shownHeader === null ? `it has ${form}` : `its header begins "${shownHeader}"`;
+  throw badFile(`is not a file of a known format; ${firstLineText}`, { unknownForm: shownHeader ?? form });
 }
 
 /** Parses the rows of a file. */

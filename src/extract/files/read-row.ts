@@ -10,7 +10,7 @@ import type { Problem, Reject } from '../types.ts';
 import type { FileColumns } from './file-columns.ts';
 import type { FileRow } from './file-format.ts';
 
-/** A row that was parsed on its own, with its day, or the reject that it becomes. */
+/** A row of a table with its day, or a reject. */
 type ReadRow = { readonly row: Row; readonly day: string } | Reject;
 
 /** A row of a file, and its position. */
@@ -65,14 +65,9 @@ export function readRow(reader: RecordReader, source: DatedRow): ReadRow {
   const { columns, row, named } = source;
   const missing = columns.missingIn(row);
   const record = columns.record(row);
-  const { day } = columns.format;
+  const { adapt, check, day } = columns.format;
   if (named !== null && day !== undefined) record[day.field] ??= named;
-  const { cutTickers } = columns.format;
-  const ticker = cutTickers === undefined ? null : columns.text(row, cutTickers);
-  if (ticker?.endsWith('#') === true) record.symbol = ticker;
-  const { check } = columns.format;
-  // In a user's own list the note is optional.
-  if (check !== undefined) record.purpose ??= [record.kind, record.ratio].filter(Boolean).join(' ');
+  adapt?.(record, (column) => columns.text(row, column));
   const problem = check?.(record) ?? null;
   if (missing === null && problem === null) return makeResult(reader.read(record), source);
   return makeReject(source, [problem ?? { path: missing ?? '', message: 'is missing: the row breaks off' }]);

@@ -7,8 +7,8 @@ import { messageOf, PipelineError, usageError } from '../../core/errors.ts';
 import { compareNames } from '../../core/file-order.ts';
 import { escapeName } from '../../core/wording.ts';
 import { badFile } from '../../extract/diagnostics.ts';
+import { isImportName } from '../../extract/files/read-exchange-file.ts';
 import type { FilePart } from '../../extract/files/read-file.ts';
-import { isImportName } from '../../extract/files/unpack.ts';
 import { tableGroupOf } from '../../operations/registry.ts';
 
 /** A file to import. */

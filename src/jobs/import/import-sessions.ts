@@ -8,14 +8,9 @@ import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { listText } from '../../core/wording.ts';
 import { badFile } from '../../extract/diagnostics.ts';
 import { dayOfName } from '../../extract/files/formats.ts';
+import { readExchangeFile, type UnknownFile } from '../../extract/files/read-exchange-file.ts';
 import type { FilePart } from '../../extract/files/read-file.ts';
-import {
-  MOST_BYTES,
-  readExchangeFile,
-  takeBytes,
-  type UnknownFile,
-  type UnpackLimit,
-} from '../../extract/files/unpack.ts';
+import { MOST_BYTES, takeBytes, type UnpackLimit } from '../../extract/files/unpack.ts';
 import type { Tickers } from '../../load/stored-values.ts';
 import { pairTitle } from '../../operations/registry.ts';
 import { readStoredLoad } from '../../state/loads/loads.ts';

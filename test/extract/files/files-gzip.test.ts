@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { isImportName, newUnpackLimit, readExchangeFile } from '../../../src/extract/files/unpack.ts';
+import { isImportName, readExchangeFile } from '../../../src/extract/files/read-exchange-file.ts';
+import { newUnpackLimit } from '../../../src/extract/files/unpack.ts';
 import { zip } from '../../support/zip.ts';
 
 const DAY =

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { isZip, newUnpackLimit, readExchangeFile, unzip } from '../../../src/extract/files/unpack.ts';
+import { readExchangeFile } from '../../../src/extract/files/read-exchange-file.ts';
+import { isZip, newUnpackLimit, unzip } from '../../../src/extract/files/unpack.ts';
 import { type Entry, zip } from '../../support/zip.ts';
 
 const everything = () => true;

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { readExchangeFile } from '../../../src/extract/files/read-exchange-file.ts';
 import type { FilePart } from '../../../src/extract/files/read-file.ts';
-import { readExchangeFile } from '../../../src/extract/files/unpack.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
 import { UDIFF_COLUMNS } from '../../../src/operations/tables/udiff.ts';
 

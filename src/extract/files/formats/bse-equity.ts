@@ -1,4 +1,4 @@
-import { defineFormat, type FileFormat } from '../file-format.ts';
+import { defineFormat, type FileFormat, type RecordAdapter } from '../file-format.ts';
 
 /**
  * A bhav copy of BSE from before July 2024. Its files have no tickers, or tickers cut to nine characters, so that two
@@ -7,7 +7,7 @@ import { defineFormat, type FileFormat } from '../file-format.ts';
 const bseEquity = (
   code: string,
   format: Pick<FileFormat, 'files' | 'marks' | 'needs' | 'columns'> &
-    Partial<Pick<FileFormat, 'cutTickers' | 'day'>>,
+    Partial<Pick<FileFormat, 'adapt' | 'day'>>,
 ): FileFormat =>
   defineFormat({
     ...format,
@@ -19,6 +19,14 @@ const bseEquity = (
     // Cut to twelve characters.
     vague: ['finInstrmNm'],
   });
+
+/** Of the tickers that are cut, one that ends with `#` is a whole one: that of a T+0 line. */
+const readWholeTicker =
+  (column: string): RecordAdapter =>
+  (record, cell) => {
+    const ticker = cell(column);
+    if (ticker?.endsWith('#') === true) record.symbol = ticker;
+  };
 
 export default [
   // Those without an ISIN have no date either. Public collections name them by their day alone.
@@ -48,7 +56,7 @@ export default [
     files: ['BSE_EQ_BHAVCOPY_DDMMYYYY.CSV'],
     marks: ['SCRIP_CODE', 'SC_GROUP', 'TRADING_DATE'],
     needs: ['OPEN PRICE', 'HIGH PRICE', 'LOW PRICE', 'CLOSING PRICE', 'NO_OF_SHRS', 'NET_TURNOV'],
-    cutTickers: 'SCRIP ID',
+    adapt: readWholeTicker('SCRIP ID'),
     columns: {
       SC_NAME: 'finInstrmNm',
       SC_GROUP: 'sctySrs',
@@ -71,7 +79,7 @@ export default [
     files: ['BSE_EQ_BHAVCOPY_DDMMYYYY.CSV'],
     marks: ['FinInstrmId', 'TradDt', 'FftyTwWkHgh'],
     needs: ['SctySrs', 'OpnPric', 'HghPric', 'LwPric', 'ClsPric', 'TtlTradgVol', 'TtlTrfVal'],
-    cutTickers: 'TckrSymb',
+    adapt: readWholeTicker('TckrSymb'),
     columns: {
       FinInstrmNm: 'finInstrmNm',
       SctySrs: 'sctySrs',

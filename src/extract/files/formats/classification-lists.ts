@@ -53,7 +53,11 @@ export default [
     },
     // Delisted ones have none.
     values: { isin: { NA: '' } },
-    isHtml: true,
+    // It is written as in HTML.
+    adapt(record) {
+      for (const [field, text] of Object.entries(record))
+        record[field] = text?.replaceAll('&amp;', '&') ?? null;
+    },
   }),
   defineFormat({
     name: 'nse-industries',

@@ -100,7 +100,12 @@ export default [
     marks: ['EXCHANGE', 'SYMBOL', 'EX_DATE', 'KIND'],
     needs: ['RATIO'],
     columns: { EX_DATE: 'exDate', RATIO: 'ratio', NOTE: 'purpose', SYMBOL: 'symbol', KIND: 'kind' },
-    anyCase: { symbol: 'upper', kind: 'lower' },
+    adapt(record) {
+      record.symbol = record.symbol?.toUpperCase() ?? null;
+      record.kind = record.kind?.toLowerCase() ?? null;
+      // The note is optional.
+      record.purpose ??= [record.kind, record.ratio].filter(Boolean).join(' ');
+    },
     check: ({ kind, ratio }) => listedEventProblem(kind ?? null, ratio ?? null),
   }),
 ];

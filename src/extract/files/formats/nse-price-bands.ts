@@ -1,4 +1,4 @@
-import { defineFormat } from '../file-format.ts';
+import { appendSeries, defineFormat } from '../file-format.ts';
 
 /** Securities of NSE at a price band; the oldest files name the series SR. A security may be at both. */
 export default defineFormat({
@@ -8,7 +8,7 @@ export default defineFormat({
   exchange: 'NSE',
   mayBeEmpty: true,
   day: { field: 'date' },
-  suffix: { field: 'scripId', series: 'series' },
+  adapt: appendSeries('scripId', 'series'),
   marks: ['SYMBOL', 'HIGH/LOW'],
   columns: {
     SYMBOL: 'scripId',

@@ -1,4 +1,4 @@
-import { defineFormat } from '../file-format.ts';
+import { appendSeries, defineFormat } from '../file-format.ts';
 
 /** NSE's list of moves to another series. */
 export default defineFormat({
@@ -9,7 +9,7 @@ export default defineFormat({
   byTradingDay: false,
   mayBeEmpty: true,
   marks: ['SYMBOL', 'FROM SERIES', 'TO SERIES', 'CHANGE DATE'],
-  suffix: { field: 'scripId', series: 'prevSeries' },
+  adapt: appendSeries('scripId', 'prevSeries'),
   // NIL on a day without changes.
   passedOverWithout: { field: 'scripName', because: 'say that there are no changes' },
   columns: {

@@ -1,8 +1,13 @@
 import { defineFormat, type FileRow } from '../file-format.ts';
 import { firstLine } from '../first-line.ts';
 
-/** The columns of NSE's list of changed symbols, which usually has no header. */
-const SYMBOL_CHANGES_HEADER = ['SM_NAME', 'SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'] as const;
+/** The columns of the list. The first one has another name in lists with a header. */
+const HEADER = ['SM_NAME', 'SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'] as const;
+
+const isHeader = (line: string) => {
+  const names = line.split(',').map((name) => name.trim().toUpperCase());
+  return names.slice(1).join() === HEADER.slice(1).join();
+};
 
 /**
  * A line of NSE's list of changed symbols: a name, two symbols and a day, quoted or not. With more commas than a name
@@ -13,11 +18,11 @@ const SYMBOL_CHANGE =
 
 /** Names may contain unquoted commas, so lines are read from their end. */
 function readSymbolChanges(text: string): FileRow[] {
-  const [name, before, after, day] = SYMBOL_CHANGES_HEADER;
+  const [name, before, after, day] = HEADER;
   return text
     .replace(/^\ufeff/, '')
     .split(/\r\n?|\n/)
-    .filter((line) => line.trim() !== '')
+    .filter((line) => line.trim() !== '' && !isHeader(line))
     .map((line) => {
       const match = SYMBOL_CHANGE.exec(line);
       if (match === null) return { [name]: line, [before]: null, [after]: null, [day]: null };
@@ -25,29 +30,12 @@ function readSymbolChanges(text: string): FileRow[] {
     });
 }
 
-/**
- * Quotes names with commas in a list of changed symbols that has a header, if the line ends with two symbols and a day:
- * as the name is the first column, the line is unambiguous. Other texts stay as they are.
- */
-function quoteNames(text: string): string {
-  const [name, ...others] = firstLine(text.replace(/^\ufeff/, ''))
-    .split(',')
-    .map((cell) => cell.trim().toUpperCase());
-  const [, ...expected] = SYMBOL_CHANGES_HEADER;
-  if (name === undefined || others.join() !== expected.join()) return text;
-  return text.replace(/^[^"\r\n]*(?=\r?$)/gm, (line) => {
-    const match = SYMBOL_CHANGE.exec(line);
-    return match?.[1]?.includes(',') === true ? `"${match[1]}"${line.slice(match[1].length)}` : line;
-  });
-}
-
 /** NSE's list of changed symbols, which usually has no header. */
 export default defineFormat({
   name: 'symbol-changes',
   files: ['symbolchange.csv'],
-  detect: (start) => SYMBOL_CHANGE.test(firstLine(start)),
-  parse: (text) => ({ header: SYMBOL_CHANGES_HEADER, rows: readSymbolChanges(text), warnings: [] }),
-  repair: quoteNames,
+  detect: (start) => SYMBOL_CHANGE.test(firstLine(start)) || isHeader(firstLine(start)),
+  parse: (text) => ({ header: HEADER, rows: readSymbolChanges(text), warnings: [] }),
   dataSet: 'SymbolChanges',
   exchange: 'NSE',
   byTradingDay: false,
