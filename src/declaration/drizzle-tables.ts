@@ -13,32 +13,22 @@ import {
   text,
   timestamp,
 } from 'drizzle-orm/pg-core';
-import type { Kind } from './fields.ts';
 import type { TableDefinition } from './table.ts';
 
 export const market = pgSchema('market');
 export const marketHistory = pgSchema('market_history');
 
-function columnFor(kind: Kind, name: string) {
-  switch (kind) {
-    case 'text':
-      return text(name);
-    case 'int2':
-      return smallint(name);
-    case 'int4':
-      return integer(name);
-    case 'int8':
-      return bigint(name, { mode: 'bigint' });
-    case 'numeric':
-      return numeric(name);
-    case 'boolean':
-      return boolean(name);
-    case 'date':
-      return date(name);
-    case 'datetime':
-      return timestamp(name, { withTimezone: true });
-  }
-}
+/** The drizzle column of each kind. */
+const COLUMNS = {
+  text: (name: string) => text(name),
+  int2: (name: string) => smallint(name),
+  int4: (name: string) => integer(name),
+  int8: (name: string) => bigint(name, { mode: 'bigint' }),
+  numeric: (name: string) => numeric(name),
+  boolean: (name: string) => boolean(name),
+  date: (name: string) => date(name),
+  datetime: (name: string) => timestamp(name, { withTimezone: true }),
+};
 
 function loadAuditColumns() {
   return {
@@ -65,7 +55,7 @@ export function drizzleTables({
   const dataColumns = () =>
     Object.fromEntries(
       fields.map((field) => {
-        const column = columnFor(field.kind, field.column);
+        const column = COLUMNS[field.kind](field.column);
         return [field.column, key.includes(field.column) ? column.notNull() : column];
       }),
     );

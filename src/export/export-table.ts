@@ -58,7 +58,7 @@ export function exportTable(
     const file = request.fileFor(shortName(relation));
     const chosen = chosenRows(relation, request);
     const write = await planWriter(client, relation, { ...request, rows: chosen }, onBytes);
-    const target = await replaceable(file);
+    const target = await findTarget(file);
     const isOfSome = (request.symbols?.length ?? 0) > 1;
     const missing = isOfSome ? await missingSymbols(client, relation, request) : [];
     const lacking = await lackingEvents(client, relation, request);
@@ -117,7 +117,7 @@ export async function replaceFile<Result>(
  *
  * @throws PipelineError `usage` if there is something else than a file.
  */
-async function replaceable(path: string): Promise<string> {
+async function findTarget(path: string): Promise<string> {
   const stats = await stat(path).catch(() => null);
   if (stats === null) return path;
   if (!stats.isFile()) throw usageError(`${path} is no regular file, so it is not replaced`);
@@ -151,7 +151,7 @@ export async function planWriter(
       columns: JSON.stringify(plan.columns.map(({ element }) => element)),
       notices: plan.notices,
       async file(handle, rows) {
-        const { chunks, rowCount } = copied(client, `copy (select ${list} ${rows}) to stdout`, onBytes);
+        const { chunks, rowCount } = startCopy(client, `copy (select ${list} ${rows}) to stdout`, onBytes);
         await writeParquet(handle, plan.columns, chunks);
         return rowCount();
       },
@@ -170,7 +170,7 @@ export async function planWriter(
     columns: JSON.stringify(columns),
     notices: [],
     async file(handle, rows) {
-      const { chunks, rowCount } = copied(client, copy(rows), onBytes);
+      const { chunks, rowCount } = startCopy(client, copy(rows), onBytes);
       for await (const chunk of chunks) await handle.appendFile(chunk);
       return rowCount();
     },
@@ -181,7 +181,7 @@ export async function planWriter(
 const CHUNK_BYTES = 1_000_000;
 
 /** The chunks that COPY sends, and, once they are read, how many rows that was. */
-function copied(client: PoolClient, statement: string, onBytes: (bytes: number) => void) {
+function startCopy(client: PoolClient, statement: string, onBytes: (bytes: number) => void) {
   const stream = client.query(copyTo(statement));
   async function* chunks(): AsyncGenerator<Buffer> {
     let pieces: Buffer[] = [];

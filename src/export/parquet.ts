@@ -17,19 +17,14 @@ const MOST_DIGITS = 38;
 /** How many digits the values of a numeric column need; null where a DECIMAL cannot hold them. */
 type DecimalNeed = { readonly scale: number; readonly integers: number } | null;
 
-interface Measured {
-  readonly decimals: ReadonlyMap<string, DecimalNeed>;
+interface ParquetPlan {
+  readonly columns: readonly ParquetColumn[];
   /** What cannot be written as Postgres stores it, a sentence each. */
   readonly notices: readonly string[];
 }
 
-interface ParquetPlan {
-  readonly columns: readonly ParquetColumn[];
-  readonly notices: readonly string[];
-}
-
 /**
- * The columns of a file for these rows, whose numerics keep all digits.
+ * Plans the columns of a file for these rows. Its numerics keep all digits: how many each needs is read from the rows.
  *
  * @param rows `from … where …`
  * @param doubles whether numerics become DOUBLE instead, which rounds them to 15 to 17 digits.
@@ -40,20 +35,6 @@ export async function planParquet(
   rows: string,
   doubles: boolean,
 ): Promise<ParquetPlan> {
-  const { decimals, notices } = await measureColumns(client, columns, rows, doubles);
-  return {
-    columns: columns.map((column) => parquetColumn(column, decimals.get(column.name), doubles)),
-    notices,
-  };
-}
-
-/** Finds out how many digits each numeric of these rows has. */
-async function measureColumns(
-  client: ClientBase,
-  columns: readonly ExportColumn[],
-  rows: string,
-  doubles: boolean,
-): Promise<Measured> {
   const numerics = doubles ? [] : columns.filter(({ type }) => type === 'numeric');
   const endless = columns.filter(({ type }) => /^(date|timestamp)/.test(type));
   const requested = [
@@ -90,7 +71,10 @@ async function measureColumns(
     if (values.shift() === true)
       notices.push(`${name} has ±infinity: written as the first day of the year 1 and the last day of 9999`);
   }
-  return { decimals, notices };
+  return {
+    columns: columns.map((column) => parquetColumn(column, decimals.get(column.name), doubles)),
+    notices,
+  };
 }
 
 /** How a column is written. */

@@ -16,8 +16,6 @@ export interface Relation {
   readonly columns: readonly ExportColumn[];
   /** The column for ranges of days and for files by year; null if it has none, or several that do not decide. */
   readonly dayColumn: string | null;
-  /** True if `dayColumn` is part of a key, so that it is never null. */
-  readonly everyRowHasDay: boolean;
   readonly symbolColumn: string | null;
 }
 
@@ -69,7 +67,6 @@ export async function findRelation(client: ClientBase, text: string): Promise<Re
     name,
     columns,
     dayColumn: declared === undefined ? (DAY_COLUMNS.find(isDay) ?? null) : declared.dateColumn,
-    everyRowHasDay: declared !== undefined,
     symbolColumn: has(symbol) ? symbol : null,
   };
 }
@@ -100,18 +97,14 @@ export function chosenRows(relation: Relation, { from, to, symbols, series, exch
   };
   const day = () => by(relation.dayColumn, 'days');
   const named = (column: string) => relation.columns.find(({ name }) => name === column)?.name ?? null;
+  const isOneOf = (column: string | null, criterion: string, values: readonly string[] | undefined) =>
+    values === undefined ? [] : [`${by(column, criterion)} in (${values.map(literal).join(', ')})`];
   const conditions = [
     ...(from === undefined ? [] : [`${day()} >= ${literal(from)}`]),
     ...(to === undefined ? [] : [`${day()} <= ${literal(to)}`]),
-    ...(symbols === undefined
-      ? []
-      : [`${by(relation.symbolColumn, 'symbols')} in (${symbols.map(literal).join(', ')})`]),
-    ...(series === undefined
-      ? []
-      : [`${by(named('series'), 'series')} in (${series.map(literal).join(', ')})`]),
-    ...(exchanges === undefined
-      ? []
-      : [`${by(named('exchange'), 'exchanges')} in (${exchanges.map(literal).join(', ')})`]),
+    ...isOneOf(relation.symbolColumn, 'symbols', symbols),
+    ...isOneOf(named('series'), 'series', series),
+    ...isOneOf(named('exchange'), 'exchanges', exchanges),
   ];
   const where = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`;
   return `from ${nameInSql(relation)}${where}`;

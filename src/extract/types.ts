@@ -45,9 +45,6 @@ export interface Reject {
   readonly stray?: boolean;
 }
 
-/** Validated records for one table, in the order of the response. */
-export type Batch = TableRows;
-
 /** A response before its records are read. */
 export interface RawResponse {
   readonly body: Buffer;
@@ -60,7 +57,8 @@ export interface RawResponse {
 
 /** A response, read and validated. */
 export interface Extracted {
-  readonly batches: readonly Batch[];
+  /** Its rows for each table, in the order of the response. */
+  readonly batches: readonly TableRows[];
   readonly rejects: readonly Reject[];
   /** How many records: rows of all batches + rejects; for a file whose rows fill two tables, those of the first. */
   readonly fetched: number;
@@ -68,7 +66,7 @@ export interface Extracted {
   readonly lastLine?: 'ended' | 'open';
   /** Why it may not have all records that were requested. */
   readonly doubts: readonly Doubt[];
-  /** Whether stored rows that it could list and does not are withdrawn: not if it says no more than that there is no data. */
+  /** Whether stored rows that it does not list are withdrawn. They are not if it only says that there is no data. */
   readonly listsAll: boolean;
   /** Problems of the response as a whole that are not fatal, e.g. a wrong count. */
   readonly warnings: readonly string[];

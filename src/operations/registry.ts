@@ -20,12 +20,12 @@ export { dataSets, operations };
 /** Every table of the schema `market`, each once. */
 export const tables: readonly TableDefinition[] = [...new Set(dataSets.flatMap(tablesFilledBy))];
 
-/** Every data set of whose responses or files coverage says which days they are about. */
+/** Every data set that has coverage by day. */
 export const coveredSets: readonly DataSet[] = dataSets.filter(
   ({ windows }) => windows.per !== 'file' || windows.days !== 'none',
 );
 
-/** True if the state of single trading days is known of it, or of single quarters. */
+/** True if it has a state for each trading day, or for each quarter. */
 export const hasTradingDays = (dataSet: DataSet): boolean => expectedVariants(dataSet) !== null;
 
 /** True if this is a data set. Windows and responses of others may be stored, if another version has requested them. */
@@ -105,7 +105,7 @@ export const pairTitle = ({ operation, exchange }: Pair): string =>
 const listNames = (items: readonly DataSet[]): string[] =>
   items.flatMap(({ name, shapes }) => [name, ...shapes.map(({ table }) => table.name)]);
 
-/** The mistake of a name that is none of an operation: that of a data set which is never requested, or of nothing. */
+/** The error for a name that no operation has: it is that of a data set that is never requested, or of nothing. */
 export function unknownOperation(text: string, known: readonly string[]): PipelineError {
   const ofFiles = namedBy(fileSets, text);
   if (ofFiles === undefined)
@@ -137,7 +137,7 @@ const findByName = <Item extends DataSet>(items: readonly Item[]) => {
  */
 export const findOperations = findAllByName(operations);
 
-/** The same of data sets of which coverage says which days they are about. */
+/** The same for the data sets that have coverage by day. */
 export const findCovered = findAllByName(coveredSets);
 
 /** The operation with this name. */

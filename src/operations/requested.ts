@@ -17,6 +17,8 @@ function operationsMeant(text: string): readonly Operation[] {
   throw usageError(`EOD_OPERATIONS: ${message}`, remedy);
 }
 
+const isLeftOut = (item: string) => item.startsWith('-');
+
 const listNames = (some: readonly Operation[]) => some.map(({ name }) => name).join(', ');
 
 /**
@@ -27,7 +29,6 @@ const listNames = (some: readonly Operation[]) => some.map(({ name }) => name).j
  */
 export function requestedOperations({ EOD_OPERATIONS: items }: Pick<Config, 'EOD_OPERATIONS'>): Operation[] {
   const meantBy = (some: readonly string[]) => new Set(some.flatMap(operationsMeant));
-  const isLeftOut = (item: string) => item.startsWith('-');
   const named = meantBy(items.filter((item) => !isLeftOut(item)));
   const leftOut = meantBy(items.filter(isLeftOut).map((item) => item.slice(1).trim()));
   const absent = [...leftOut].filter((operation) => !named.has(operation));
@@ -42,19 +43,11 @@ export function requestedOperations({ EOD_OPERATIONS: items }: Pick<Config, 'EOD
 
 /** The value of EOD_OPERATIONS that leaves out one more operation than now; of the only one, those by default but it. */
 export function settingWithout(config: Pick<Config, 'EOD_OPERATIONS'>, name: string): string {
-  const listLeft = (some: readonly Operation[]) => some.filter((operation) => operation.name !== name);
-  const rest = listLeft(requestedOperations(config));
-  const left = rest.length > 0 ? rest : listLeft(defaultOperations);
-  const isByDefault =
-    rest.length === 0 || config.EOD_OPERATIONS.some((item) => item.toLowerCase() === DEFAULT);
-  if (!isByDefault) return left.map((operation) => operation.name).join();
-  const leftOut = defaultOperations.filter((operation) => !left.includes(operation));
-  const others = left.filter((operation) => !defaultOperations.includes(operation));
-  return [
-    DEFAULT,
-    ...leftOut.map((operation) => `-${operation.name}`),
-    ...others.map((operation) => operation.name),
-  ].join();
+  const isIt = (operation: Operation) => operation.name === name;
+  const others = config.EOD_OPERATIONS.filter((item) => item.toLowerCase() !== name.toLowerCase());
+  const items = requestedOperations(config).every(isIt) ? [DEFAULT] : others;
+  const isNamed = items.some((item) => !isLeftOut(item) && operationsMeant(item).some(isIt));
+  return [...items, ...(isNamed ? [`-${name}`] : [])].join();
 }
 
 /** The settings that say what is requested. */

@@ -112,7 +112,7 @@ test('the setting without an operation requests the others; without the only one
   const advise = (setting: string, name: string) =>
     settingWithout(loadConfig({ EOD_OPERATIONS: setting }), name);
   expect(advise('default', 'GetSeriesChange')).toBe('default,-GetSeriesChange');
-  expect(advise('default,-GetSeriesChange', 'GetBhavCopyCM')).toBe('default,-GetBhavCopyCM,-GetSeriesChange');
+  expect(advise('default,-GetSeriesChange', 'GetBhavCopyCM')).toBe('default,-GetSeriesChange,-GetBhavCopyCM');
   expect(advise('GetBhavCopyCM,GetSeriesChange', 'GetBhavCopyCM')).toBe('GetSeriesChange');
   expect(advise('GetBhavCopyCM', 'GetBhavCopyCM')).toBe('default,-GetBhavCopyCM');
 });

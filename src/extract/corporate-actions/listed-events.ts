@@ -57,22 +57,22 @@ export function readAnnounced(type: string, detail: string | null): Purpose {
   const [only, ...more] = read.events;
   const text = (detail ?? '').trim().replace(/^R[SE]\.? ?/i, '');
   if (NOTHING.test(text) || CODE.test(text)) return /\d/.test(type) ? read : withoutTerms(read);
-  const both = () => readPurpose(`${type} ${detail}`);
-  if (only === undefined || more.length > 0) return both();
-  if (only.kind === 'dividend') {
-    if (!AMOUNT.test(text) || only.reason === null) return both();
-    const event: PurposeEvent =
-      only.status === 'ignored'
-        ? { ...only, amount: text }
-        : only.label === 'special'
-          ? { ...only, amount: text, reason: SPECIAL_DIVIDEND }
-          : { ...only, amount: text, status: 'applied', reason: null };
-    return { ...read, events: [read.calledOff ? needsReview(event, CALLED_OFF) : event] };
-  }
-  const ratio = only.status === 'needs_review' ? statedRatio(only.kind, text) : null;
-  if (ratio === null) return both();
-  const event: PurposeEvent = { ...only, ratio, status: 'applied', reason: null };
+  const event = only === undefined || more.length > 0 ? null : withDetail(only, text);
+  if (event === null) return readPurpose(`${type} ${detail}`);
   return { ...read, events: [read.calledOff ? needsReview(event, CALLED_OFF) : event] };
+}
+
+/** An event with its amount or ratio; null if it has one, or if that is not what the text states. */
+function withDetail(event: PurposeEvent, text: string): PurposeEvent | null {
+  const certain = { status: 'applied', reason: null } as const;
+  if (event.kind !== 'dividend') {
+    const ratio = event.status === 'needs_review' ? statedRatio(event.kind, text) : null;
+    return ratio === null ? null : { ...event, ratio, ...certain };
+  }
+  if (!AMOUNT.test(text) || event.reason === null) return null;
+  if (event.status === 'ignored') return { ...event, amount: text };
+  if (event.label === 'special') return { ...event, amount: text, reason: SPECIAL_DIVIDEND };
+  return { ...event, amount: text, ...certain };
 }
 
 function withoutTerms(read: Purpose): Purpose {

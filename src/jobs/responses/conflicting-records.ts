@@ -1,9 +1,10 @@
 import { groupBy, largest, lastItem, type NonEmpty } from '../../core/iterables.ts';
 import type { Field } from '../../declaration/fields.ts';
 import type { DataSet, Shape } from '../../declaration/operation.ts';
+import type { TableRows } from '../../declaration/rows.ts';
 import { type Row, SOURCE_AUDIT, type TableDefinition } from '../../declaration/table.ts';
 import { sanitizeRecord } from '../../extract/sanitize.ts';
-import type { Batch, Extracted, Problem, Reject } from '../../extract/types.ts';
+import type { Extracted, Problem, Reject } from '../../extract/types.ts';
 import { hasDuplicates } from '../../load/merge/merge.ts';
 
 /** A row, and its index in its batch. */
@@ -31,12 +32,12 @@ export function settleConflicts(extracted: Extracted, shapes: DataSet['shapes'])
   };
 }
 
-interface SettledBatch extends Batch {
+interface SettledBatch extends TableRows {
   readonly rejects?: readonly Reject[];
   readonly warnings?: readonly string[];
 }
 
-function settleBatch(batch: Batch, shape: Shape | undefined, earlier: readonly Reject[]): SettledBatch {
+function settleBatch(batch: TableRows, shape: Shape | undefined, earlier: readonly Reject[]): SettledBatch {
   const { table } = batch;
   if (!hasDuplicates(table, batch.rows)) return batch;
   const rows = [...batch.rows];

@@ -25,7 +25,7 @@ const actionId: Compute = (get, read, memory) => {
     read('provXdate', 'date') ?? read('bcRdFrom', 'date'),
     typeof announced === 'string' ? new Date(announced).toISOString().replace('.000Z', 'Z') : null,
   ];
-  const base = short(parts.map((part) => part ?? '-').join(' '));
+  const base = shortenId(parts.map((part) => part ?? '-').join(' '));
   const detail = [read('referenceSrno', 'numeric') ?? get('referenceSrno'), read('ratioAmount', 'text')].join(
     ' ',
   );
@@ -34,10 +34,10 @@ const actionId: Compute = (get, read, memory) => {
   const position = memory.get(exact) ?? (memory.get(action) ?? 0) + 1;
   memory.set(exact, position);
   memory.set(action, Math.max(position, memory.get(action) ?? 0));
-  return position === 1 ? base : short(`${base} ${detail}`);
+  return position === 1 ? base : shortenId(`${base} ${detail}`);
 };
 
-const short = (id: string) => (id.length <= LONGEST_ID ? id : sha256(id));
+const shortenId = (id: string) => (id.length <= LONGEST_ID ? id : sha256(id));
 
 /** When an action was announced, where the source says the time: midnight is how it writes a day as a date-time. */
 const announcedAt: Compute = (_get, read) => {

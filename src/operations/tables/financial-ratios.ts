@@ -1,7 +1,6 @@
-import { fromRequest, int4, numeric, type Requested, text } from '../../declaration/fields.ts';
+import { derived, fromRequest, int4, numeric, type Requested, text } from '../../declaration/fields.ts';
 import type { InstrumentRequest, Shape } from '../../declaration/operation.ts';
 import { defineShape, defineTable } from '../../declaration/table.ts';
-import { factFields } from './facts.ts';
 
 /**
  * The responses of the ratio operations contain neither instrument nor date, so the whole key comes from the request.
@@ -66,6 +65,8 @@ const ratios = defineTable({
   ],
 });
 
+const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?$/i;
+
 const facts = defineTable({
   name: 'financial_ratio_facts',
   comment: 'Financial ratios as generic facts: the response shape that the three ratio operations declare.',
@@ -76,7 +77,16 @@ const facts = defineTable({
       required: true,
       orElse: ['label'],
     }),
-    ...factFields,
+    text('label', 'label', 'Label of the fact.'),
+    text('unitId', 'unit_id', 'Unit of the value; empty when left out.', { absent: '' }),
+    int4('decimals', 'decimals', 'Decimals the value is stated with.'),
+    text('value', 'value', 'Value as sent.'),
+    derived('value_number', 'numeric', 'The value where it reads as a number, else null.', (get) => {
+      const value = get('value');
+      if (typeof value === 'number') return value;
+      return typeof value === 'string' && NUMBER.test(value.trim()) ? value.trim() : null;
+    }),
+    text('description', 'description', 'Description of the fact.'),
   ],
 });
 
