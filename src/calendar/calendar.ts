@@ -53,41 +53,50 @@ interface Line {
 const HEADER = 'exchange,date,kind,note';
 const HEADER_WITHOUT_NOTE = 'exchange,date,kind';
 
+/** Finds the market of an exchange or segment. */
+type FindMarket = (exchange: string) => Market;
+
 /**
  * Builds a calendar from lists of entries; later lists override earlier ones.
  *
  * A day listed as a trading day is `special`; otherwise Saturday and Sunday are `weekend`, a day listed as a holiday is
  * `holiday`, and any other day is a `session`. A year is known if a holiday is listed in it.
  */
-export function buildCalendar(lists: readonly (readonly Entry[])[]): Calendar {
-  const nse = market('NSE', lists);
-  const bse = market('BSE', lists);
-  const of = (exchange: string): Market => (exchangeOfSegment(exchange) === 'BSE' ? bse : nse);
+export const buildCalendar = (lists: readonly (readonly Entry[])[]): Calendar =>
+  makeCalendar(findMarketIn(lists));
 
+function findMarketIn(lists: readonly (readonly Entry[])[]): FindMarket {
+  const nse = makeMarket('NSE', lists);
+  const bse = makeMarket('BSE', lists);
+  return (exchange) => (exchangeOfSegment(exchange) === 'BSE' ? bse : nse);
+}
+
+function makeCalendar(findMarket: FindMarket): Calendar {
   return {
-    isTradingDay: (exchange, day) => isOpen(kindIn(of(exchange), day)),
-    kindOf: (exchange, day) => kindIn(of(exchange), day),
-    isSpecial: (exchange, day) => of(exchange).listed.get(day) === 'session',
+    isTradingDay: (exchange, day) => isOpen(kindIn(findMarket(exchange), day)),
+    kindOf: (exchange, day) => kindIn(findMarket(exchange), day),
+    isSpecial: (exchange, day) => findMarket(exchange).listed.get(day) === 'session',
     tradingDays(exchange, from, to) {
       const days: Day[] = [];
       for (let year = readYear(from); year <= readYear(to); year++) {
-        for (const day of tradingDaysIn(of(exchange), year)) if (from <= day && day <= to) days.push(day);
+        for (const day of tradingDaysIn(findMarket(exchange), year))
+          if (from <= day && day <= to) days.push(day);
       }
       return days;
     },
     lastTradingDays(exchange, day, count) {
       if (count < 1) return [];
-      let days = tradingDaysIn(of(exchange), readYear(day)).filter((tradingDay) => tradingDay <= day);
+      let days = tradingDaysIn(findMarket(exchange), readYear(day)).filter((tradingDay) => tradingDay <= day);
       for (let year = readYear(day) - 1; days.length < count && year > 0; year--) {
-        days = [...tradingDaysIn(of(exchange), year), ...days];
+        days = [...tradingDaysIn(findMarket(exchange), year), ...days];
       }
       return days.slice(-count);
     },
-    knows: (exchange, year) => of(exchange).years.has(year),
+    knows: (exchange, year) => findMarket(exchange).years.has(year),
   };
 }
 
-function market(exchange: Exchange, lists: readonly (readonly Entry[])[]): Market {
+function makeMarket(exchange: Exchange, lists: readonly (readonly Entry[])[]): Market {
   const listed = new Map<Day, Entry['kind']>();
   const years = new Set<number>();
   for (const list of lists) {
@@ -117,21 +126,12 @@ function isOpen(kind: DayKind): boolean {
 function tradingDaysIn(market: Market, year: number): readonly Day[] {
   const known = market.tradingDays.get(year);
   if (known !== undefined) return known;
-  const days = daysIn(year);
+  const name = String(year).padStart(4, '0');
+  const days = eachDay(`${name}-01-01`, `${name}-12-31`);
   const first = weekday(firstItem(days));
   const tradingDays = days.filter((day, at) => isOpen(kindIn(market, day, (first + at) % 7)));
   market.tradingDays.set(year, tradingDays);
   return tradingDays;
-}
-
-/** The days of each year, for all markets. */
-const daysOfYears = new Map<number, readonly Day[]>();
-
-function daysIn(year: number): readonly Day[] {
-  const name = String(year).padStart(4, '0');
-  const days = daysOfYears.get(year) ?? eachDay(`${name}-01-01`, `${name}-12-31`);
-  daysOfYears.set(year, days);
-  return days;
 }
 
 function readYear(day: Day): number {
@@ -157,23 +157,16 @@ export interface LearningCalendar extends Calendar {
  * every list, because the exchange was open.
  */
 export function learningCalendar(lists: readonly (readonly Entry[])[]): LearningCalendar {
-  const listed = buildCalendar(lists);
-  let current = listed;
+  let current = findMarketIn(lists);
   let learned = '';
   return {
-    listed,
-    isTradingDay: (exchange, day) => current.isTradingDay(exchange, day),
-    kindOf: (exchange, day) => current.kindOf(exchange, day),
-    isSpecial: (exchange, day) => current.isSpecial(exchange, day),
-    tradingDays: (exchange, from, to) => current.tradingDays(exchange, from, to),
-    lastTradingDays: (exchange, day, count) => current.lastTradingDays(exchange, day, count),
-    knows: (exchange, year) => current.knows(exchange, year),
+    ...makeCalendar((exchange) => current(exchange)),
+    listed: buildCalendar(lists),
     learn(observed) {
       const entries = observed.flatMap(makeEntries);
       const text = entries.map(({ exchange, day }) => `${exchange} ${day}`).join(',');
-      if (text === learned) return;
+      if (text !== learned) current = findMarketIn([...lists, entries]);
       learned = text;
-      current = entries.length === 0 ? listed : buildCalendar([...lists, entries]);
     },
   };
 }
@@ -219,7 +212,7 @@ function readUserFile(path: string): Entry[] {
  * @throws PipelineError `usage` that names the file and, line by line, all that is wrong with it.
  */
 export function readEntries(text: string, name: string): Entry[] {
-  const [header, ...lines] = split(text, name);
+  const [header, ...lines] = splitLines(text, name);
   const names = header?.cells.join(',').toLowerCase() ?? '';
   if (names !== HEADER && names !== HEADER_WITHOUT_NOTE) {
     throw usageError(`calendar file ${name}, line ${header?.at ?? 1}: the header must be "${HEADER}"`);
@@ -242,7 +235,7 @@ export function readEntries(text: string, name: string): Entry[] {
   return entries;
 }
 
-function split(text: string, name: string): Line[] {
+function splitLines(text: string, name: string): Line[] {
   const lines: Line[] = [];
   try {
     parse(text, {

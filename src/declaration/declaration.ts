@@ -291,7 +291,7 @@ export interface Schedule {
 export interface Operation {
   /** By which the source is called, such as GetBhavCopyCM. */
   readonly name: string;
-  /** What it is called where its table is named beside it: a plural of a few words. By default that name in words. */
+  /** A plural of a few words, shown beside the name of its table. By default the words of that name. */
   readonly title?: string;
   readonly group?: (typeof GROUPS)[number];
   /** A sentence that says what the records are. */

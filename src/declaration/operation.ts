@@ -83,7 +83,7 @@ export function isQuarterly({ windows }: Pick<DataSet, 'windows'>): boolean {
 }
 
 /**
- * The requests without dates that it requests instead of, or besides, those about days; undefined if there are none.
+ * The requests without dates that are made instead of, or besides, those about days; undefined if there are none.
  */
 export function partsOf({ windows }: Pick<DataSet, 'windows'>): Parts | undefined {
   return windows.per === 'range' ? windows.parts : undefined;

@@ -2,7 +2,7 @@ import type { Operation } from './operation.ts';
 
 // The names of the parameters of a request, for the code that builds one and the code that reads it.
 
-/** How days are written: as seconds, or as 2025-02-27. Requests for a range then name them otherwise, too. */
+/** How days are written: as seconds, or as 2025-02-27. For the latter, the parameters of a range have other names. */
 export type DateDialect = 'epoch' | 'iso-date';
 
 /** The parameter that names instruments; null if none can be named. */

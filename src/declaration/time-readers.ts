@@ -43,18 +43,23 @@ const SMALLEST_IN_MS = 100_000_000_000;
 function parseMoment(text: string): Moment | null | string {
   const american = AMERICAN.exec(text);
   if (american !== null)
-    return moment(american, Number(american[3]), Number(american[1]), Number(american[2]));
+    return readMoment(american, Number(american[3]), Number(american[1]), Number(american[2]));
   const iso = ISO.exec(text);
-  if (iso !== null) return moment(iso, Number(iso[1]), Number(iso[2]), Number(iso[3]));
+  if (iso !== null) return readMoment(iso, Number(iso[1]), Number(iso[2]), Number(iso[3]));
   const named = NAMED.exec(text);
   if (named !== null) {
     const [, date, month = '', year] = named;
-    return moment(named, Number(year), MONTHS.indexOf(month.toLowerCase()) + 1, Number(date));
+    return readMoment(named, Number(year), MONTHS.indexOf(month.toLowerCase()) + 1, Number(date));
   }
   return 'a date';
 }
 
-function moment(match: RegExpExecArray, year: number, month: number, date: number): Moment | null | string {
+function readMoment(
+  match: RegExpExecArray,
+  year: number,
+  month: number,
+  date: number,
+): Moment | null | string {
   if (year === NO_DATE_YEAR) return null;
   if (!isRealDate(year, month, date)) return 'a date that exists';
   if (year < FIRST_YEAR || year > LAST_YEAR) return `a date between ${FIRST_YEAR} and ${LAST_YEAR}`;

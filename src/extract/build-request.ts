@@ -75,16 +75,16 @@ function dateValues(
 ): string[] {
   if (!isDay(from) || !isDay(to)) throw badRequest(operation, `got days that do not exist: ${from} to ${to}`);
   if (from > to) throw badRequest(operation, `got a reversed range: ${from} to ${to}`);
-  const written = (edge: typeof dayStart, day: Day) =>
+  const writeDay = (edge: typeof dayStart, day: Day) =>
     dateDialect === 'iso-date' ? day : String(edge(day, timeZone));
   switch (operation.request.dates) {
     case 'none':
       return [];
     case 'day':
       if (from !== to) throw badRequest(operation, `takes one day a request, got ${from} to ${to}`);
-      return [written(dayStart, from)];
+      return [writeDay(dayStart, from)];
     case 'range':
-      return [written(dayStart, from), written(dayEnd, to)];
+      return [writeDay(dayStart, from), writeDay(dayEnd, to)];
   }
 }
 

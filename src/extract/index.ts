@@ -40,9 +40,9 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
 
   /**
    * One GET, without redirects, whatever its status. Throws PipelineError if no complete response arrives. The access key
-   * is removed from the body, but for one of the status 200.
+   * is removed from the body, unless the status is 200.
    */
-  async function exchange(url: string, signal?: AbortSignal): Promise<Received> {
+  async function sendRequest(url: string, signal?: AbortSignal): Promise<Received> {
     const sentAt = clock.now();
     const deadline = AbortSignal.timeout(timeoutMs);
     let responding = false;
@@ -52,11 +52,11 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
         signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
         headers: { accept: 'application/json, text/plain, text/csv, */*;q=0.1', 'accept-encoding': 'gzip' },
       });
-      const statedAt = Date.parse(single(headers.date) ?? '');
+      const statedAt = Date.parse(firstValue(headers.date) ?? '');
       const receivedAt = clock.now();
       lastDate = Number.isNaN(statedAt) ? null : { statedAt, sentAt, receivedAt };
       clockOffset = correctedOffset(clockOffset, statedAt, sentAt, receivedAt);
-      const about = { status: statusCode, contentType: single(headers['content-type']), headers };
+      const about = { status: statusCode, contentType: firstValue(headers['content-type']), headers };
       if (statusCode !== 200) {
         const none = { body: Buffer.alloc(0), bytes: 0 };
         const cap = Math.min(MAX_ERROR_BYTES, maxResponseBytes);
@@ -76,12 +76,12 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
   }
 
   /** One GET. Throws PipelineError for anything but a 200 with a complete body. */
-  async function get(url: string, signal?: AbortSignal): Promise<Received> {
-    const response = await exchange(url, signal);
+  async function requestBody(url: string, signal?: AbortSignal): Promise<Received> {
+    const response = await sendRequest(url, signal);
     const { status, body, headers } = response;
     if (status === 200) return response;
     // A known diagnostic line means the same with any status.
-    throw diagnose(body.toString('utf8'), redact) ?? statusError(status, single(headers['retry-after']));
+    throw diagnose(body.toString('utf8'), redact) ?? statusError(status, firstValue(headers['retry-after']));
   }
 
   function check(body: Buffer, operation: Operation): void {
@@ -107,7 +107,7 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       log?.debug({ ...about, ms: ms(), error: message }, 'call failed');
       throw error;
     };
-    const { status, body, contentType, bytes } = await get(url, signal).catch(fail);
+    const { status, body, contentType, bytes } = await requestBody(url, signal).catch(fail);
     log?.debug({ ...about, status, bytes, ms: ms() }, 'response');
     const hash = sha256(body);
     return {
@@ -148,7 +148,7 @@ function correctedOffset(known: number, date: number, sentAt: number, receivedAt
   return Math.min(Math.max(known, date - receivedAt), date + 999 - sentAt);
 }
 
-function single(header: string | string[] | undefined): string | null {
+function firstValue(header: string | string[] | undefined): string | null {
   return (Array.isArray(header) ? header[0] : header) ?? null;
 }
 
