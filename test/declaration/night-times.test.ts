@@ -53,7 +53,7 @@ describe('the last night', () => {
     });
   });
 
-  test('before the evening requests the ratios of the trading day before, not for those of one to come', () => {
+  test('before the evening requests the ratios of the last trading day, and none of a day to come', () => {
     const operation = operationNamed('GetFinRatioEOD');
     const config = loadConfig({});
     // A Tuesday at 02:00, after the trading day of Monday.

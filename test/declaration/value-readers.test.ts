@@ -184,7 +184,7 @@ describe('decimal numbers', () => {
   });
 });
 
-describe('what is said of invalid values', () => {
+describe('the problems of invalid values', () => {
   const int8 = 'a whole number from -9223372036854775808 to 9223372036854775807';
   test.each<[keyof typeof readers, unknown, string]>([
     ['readText', true, 'true is not text'],
@@ -310,7 +310,7 @@ describe('dates', () => {
     expect(read).toEqual(names.map((_, at) => `2021-${String(at + 1).padStart(2, '0')}-05`));
   });
 
-  test('just outside of the year 1 there is no date either, but none that is missing', () => {
+  test('a moment just before or after the year 1 is an invalid value, not a missing one', () => {
     for (const sent of [-62_135_683_201, -62_103_974_399]) expectInvalid(readDate(sent));
   });
 
@@ -404,7 +404,7 @@ describe('date-times', () => {
     expect(read('03-09-2025 03:00:00')).toBe('2025-03-09 03:00:00-04:00');
   });
 
-  test('more texts than are remembered, and long ones, are read each for itself', () => {
+  test('more texts than are remembered, and long ones, are read correctly', () => {
     const read = createDatetimeReader('UTC');
     const day = (at: number) => addDays('1900-01-01', at);
     for (let round = 0; round < 2; round++) {
@@ -419,7 +419,7 @@ describe('date-times', () => {
     expect(read('0001-01-01')).toBeNull();
   });
 
-  test('every second says the same in both forms', () => {
+  test('every second is read the same in seconds, in milliseconds and as text', () => {
     const range = { min: Date.UTC(1950, 0) / 1000, max: Date.UTC(2199, 11, 30) / 1000 };
     forAll([fc.integer(range)], (seconds) => {
       const stored = readDatetime(seconds);

@@ -39,7 +39,7 @@ async function failure(changes: Partial<SourceSettings>, signal?: AbortSignal): 
 }
 
 describe('a good response', () => {
-  test('arrives as it was sent, with what travelled', async () => {
+  test('arrives as it was sent, with the number of bytes that were received', async () => {
     const { baseUrl, requests } = await serve((_, response) => {
       response.setHeader('content-type', 'text/plain').end(GOOD);
     });
@@ -109,7 +109,7 @@ describe('size', () => {
     },
   );
 
-  test('an unstated one is given up at the cap', async () => {
+  test('a body without a stated length is read up to the cap', async () => {
     const { baseUrl } = await serve((_, response) => {
       const more = () => {
         while (response.writable && response.write(Buffer.alloc(65_536, 32)));

@@ -61,7 +61,7 @@ test('booleans, digits beyond a double, quotes inside names', () => {
   ]);
 });
 
-test('short rows lack their last fields; bad ones are refused one by one', () => {
+test('short rows lack their last fields; bad ones are rejected one by one', () => {
   const csv =
     'Date,TradeHighlights,ScripsNo,SharesVol\n02-27-2025,Total,5,1.5\n02-27-2025,Short\n02-31-2025,Bad,x,y\n';
   const read = readAs(NAME, csv);
@@ -280,7 +280,7 @@ describe('the work stays in proportion to the length of a hostile response', () 
     expect(errors.mock.calls.length).toBeLessThan(10_100);
   });
 
-  test('rows that all miss the last columns of the header differ from nothing', () => {
+  test('rows that all lack the last columns of the header do not count as different in length', () => {
     const errors = countErrors();
     expect(readCsv(`a,b,c,b,c\n${'1,2,3\n'.repeat(20_000)}`)).toHaveLength(20_000);
     expect(errors).not.toHaveBeenCalled();

@@ -22,7 +22,7 @@ describe('a body', () => {
     },
   );
 
-  test('is not looked at if it fits in any case, nor refused for long texts', () => {
+  test('is neither counted if it fits in any case, nor refused for long texts', () => {
     expect(() => checkHeapRoom(Buffer.alloc(100_000, ','), 16 * MB)).not.toThrow();
     expect(() => checkHeapRoom(Buffer.alloc(2_000_000, 'x'), 16 * MB)).not.toThrow();
   });

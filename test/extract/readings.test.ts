@@ -220,7 +220,7 @@ describe('the quarter of ratios', () => {
     [RATIOS, { year: '2023', period: 'Latest' }],
     [RATIOS, { period: 'M6', year: '2023' }],
     [RATIOS, { variant: 'eod', year: '2023', period: 'QD' }],
-  ])('%j responses the request about %j', (record, params) => {
+  ])('%j is a response to the request about %j', (record, params) => {
     expect(ask(record, params)).toMatchObject({ problems: [], row: { eps: String(record.EPS) } });
   });
 
@@ -234,7 +234,7 @@ describe('the quarter of ratios', () => {
   });
 });
 
-describe('shapes are distinguished by what distinguishes them', () => {
+describe('shapes are distinguished by the fields that only one of them has', () => {
   const tableOf = (name: string, record: SourceRecord) => {
     const read = readRecords(name, [record], { instruments: ['TCS'] }).inAllFormats();
     expect(read.problems).toEqual([]);
@@ -248,7 +248,7 @@ describe('shapes are distinguished by what distinguishes them', () => {
     expect(read.row).toMatchObject({ scrip_id: '21STCENMGM', band: '' });
   });
 
-  test('a gainer without its side is missing just that', () => {
+  test('of a record that does not say whether it is a gainer or a loser, nothing else is missing', () => {
     const read = readRecords('GetTop5GainersLosers', [without(sampleOf('GetTop5GainersLosers'), 'IsLoser')]);
     expect(read.problems).toEqual([[{ path: 'isLoser', message: 'is missing' }]]);
   });
@@ -304,7 +304,7 @@ describe('corporate actions', () => {
     readRecords(name, records).inAllFormats();
   const idsOf = (...records: SourceRecord[]) => read(records).tables[0]?.rows.map((row) => row.action_id);
 
-  test.each(NAMES)('the sample, every value, as %s responses with it', (name) => {
+  test.each(NAMES)('every value of the sample, in a response of %s', (name) => {
     const all = read([ACTION], name);
     expect(all).toMatchObject({ problems: [], warnings: [], unknownFields: [] });
     expect(all.tables.map(({ table }) => table)).toEqual(['corporate_actions']);

@@ -295,7 +295,7 @@ describe('a first look at a response', () => {
 });
 
 describe('records', () => {
-  test('every problem names the path as sent; the other records load', () => {
+  test('every problem names the field as it was sent; the other records load', () => {
     const bad = { ...RECORD, Date: '02-30-2025', ScripsNo: 1.5, SharesVol: 'lots', SavedAt: {}, Extra: 1 };
     const read = readAs(NAME, [RECORD, bad, RECORD]);
     expect(rows(read)).toEqual([row(), row()]);

@@ -159,7 +159,7 @@ describe('what is no data', () => {
     }
   });
 
-  test('a large one is not refused at a first look', () => {
+  test('a large response is not refused before it is read', () => {
     const context = { operation: operationNamed(NAME), redact: (text: string) => text };
     const large = `<A>${ONE.repeat(1_000)}</A>`;
     expect(() => checkResponse(Buffer.from(large), context)).not.toThrow();

@@ -161,7 +161,7 @@ describe('the registry', () => {
     expect(() => operationNamed('GetBhavCopy')).toThrow('did you mean GetBhavCopyCM?');
   });
 
-  test('finds a data set by the table that it is known by, which others may fill besides', () => {
+  test('finds a data set by its first table, even if others fill that table too', () => {
     const named = (table: string) => operationNamed(table).name;
     expect(named('market.BhavCopy_CM')).toBe('GetBhavCopyCM');
     expect(named('consolidated_pledge')).toBe('GetConsolidatedPledge');
@@ -176,7 +176,7 @@ describe('the registry', () => {
     expect(titleOf('GetNowhere')).toBe('GetNowhere');
   });
 
-  test('lists each under a name that is its own, and that finds it', () => {
+  test('lists each under a name of its own, by which it is found', () => {
     for (const { name } of dataSets) expect(findDataSet(listedAs(name)).name).toBe(name);
     expect(['GetBhavCopyCM', 'GetFinRatioEOD', 'GetFinancialRatios'].map(listedAs)).toEqual([
       'bhavcopy_cm',

@@ -161,7 +161,7 @@ describe('texts of the exchanges', () => {
     ['Redemption Of Bonds', ['other ignored']],
     ['Annual Book Closure', ['other ignored']],
     ['', ['other ignored']],
-  ])('no factor without certainty: %s', (text, events) => expect(read(text)).toEqual(events));
+  ])('a factor that is not certain is not applied: %s', (text, events) => expect(read(text)).toEqual(events));
 
   test.each([
     ['Distribution - Rs 6.10 Per Unit', ['dividend Rs 6.10']],

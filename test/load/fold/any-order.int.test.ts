@@ -88,7 +88,7 @@ async function explain(steps: readonly Step[], topic: Topic): Promise<string> {
 }
 
 describe('responses that are loaded in any order, with replays, kills and emptied tables in between', () => {
-  test('leave what their ordered fold leaves, after every load', async () => {
+  test('leave what the fold of them in their order leaves, after every load', async () => {
     const sets = [
       ...sample(stepsOf, { numRuns: 6, seed: 20_270_817 }),
       ...sample(stepsOfSomeInstruments, { numRuns: 2, seed: 20_270_818 }),

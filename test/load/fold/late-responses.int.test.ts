@@ -38,7 +38,7 @@ describe('a response that is loaded after one that was fetched later', () => {
     expect(await all(context, 'select day, state, records, window_id from etl.coverage')).toEqual(covered);
   });
 
-  test('opens no reject of a record that the newer one holds in good order, and keeps it as resolved', async () => {
+  test('opens no reject of a record that the later response has without a problem, and keeps the reject as resolved', async () => {
     const context = await openStore();
     const bad = { ...records(0, 1)[0], ClosePrice: 'unknown' };
     const rejects = () =>
@@ -101,7 +101,9 @@ describe('a response that is loaded after one that was fetched later', () => {
     );
   });
 
-  test('changes nothing where the later response was lost, and names it', async ({ context }) => {
+  test('changes nothing where the body of the later response is lost, and names that response', async ({
+    context,
+  }) => {
     await fetched(1, records(0, 20))(context);
     await fetched(3, records(0, 2))(context, { instruments: ['S000', 'S001'] });
     await context.db.pool.query(`update etl.responses set hash = null where id = 2`);

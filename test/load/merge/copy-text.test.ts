@@ -92,7 +92,7 @@ describe('written as bytes, rows are the same as value by value', () => {
     });
   });
 
-  test('wherever a line of short values comes to the end of the room there is', () => {
+  test('wherever a line of short values reaches the end of the buffer', () => {
     const short = bhavcopy.fields.map(({ column }, at) => [column, at % 2 === 0 ? 'x'.repeat(60) : null]);
     // Behind a very long line there is as much room as at the start.
     const long = { symbol: '₹'.repeat(200_000) };

@@ -148,7 +148,7 @@ async function collectPlans(pool: Pool): Promise<{ readonly query: string; reado
  * After a replay, autovacuum may find the tables of names empty, just before they are filled. The planner joined them
  * row by row then: 25 million comparisons for 5,000 names, and 16 of the 25 seconds that a replay took.
  */
-test('names are brought in with few looks at rows, though the statistics say that nothing has a name', async () => {
+test('names are read with few looks at rows, though the statistics say that nothing has a name', async () => {
   const store = await openStore(undefined, 1);
   const tradingDay = (trade_date: string, line = 'A') =>
     Array.from({ length: RECORDS }, (_, at) =>

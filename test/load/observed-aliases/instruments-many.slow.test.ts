@@ -4,7 +4,7 @@ import { bhavRow, loadBhav, openStore } from '../support.ts';
 
 const nse = (symbol: string, trade_date: string) => bhavRow({ symbol, trade_date });
 
-test('are brought in however many one response has', async () => {
+test('are read, however many one response has', async () => {
   const store = await openStore();
   await loadBhav(store, [nse('A', '2025-08-28')]);
   await deriveButEvents(store);
