@@ -64,8 +64,8 @@ export const NAMED: readonly Mutant[] = [
   {
     name: 'emptied-day-withdrawn',
     file: MERGE,
-    from: 'accepted or (not emptied',
-    to: 'accepted or (true',
+    from: 'is_accepted or (not is_emptied',
+    to: 'is_accepted or (true',
     test: 'test/load/withdrawals.int.test.ts',
   },
   {

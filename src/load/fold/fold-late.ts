@@ -69,7 +69,10 @@ export async function foldLateResponse(
   await stageRows(client, table, rows);
   // Where no response withdraws rows, a record that is new or certainly older leads to the same rows in any order.
   if (listedInFull(table) === 'none' && !(await hasConflict(client, late)))
-    return { ...(await applyStaged(client, table, late, late, mergeSql(table, days))), decided: null };
+    return {
+      ...(await applyStaged(client, { table, response: late, load: late, sql: mergeSql(table, days) })),
+      decided: null,
+    };
   const responses = await listResponses(tx, late, scope);
   const read = keptReader(tx, late.readAgain);
   return foldLate(tx, late, daysAbout(late), async (copy) => {

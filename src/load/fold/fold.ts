@@ -154,7 +154,13 @@ export async function createCopy(
         accepted: acceptedOfIt,
         mostRows,
       };
-      const applied = await applyStaged(client, table, { rows, fullSet, preserved }, applying, sql, folded);
+      const applied = await applyStaged(client, {
+        table,
+        response: { rows, fullSet, preserved },
+        load: applying,
+        sql,
+        folded,
+      });
       for (const day of applied.checkedDays) withheld.delete(day);
       for (const withdrawal of applied.withdrawals) {
         withdrawals.push(withdrawal);

@@ -8,11 +8,16 @@ export interface ApplySql {
   /** Parameters $1: the run, $2: the load, $3: when the response was fetched. */
   readonly merge: Statement;
   /**
-   * Withdraws rows that the source no longer lists. $1: load, $2: exchange, $3: largest share that may be withdrawn,
-   * $4: how many rows always may, $5: whether the source may list nothing at all, $6: days (NO_DAY for a whole
-   * exchange), $7: those of them whose withdrawal a person has accepted, $8: how many rows of these days were listed,
-   * or null: if no more are stored, none is missing, and they are not compared, $9: in a fold, by day the most rows that
-   * it had so far, else {}.
+   * Withdraws rows that the source no longer lists.
+   * $1: the load
+   * $2: the exchange
+   * $3: the largest share of a day's rows that may be withdrawn
+   * $4: how many rows always may
+   * $5: whether the source may list nothing at all
+   * $6: days (NO_DAY for a whole exchange)
+   * $7: those of them whose withdrawal a person has accepted
+   * $8: how many rows of these days were listed; if no more are stored, they are not compared; null: they are
+   * $9: in a fold, by day the most rows that it had so far, else {}
    */
   readonly withdraw: Statement;
 }
@@ -339,7 +344,8 @@ export function archive(
 }
 
 /**
- * Withdraws rows that were not listed, day by day, and returns a row for each day that lacks some.
+ * Withdraws rows that were not listed, day by day, and returns a row for each day that has such rows (`DayCheck`); its
+ * parameters are those of `ApplySql.withdraw`.
  *
  * A day is compared with the most rows it ever had, so that it cannot be emptied in small steps, and new rows do not
  * make up for missing ones. Where a trading day always has rows, a response that would leave it none withdraws nothing.
@@ -351,43 +357,50 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
   const day = comparedDay(table);
   const dayOf = (row: string) => (day === null ? '($6::date[])[1]' : `${row}.${quote(day)}`);
   const scope = (row: string) => `${row}.exchange = $2 and ${dayOf(row)} = any($6::date[])${isWithin(row)}`;
-  const keys = `jsonb_build_object(${table.key.map((column) => `'${column}', g.${quote(column)}::text`).join(', ')})`;
+  const keys = `jsonb_build_object(${table.key.map((column) => `'${column}', s.${quote(column)}::text`).join(', ')})`;
+  const isAllowed = 'exists (select from checked where checked.is_allowed and checked._day = s._day)';
   // Keys are subtracted as sets. An anti join would compare each row of the day with each row listed,
   // because the planner takes the day to be empty (see `storedRow`).
   return `
-    with lacking as materialized (
+    with more_stored as materialized (
+      -- No row if no more are stored than were listed: then none is missing.
       select where $8::bigint is null or (select count(*) from ${target} t where ${scope('t')}) > $8
-    ), present as materialized (
-      select ${dayOf('t')} as _day, count(*) as rows, count(*) filter (where t.load_id = $1) as written
-        from lacking, ${target} t where ${scope('t')} group by 1
+    ), stored as materialized (
+      select ${dayOf('t')} as _day, count(*) as rows, count(*) filter (where t.load_id = $1) as written_rows
+        from more_stored, ${target} t where ${scope('t')} group by 1
+    ), unlisted_keys as materialized (
+      select ${key('t.')} from more_stored, ${target} t where ${scope('t')}
+      except select ${key('listed.')} from more_stored, ${stage} listed
     ), unlisted as materialized (
-      select ${key('t.')} from lacking, ${target} t where ${scope('t')}
-      except select ${key('listed.')} from lacking, ${stage} listed
-    ), gone as materialized (
-      select ${key('s.')}, ${dayOf('s')} as _day, ${MOMENT} as _moment from unlisted s join ${storedRow(parts)} on true
+      select ${key('s.')}, ${dayOf('s')} as _day, ${MOMENT} as _moment
+        from unlisted_keys s join ${storedRow(parts)} on true
     ), replaced as materialized (
       select ${dayOf('h')} as _day, count(*) as rows from ${history} h
        where ${scope('h')} and h.replaced_by_load_id = $1 and not h.withdrawn group by 1
     ), counted as materialized (
-      select g._day, g.gone, p.rows - g.gone as "left",
-          p.rows - p.written + coalesce(r.rows, 0) as before,
-          greatest(p.rows - p.written + coalesce(r.rows, 0), ($9::jsonb ->> to_char(g._day, 'YYYY-MM-DD'))::bigint, ${mostRows('g._day')}) as most,
+      select s._day, s.unlisted_rows, stored.rows - s.unlisted_rows as remaining_rows, before.rows as rows_before,
+          greatest(before.rows, ($9::jsonb ->> to_char(s._day, 'YYYY-MM-DD'))::bigint, ${mostRows('s._day')}) as max_rows,
           not $5::boolean and not exists (
-            select from ${stage} listed where ${dayOf('listed')} = g._day) as emptied,
-          g._day = any($7::date[]) as accepted
-        from (select _day, count(*) as gone from gone group by 1) g join present p using (_day)
-        left join replaced r using (_day)
+            select from ${stage} listed where ${dayOf('listed')} = s._day) as is_emptied,
+          s._day = any($7::date[]) as is_accepted
+        from (select _day, count(*) as unlisted_rows from unlisted group by 1) s
+        join stored using (_day)
+        left join replaced using (_day)
+        cross join lateral (select stored.rows - stored.written_rows + coalesce(replaced.rows, 0) as rows) before
     ), checked as materialized (
-      select *, accepted or (not emptied
-          and most - (before - gone) <= greatest($4::bigint, floor(most * $3::numeric))) as allowed from counted
+      select *, is_accepted or (not is_emptied
+          and max_rows - (rows_before - unlisted_rows) <= greatest($4::bigint, floor(max_rows * $3::numeric))) as is_allowed
+        from counted
     ), archived as (
-      ${archive(parts, `gone s join ${storedRow(parts)} on true`, { withdrawn: true, where: 'exists (select from checked j where j.allowed and j._day = s._day)', load: '$1' })}
+      ${archive(parts, `unlisted s join ${storedRow(parts)} on true`, { withdrawn: true, where: isAllowed, load: '$1' })}
     ), withdrawn as (
-      delete from ${target} t using gone s
-       where exists (select from checked j where j.allowed and j._day = s._day) and ${sameKey('t', 's')}${isWithin('t')}
+      delete from ${target} t using unlisted s where ${isAllowed} and ${sameKey('t', 's')}${isWithin('t')}
     )
-    select to_char(_day, 'YYYY-MM-DD') as day, gone::int, "left"::int, before::int, most::int, emptied, allowed,
-      case when allowed then '[]'::jsonb else (select jsonb_agg(${keys} order by ${list(table.key, 'g.')}) from gone g where g._day = checked._day) end as rows
+    select to_char(_day, 'YYYY-MM-DD') as day, unlisted_rows::int as "unlistedRows", remaining_rows::int as "remainingRows",
+        rows_before::int as "rowsBefore", max_rows::int as "maxRows", is_emptied as "isEmptied", is_allowed as "isAllowed",
+        case when is_allowed then '[]'::jsonb else (
+          select jsonb_agg(${keys} order by ${key('s.')}) from unlisted s where s._day = checked._day
+        ) end as rows
       from checked order by _day`;
 }
 

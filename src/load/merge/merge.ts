@@ -184,7 +184,7 @@ export async function applyResponse(client: PoolClient, response: AppliedRespons
   const copied = listedInFull(table) === 'days' ? await copyNewDays(client, response) : null;
   if (copied !== null) return { ...copied, decided };
   await stageRows(client, table, rows);
-  const applied = await applyStaged(client, table, response, response, mergeSql(table, days));
+  const applied = await applyStaged(client, { table, response, load: response, sql: mergeSql(table, days) });
   return { ...applied, decided };
 }
 
@@ -289,38 +289,42 @@ export const NOTHING: Merged = {
   checkedDays: [],
 };
 
+/** The part of a response that is about a table, in whose staging table its rows are. */
+interface StagedResponse {
+  readonly table: TableDefinition;
+  readonly response: TableResponse;
+  readonly load: LoadOfResponse;
+  /** The statements for the tables to change: those of `market`, or the temporary ones of a fold. */
+  readonly sql: ApplySql & { readonly mergeUnique?: ApplySql['merge'] };
+  /** Not given if it is not folded. */
+  readonly folded?: FoldedDays;
+}
+
 /**
  * Merges the staged rows with one statement, which writes only rows that differ, and withdraws rows that are no longer
  * listed with a second one. Call it inside a transaction, with the locks of the days held.
- *
- * @param sql the statements for the tables to change: those of `market`, or the temporary ones of a fold.
  */
-export async function applyStaged(
-  client: PoolClient,
-  table: TableDefinition,
-  { rows, fullSet, preserved }: TableResponse,
-  options: LoadOfResponse,
-  sql: ApplySql & { readonly mergeUnique?: ApplySql['merge'] },
-  folded: FoldedDays = NOT_FOLDED,
-): Promise<Merged> {
+export async function applyStaged(client: PoolClient, staged: StagedResponse): Promise<Merged> {
+  const { table, response, load, sql, folded = NOT_FOLDED } = staged;
+  const { rows, fullSet, preserved } = response;
   let merged = NOTHING;
   if (rows.length > 0) {
     if (preserved !== undefined) await fillFromStored(client, table, rows, sql.target, preserved);
     const areUnique = sql.mergeUnique !== undefined && !hasDuplicates(table, rows);
     const result = await client.query<Record<string, string>>({
       ...(areUnique ? sql.mergeUnique : sql.merge),
-      values: [options.runId, options.loadId, options.fetchedAt.toISOString()],
+      values: [load.runId, load.loadId, load.fetchedAt.toISOString()],
     });
     merged = { ...NOTHING, ...parseCounts(result.rows[0]) };
   }
   const checkedDays = listFullDays(fullSet).filter(folded.isFolded);
   // After the merge every listed row is stored, so days with no more rows than that lack none.
   const isChecked = [...daysOfRows(table, rows)].every((day) => checkedDays.includes(day));
-  const listed = rows.length > 0 && isChecked ? rows.length - merged.duplicate : null;
+  const listedRows = rows.length > 0 && isChecked ? rows.length - merged.duplicate : null;
   const withdrawals =
     fullSet === undefined || checkedDays.length === 0
       ? []
-      : await withdraw(client, table, { ...fullSet, checkedDays, listed }, { ...options, ...folded }, sql);
+      : await withdrawUnlisted(client, { ...staged, folded, fullSet, checkedDays, listedRows });
   return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays };
 }
 
@@ -347,68 +351,73 @@ function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
   );
 }
 
+/** A day with rows that were not listed, as `ApplySql.withdraw` returns it. */
 interface DayCheck {
   readonly day: string;
-  readonly gone: number;
-  readonly left: number;
+  readonly unlistedRows: number;
+  readonly remainingRows: number;
   /** Rows that were there before the response. */
-  readonly before: number;
-  readonly most: number;
+  readonly rowsBefore: number;
+  readonly maxRows: number;
   /** A trading day that always has rows would have none left. */
-  readonly emptied: boolean;
-  readonly allowed: boolean;
+  readonly isEmptied: boolean;
+  readonly isAllowed: boolean;
+  /** Keys of the rows, if they may not be withdrawn; else empty. */
   readonly rows: readonly RowKey[];
 }
 
-async function withdraw(
+async function withdrawUnlisted(
   client: PoolClient,
-  table: TableDefinition,
   {
-    exchange,
-    days,
-    mayBeEmpty,
+    table,
+    load,
+    sql,
+    folded,
+    fullSet,
     checkedDays,
-    listed,
-  }: FullSet & { readonly checkedDays: readonly string[]; readonly listed: number | null },
-  { loadId, position, maxWithdrawShare, accepted, mostRows }: LoadOfResponse & FoldedDays,
-  sql: ApplySql,
+    listedRows,
+  }: Required<StagedResponse> & {
+    readonly fullSet: FullSet;
+    readonly checkedDays: readonly string[];
+    readonly listedRows: number | null;
+  },
 ): Promise<DayWithdrawal[]> {
   const result = await client.query<DayCheck>({
     ...sql.withdraw,
     values: [
-      loadId,
-      exchange,
-      maxWithdrawShare,
+      load.loadId,
+      fullSet.exchange,
+      load.maxWithdrawShare,
       ALWAYS_WITHDRAWN,
-      mayBeEmpty,
+      fullSet.mayBeEmpty,
       checkedDays,
-      accepted,
-      listed,
-      JSON.stringify(Object.fromEntries(mostRows)),
+      folded.accepted,
+      listedRows,
+      JSON.stringify(Object.fromEntries(folded.mostRows)),
     ],
   });
-  return result.rows.map((row) => ({
+  return result.rows.map((check) => ({
     table: table.name,
-    day: days === null ? null : row.day,
-    position,
-    unlistedRows: row.gone,
-    maxRows: row.most,
-    remainingRows: row.left,
-    state: row.allowed ? ('withdrawn' as const) : ('withheld' as const),
-    withheld: row.allowed ? null : reasonToWithhold(table, row, days),
-    rows: row.rows,
+    day: fullSet.days === null ? null : check.day,
+    position: load.position,
+    unlistedRows: check.unlistedRows,
+    maxRows: check.maxRows,
+    remainingRows: check.remainingRows,
+    state: check.isAllowed ? ('withdrawn' as const) : ('withheld' as const),
+    withheld: check.isAllowed ? null : reasonToWithhold(table, check, fullSet.days),
+    rows: check.rows,
   }));
 }
 
 function reasonToWithhold(
   { name }: TableDefinition,
-  { day, gone, before, most, emptied }: DayCheck,
+  { day, unlistedRows, rowsBefore, maxRows, isEmptied }: DayCheck,
   days: DayRange | null,
 ): string {
-  const once = before < most ? ` (there once were ${most})` : '';
+  const once = rowsBefore < maxRows ? ` (there once were ${maxRows})` : '';
   const ofDay = days !== null && days.from !== days.to ? ` of ${day}` : '';
-  const missing = `${gone} of ${before} rows of market.${name}${ofDay} were not listed any more${once}`;
-  if (!emptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
+  const missing = `${unlistedRows} of ${rowsBefore} rows of market.${name}${ofDay} were not listed any more${once}`;
+  if (!isEmptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
   return `${missing}, ${days === null ? 'and no other row was' : 'and no other row of their day was'}; the response is taken as incomplete, so none was withdrawn`;
 }
 

@@ -206,7 +206,8 @@ select 0 as duplicate, (select count(*) from inserted) as inserted,
   (select count(*) from pg_temp.stage_series_changes s) - count(*) as unchanged,
 
 -- merge.withdraw
-with lacking as materialized (
+with more_stored as materialized (
+  -- No row if no more are stored than were listed: then none is missing.
   select
   where $8::bigint is null
     or (
@@ -215,26 +216,26 @@ with lacking as materialized (
       where t.exchange = $2 and t.change_date = any($6::date[])
     ) > $8
 ),
-  present as materialized (
+  stored as materialized (
     select t.change_date as _day, count(*) as rows,
-      count(*) filter (where t.load_id = $1) as written
-    from lacking, market.series_changes t
+      count(*) filter (where t.load_id = $1) as written_rows
+    from more_stored, market.series_changes t
     where t.exchange = $2 and t.change_date = any($6::date[])
     group by 1
   ),
-  unlisted as materialized (
+  unlisted_keys as materialized (
     select t.exchange, t.change_date, t.scrip_id, t.prev_series, t.to_series
-    from lacking, market.series_changes t
+    from more_stored, market.series_changes t
     where t.exchange = $2 and t.change_date = any($6::date[])
     except select listed.exchange, listed.change_date, listed.scrip_id, listed.prev_series,
       listed.to_series
-    from lacking, pg_temp.stage_series_changes listed
+    from more_stored, pg_temp.stage_series_changes listed
   ),
-  gone as materialized (
+  unlisted as materialized (
     select s.exchange, s.change_date, s.scrip_id, s.prev_series, s.to_series,
       s.change_date as _day,
       greatest(statement_timestamp(), t.last_changed_at + interval '1 microsecond') as _moment
-    from unlisted s
+    from unlisted_keys s
       join lateral (
         select t.tableoid, t.ctid, t.*
         from market.series_changes t
@@ -256,38 +257,43 @@ with lacking as materialized (
     group by 1
   ),
   counted as materialized (
-    select g._day, g.gone, p.rows - g.gone as "left",
-      p.rows - p.written + coalesce(r.rows, 0) as before,
+    select s._day, s.unlisted_rows, stored.rows - s.unlisted_rows as remaining_rows,
+      before.rows as rows_before,
       greatest(
-        p.rows - p.written + coalesce(r.rows, 0),
-          ($9::jsonb ->> to_char(g._day, 'YYYY-MM-DD'))::bigint,
+        before.rows, ($9::jsonb ->> to_char(s._day, 'YYYY-MM-DD'))::bigint,
            (
             select case w.state when 'accepted' then w.remaining_rows else w.max_rows end
             from etl.withdrawals w
             where w.table_name = 'series_changes'
               and w.exchange = $2
-              and w.day = g._day
+              and w.day = s._day
               and w.state in ('withdrawn', 'accepted')
               and w.unlisted_rows > 0
             order by w.position desc
             limit 1
           )
-      ) as most,
+      ) as max_rows,
       not $5::boolean
         and not exists (
-          select from pg_temp.stage_series_changes listed where listed.change_date = g._day
-        ) as emptied,
-      g._day = any($7::date[]) as accepted
-    from (select _day, count(*) as gone from gone group by 1) g
-      join present p using (_day)
-      left join replaced r using (_day)
+          select from pg_temp.stage_series_changes listed where listed.change_date = s._day
+        ) as is_emptied,
+      s._day = any($7::date[]) as is_accepted
+    from (select _day, count(*) as unlisted_rows from unlisted group by 1) s
+      join stored using (_day)
+      left join replaced using (_day)
+      cross join lateral (
+        select stored.rows - stored.written_rows + coalesce(replaced.rows, 0) as rows
+      ) before
   ),
   checked as materialized (
     select *,
-      accepted
+      is_accepted
         or (
-          not emptied and most - (before - gone) <= greatest($4::bigint, floor(most * $3::numeric))
-        ) as allowed
+          not is_emptied
+            and max_rows - (rows_before - unlisted_rows) <= greatest(
+              $4::bigint, floor(max_rows * $3::numeric)
+            )
+        ) as is_allowed
     from counted
   ),
   archived as (
@@ -299,7 +305,7 @@ with lacking as materialized (
     select t.exchange, t.change_date, t.scrip_id, t.prev_series, t.to_series, t.symbol,
       t.scrip_name, t.source_received_at, t.source_saved_at, t.first_loaded_at, t.last_changed_at,
       t.revision, t.run_id, t.load_id, t.last_changed_at, s._moment, true, $1
-    from gone s
+    from unlisted s
       join lateral (
         select t.tableoid, t.ctid, t.*
         from market.series_changes t
@@ -310,31 +316,32 @@ with lacking as materialized (
           and t.to_series = s.to_series
         limit 1
       ) t on true
-    where exists (select from checked j where j.allowed and j._day = s._day)
+    where exists (select from checked where checked.is_allowed and checked._day = s._day)
   ),
   withdrawn as (
-    delete from market.series_changes t using gone s
-    where exists (select from checked j where j.allowed and j._day = s._day)
+    delete from market.series_changes t using unlisted s
+    where exists (select from checked where checked.is_allowed and checked._day = s._day)
       and t.exchange = s.exchange
       and t.change_date = s.change_date
       and t.scrip_id = s.scrip_id
       and t.prev_series = s.prev_series
       and t.to_series = s.to_series
   )
-select to_char(_day, 'YYYY-MM-DD') as day, gone::int, "left"::int, before::int, most::int,
-  emptied, allowed,
+select to_char(_day, 'YYYY-MM-DD') as day, unlisted_rows::int as "unlistedRows",
+  remaining_rows::int as "remainingRows", rows_before::int as "rowsBefore",
+  max_rows::int as "maxRows", is_emptied as "isEmptied", is_allowed as "isAllowed",
   case
-    when allowed then '[]'::jsonb
+    when is_allowed then '[]'::jsonb
     else (
       select jsonb_agg(
         jsonb_build_object(
-          'exchange', g.exchange::text, 'change_date', g.change_date::text, 'scrip_id',
-            g.scrip_id::text, 'prev_series', g.prev_series::text, 'to_series', g.to_series::text
+          'exchange', s.exchange::text, 'change_date', s.change_date::text, 'scrip_id',
+            s.scrip_id::text, 'prev_series', s.prev_series::text, 'to_series', s.to_series::text
         )
-        order by g.exchange, g.change_date, g.scrip_id, g.prev_series, g.to_series
+        order by s.exchange, s.change_date, s.scrip_id, s.prev_series, s.to_series
       )
-      from gone g
-      where g._day = checked._day
+      from unlisted s
+      where s._day = checked._day
     )
     end as rows
 from checked
@@ -391,7 +398,7 @@ where not exists (
 
 
 -- fold.withdraw is merge.withdraw in the temporary tables, but for these lines:
-          ($9::jsonb ->> to_char(g._day, 'YYYY-MM-DD'))::bigint, null
+        before.rows, ($9::jsonb ->> to_char(s._day, 'YYYY-MM-DD'))::bigint, null
 
 -- fold.settle
 with last as materialized (
