@@ -1,7 +1,6 @@
 import { addDays } from '../../src/core/days.ts';
 import type { Operation } from '../../src/declaration/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { COVERAGE } from '../../src/state/coverage/coverage.ts';
 import type { RunRequest } from '../../src/state/request.ts';
 import { type Case, check, type Site } from '../support/bench.ts';
 import { LAST_SESSION, sessionsBefore, settingsFor } from '../support/pipeline.ts';
@@ -95,7 +94,7 @@ async function cover(url: string, days: readonly string[], instruments: readonly
     for (const operation of operations) {
       const requested = requestsOf(operation, days);
       const written = await client.query(
-        `insert into ${COVERAGE} (operation, exchange, day, instrument, variant, last_position, last_said, last_records, loaded_position,
+        `insert into etl.coverage (operation, exchange, day, instrument, variant, last_position, last_said, last_records, loaded_position,
            loaded_records, run_id, checked_at)
          select $1, $2, q.day, i.name, q.variant, now(), 'loaded', 1, now(), 1, 1, now()
            from unnest($3::date[], $4::text[]) as q(day, variant), unnest($5::text[]) as i(name)`,
@@ -109,7 +108,7 @@ async function cover(url: string, days: readonly string[], instruments: readonly
       );
       rows += written.rowCount ?? 0;
     }
-    await client.query(`vacuum analyze ${COVERAGE}`);
+    await client.query(`vacuum analyze etl.coverage`);
     return rows;
   });
 }

@@ -29,8 +29,13 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.has_source(jsonb) IS 'True if there is a key, or if anything was ever requested with one.';
 
--- What the key may not use, as the newest day shows on which it was requested: the text is that of NOT_ALLOWED in
--- src/state/registers.ts. The two parts read one entry of a small index each.
+-- What the key may not use according to a diagnostic, operation or exchange; null if it says something else. NOT_ALLOWED in
+-- src/state/registers.ts has the words that are written.
+CREATE OR REPLACE FUNCTION etl.refused_scope(diagnostic text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT substring($1 FROM '^the key may not use this (operation|exchange): ') $$;
+
+-- What the key may not use, as the newest day shows on which it was requested. The two parts read one entry of a small index
+-- each.
 CREATE OR REPLACE FUNCTION etl.not_allowed() RETURNS TABLE (operation text, exchange text, diagnostic text, since timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT expectation.operation, x.exchange, last.diagnostic, last.checked_at
@@ -46,7 +51,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
          WHERE c.operation = expectation.operation AND c.exchange = x.exchange AND c.instrument <> ''
          ORDER BY c.day DESC LIMIT 1)) newest
       ORDER BY newest.day DESC LIMIT 1) last
-   WHERE last.diagnostic ~ '^the key may not use this (operation|exchange): '
+   WHERE etl.refused_scope(last.diagnostic) IS NOT NULL
 $$;
 COMMENT ON FUNCTION etl.not_allowed() IS 'Operations and exchanges that nights request, and the key may not use: what the source said, and when it was last requested.';
 
@@ -271,16 +276,17 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            ELSE least(requested, etl.instruments_responded($1, $2, NULL, NULL, instruments)) END
     FROM etl.expectations expectation
     LEFT JOIN LATERAL (
-      SELECT c.day, c.state FROM etl.coverage c
-       WHERE c.operation = $1 AND c.exchange = $2
-         AND (c.state = 'loaded' OR (c.state = 'empty' AND expectation.is_empty_normal))
-       ORDER BY c.day DESC, c.state DESC LIMIT 1) stored ON expectation.parts IS NULL
+      SELECT entry.day, entry.state FROM etl.coverage entry
+       WHERE entry.operation = $1
+         AND entry.exchange = $2
+         AND (entry.state = 'loaded' OR (entry.state = 'empty' AND expectation.is_empty_normal))
+       ORDER BY entry.day DESC, entry.state DESC LIMIT 1) stored ON expectation.parts IS NULL
     LEFT JOIN LATERAL (
       -- If a response depends on no day, one without a record is not too early, but empty.
-      SELECT c.day, (ARRAY['empty', 'empty', 'failed', 'blocked'])[
-               min(array_position(ARRAY['empty', 'not_published', 'failed', 'blocked'], c.state))] AS found
-        FROM etl.coverage c WHERE c.operation = $1 AND c.exchange = $2
-       GROUP BY c.day ORDER BY c.day DESC LIMIT 1) newest ON expectation.parts IS NULL AND stored.day IS NULL
+      SELECT entry.day, (ARRAY['empty', 'empty', 'failed', 'blocked'])[
+               min(array_position(ARRAY['empty', 'not_published', 'failed', 'blocked'], entry.state))] AS found
+        FROM etl.coverage entry WHERE entry.operation = $1 AND entry.exchange = $2
+       GROUP BY entry.day ORDER BY entry.day DESC LIMIT 1) newest ON expectation.parts IS NULL AND stored.day IS NULL
     LEFT JOIN LATERAL (
       SELECT max(last.day) AS day,
              CASE WHEN bool_or(last.state = 'failed') THEN 'failed' WHEN bool_or(last.state = 'blocked') THEN 'blocked'
@@ -288,30 +294,38 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                WHEN count(*) FILTER (WHERE last.variant = ANY (parts)) < cardinality(parts) THEN 'partial'
                WHEN bool_or(last.state = 'loaded') THEN 'loaded' ELSE 'empty' END AS found
         FROM (
-          SELECT DISTINCT ON (c.variant) c.variant, c.day, c.state FROM etl.coverage c
-           WHERE c.operation = $1 AND c.exchange = $2 AND c.instrument = ''
-             AND split_part(c.variant, '/', 1) = split_part(expectation.parts[1], '/', 1)
-           ORDER BY c.variant, c.day DESC) last) part ON expectation.parts IS NOT NULL
+          SELECT DISTINCT ON (entry.variant) entry.variant, entry.day, entry.state FROM etl.coverage entry
+           WHERE entry.operation = $1
+             AND entry.exchange = $2
+             AND entry.instrument = ''
+             AND split_part(entry.variant, '/', 1) = split_part(expectation.parts[1], '/', 1)
+           ORDER BY entry.variant, entry.day DESC) last) part ON expectation.parts IS NOT NULL
    WHERE expectation.operation = $1
 $$;
 
 -- Whether anything of a pair is stored after a day. In an order, so that an index is read up to the first one.
 CREATE OR REPLACE FUNCTION etl.stored_after(operation text, exchange text, day date) RETURNS TABLE (is_stored boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT (SELECT true FROM etl.coverage c
-           WHERE c.operation = $1 AND c.exchange = $2 AND c.day > $3 AND c.variant = ANY (e.variants)
-             AND (c.instrument = '' OR e.is_by_instrument)
-             AND (c.state = 'loaded' OR (c.state = 'empty' AND e.is_empty_normal))
-           ORDER BY c.day LIMIT 1) IS TRUE
-    FROM etl.expectations e WHERE e.operation = $1
+  SELECT (
+    SELECT true FROM etl.coverage entry
+     WHERE entry.operation = $1
+       AND entry.exchange = $2
+       AND entry.day > $3
+       AND entry.variant = ANY (expectation.variants)
+       AND (entry.instrument = '' OR expectation.is_by_instrument)
+       AND (entry.state = 'loaded' OR (entry.state = 'empty' AND expectation.is_empty_normal))
+     ORDER BY entry.day LIMIT 1) IS TRUE
+    FROM etl.expectations expectation WHERE expectation.operation = $1
   OFFSET 0
 $$;
 
 -- The trading days of an exchange or segment in a range, or, of what is published by quarters, their last days.
 CREATE OR REPLACE FUNCTION etl.session_days(days text, exchange text, from_day date, to_day date) RETURNS TABLE (day date)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT s.day FROM etl.sessions s
-   WHERE days <> 'quarters' AND s.exchange = etl.exchange_of_segment($2) AND s.day BETWEEN from_day AND to_day
+  SELECT session.day FROM etl.sessions session
+   WHERE days <> 'quarters'
+     AND session.exchange = etl.exchange_of_segment($2)
+     AND session.day BETWEEN from_day AND to_day
   UNION ALL
   SELECT ends.day
     FROM generate_series(date_trunc('quarter', from_day::timestamp), to_day::timestamp, '3 months') AS quarter(begins)

@@ -15,15 +15,17 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
          etl.product(d.ratio_old) OVER later, etl.product(d.ratio_new) OVER later
     FROM (
       -- The same event under two symbols of the share counts once; what a person has decided comes first.
-      SELECT e.ex_date, etl.product(e.ratio_old) AS ratio_old, etl.product(e.ratio_new) AS ratio_new
+      SELECT event.ex_date, etl.product(event.ratio_old) AS ratio_old, etl.product(event.ratio_new) AS ratio_new
         FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.status, c.ratio_old, c.ratio_new
                 FROM market.corporate_events c
-               WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.ex_date <= $3
+               WHERE c.exchange = $1
+                 AND c.instrument_id = $2
+                 AND c.ex_date <= $3
                  AND (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
                  AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %')
-               ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.symbol) AS e
-       WHERE e.status = 'applied'
-       GROUP BY e.ex_date
+               ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.symbol) AS event
+       WHERE event.status = 'applied'
+       GROUP BY event.ex_date
       UNION ALL SELECT 'infinity', 1, 1) AS d
   WINDOW earlier AS (ORDER BY d.ex_date), later AS (ORDER BY d.ex_date DESC)
 $$;
@@ -71,30 +73,32 @@ CREATE OR REPLACE FUNCTION etl.share_return_factors(exchange text, share_id text
 RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric, reinvested numeric)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
   WITH days AS MATERIALIZED (
-    SELECT e.ex_date, etl.product(e.ratio_old) AS ratio_old, etl.product(e.ratio_new) AS ratio_new,
-           sum(e.amount) FILTER (WHERE e.ratio_new IS NULL) AS dividend
+    SELECT event.ex_date, etl.product(event.ratio_old) AS ratio_old, etl.product(event.ratio_new) AS ratio_new,
+           sum(event.amount) FILTER (WHERE event.ratio_new IS NULL) AS dividend
       FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.status, c.ratio_old, c.ratio_new, c.amount
               FROM market.corporate_events c
-             WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.ex_date <= $3
+             WHERE c.exchange = $1
+               AND c.instrument_id = $2
+               AND c.ex_date <= $3
                AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %' OR c.is_reinvested)
-             ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.symbol) AS e
-     WHERE e.status <> 'ignored' AND (e.ratio_new IS NOT NULL OR e.amount IS NOT NULL)
-     GROUP BY e.ex_date
+             ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.symbol) AS event
+     WHERE event.status <> 'ignored' AND (event.ratio_new IS NOT NULL OR event.amount IS NOT NULL)
+     GROUP BY event.ex_date
   ), valued AS (
-    SELECT d.*, before.close - d.dividend AS rest, before.close
-      FROM days d LEFT JOIN LATERAL (
-        SELECT l.close_price * etl.product(s.ratio_old) / etl.product(s.ratio_new) AS close
-          FROM (SELECT b.close_price, b.trade_date
-                  FROM market.series_aliases a
+    SELECT day.*, before.close - day.dividend AS rest, before.close
+      FROM days day LEFT JOIN LATERAL (
+        SELECT last.close_price * etl.product(between_days.ratio_old) / etl.product(between_days.ratio_new) AS close
+          FROM (SELECT line.close_price, line.trade_date
+                  FROM market.series_aliases alias
                  CROSS JOIN LATERAL (
                    SELECT p.close_price, p.trade_date FROM market.bhavcopy_cm p
-                    WHERE p.exchange = a.exchange AND p.symbol = a.symbol AND p.series = a.series AND p.close_price > 0
-                      AND p.trade_date < d.ex_date AND p.trade_date >= a.valid_from AND p.trade_date < a.valid_to
-                    ORDER BY p.trade_date DESC LIMIT 1) AS b
-                 WHERE a.exchange = $1 AND a.instrument_id = $2
-                 ORDER BY b.trade_date DESC, a.symbol, a.series LIMIT 1) AS l
-          LEFT JOIN days s ON s.ex_date > l.trade_date AND s.ex_date < d.ex_date
-         GROUP BY l.close_price) AS before ON d.dividend > 0
+                    WHERE p.exchange = alias.exchange AND p.symbol = alias.symbol AND p.series = alias.series AND p.close_price > 0
+                      AND p.trade_date < day.ex_date AND p.trade_date >= alias.valid_from AND p.trade_date < alias.valid_to
+                    ORDER BY p.trade_date DESC LIMIT 1) AS line
+                 WHERE alias.exchange = $1 AND alias.instrument_id = $2
+                 ORDER BY line.trade_date DESC, alias.symbol, alias.series LIMIT 1) AS last
+          LEFT JOIN days between_days ON between_days.ex_date > last.trade_date AND between_days.ex_date < day.ex_date
+         GROUP BY last.close_price) AS before ON day.dividend > 0
   ), stretches AS (
     SELECT ex_date, ratio_old, ratio_new, CASE WHEN rest > 0 THEN rest ELSE 1 END AS rest, CASE WHEN rest > 0 THEN close ELSE 1 END AS close
       FROM valued

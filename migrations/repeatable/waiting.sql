@@ -8,12 +8,36 @@ CREATE OR REPLACE VIEW etl.suspicious_windows AS
     FROM etl.windows w
    WHERE w.unsettled IS NOT NULL AND NOT EXISTS (
      SELECT FROM etl.windows later JOIN etl.runs r ON r.id = later.run_id AND r.kind <> 'replay'
-      WHERE later.operation = w.operation AND later.exchange = w.exchange AND later.from_date <= w.from_date
-        AND later.to_date >= w.to_date AND later.instruments = w.instruments AND later.variant = w.variant
-        AND later.state IN ('loaded', 'empty') AND (later.suspicious IS NULL AND later.rejected = 0 OR later.unsettled IS NOT NULL)
+      WHERE later.operation = w.operation
+        AND later.exchange = w.exchange
+        AND later.from_date <= w.from_date
+        AND later.to_date >= w.to_date
+        AND later.instruments = w.instruments
+        AND later.variant = w.variant
+        AND later.state IN ('loaded', 'empty')
+        AND ((later.suspicious IS NULL AND later.rejected = 0) OR later.unsettled IS NOT NULL)
         AND NOT later.is_filtered
         AND (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = later.id)
           > (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = w.id));
+
+-- Windows that are suspicious, each with its reasons: one of its records was not requested and is still an open reject, its
+-- withdrawal is withheld, or it was suspicious for another reason and no later good response to all of its entries has come.
+CREATE OR REPLACE FUNCTION etl.suspicious_reasons() RETURNS TABLE (window_id bigint, reason text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT reasons.window_id, string_agg(reasons.reason, '; ')
+    FROM (
+      SELECT r.window_id, CASE count(*) WHEN 1 THEN 'a record is' ELSE count(*) || ' records are' END
+               || ' of a day, quarter or exchange that was not requested' AS reason
+        FROM etl.rejects r WHERE r.is_stray AND r.resolved_at IS NULL GROUP BY r.window_id
+      UNION ALL
+      -- A replay folds again what other windows have loaded: the position says whose withdrawal it is.
+      SELECT coalesce(nullif(a.window_id, 0), w.window_id), w.reason
+        FROM etl.withdrawals w LEFT JOIN etl.responses a ON a.position = w.position WHERE w.state = 'withheld'
+      UNION ALL
+      SELECT s.id, s.reason FROM etl.suspicious_windows s
+    ) reasons
+   GROUP BY reasons.window_id
+$$;
 
 CREATE OR REPLACE FUNCTION etl.relative_difference(expected text, found text) RETURNS numeric
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -44,7 +68,7 @@ CREATE OR REPLACE VIEW etl.issues AS
   -- A line for each operation, or for an exchange as a whole.
   SELECT 'missing_right'::text, 3, a.operation, min(a.exchange), array_agg(DISTINCT a.exchange), NULL::date, NULL::date, NULL::text, NULL::text,
          1::bigint, NULL::numeric, a.diagnostic, min(a.since)
-    FROM (SELECT CASE WHEN n.diagnostic LIKE 'the key may not use this exchange%' THEN '' ELSE n.operation END AS operation,
+    FROM (SELECT CASE WHEN etl.refused_scope(n.diagnostic) = 'exchange' THEN '' ELSE n.operation END AS operation,
                  n.exchange, n.diagnostic, n.since FROM etl.not_allowed() n) a
    GROUP BY a.operation, a.diagnostic, CASE WHEN a.operation = '' THEN a.exchange END
   UNION ALL

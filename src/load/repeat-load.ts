@@ -46,7 +46,8 @@ export async function repeatLoad(
     if (stored !== listed) return null;
     const { fetched, stale, duplicate, coverage } = last;
     const counts = { ...NO_COUNTS, fetched, unchanged: listed - stale, stale, duplicate };
-    await copyResponse(tx, { ...response, of: last.responseId });
+    const fetchedAt = response.fetchedAt.toISOString();
+    await copyResponse(tx, { ...response, fetchedAt, copiedId: last.responseId });
     await writeCoverage(tx, { ...response, coverage });
     const ended = { state: 'loaded', error: null, warnings: [], suspicious: null, unsettled: null } as const;
     const ending = endingWindow(tx, windowId, { ...ended, counts, bytes });

@@ -1,6 +1,5 @@
 import { quote } from '../load/merge/merge-sql.ts';
 import { dataSets } from '../operations/registry.ts';
-import { loadedTradingDaysSql } from '../state/coverage/coverage.ts';
 import type { Check } from './quality-check.ts';
 
 /**
@@ -20,7 +19,7 @@ export const missingBesideChecks = (): Check[] =>
         dated: true,
         sql: `
     select c.exchange, c.day as date, '' as instrument, 'rows of ${table}' as expected, 'no row' as found
-      from (${loadedTradingDaysSql(name)}) as c
+      from etl.loaded_trading_days('${name}') as c
      where c.records > 0 and c.day between $1 and $2 and ${row('= c.day')} is null
        and ${row('< c.day')} = 1 and ${row('> c.day')} = 1`,
       };
@@ -49,11 +48,11 @@ const rowCount = (operation: string): Check => ({
     select c.exchange, c.day as date, '' as instrument,
            format('about %s (median of %s trading days)', before.median, before.sessions) as expected,
            c.records::text as found
-      from (${loadedTradingDaysSql(operation)}) as c
+      from etl.loaded_trading_days('${operation}') as c
       cross join lateral (
         select percentile_cont(0.5) within group (order by records) as median, count(*) as sessions
           from (
-            select records from (${loadedTradingDaysSql(operation)}) as e
+            select records from etl.loaded_trading_days('${operation}') as e
              where e.exchange = c.exchange and e.day < c.day and e.day >= c.day - ${DAYS}
              order by e.day desc limit ${TRADING_DAYS}) as earlier) as before
      where c.day between $1 and $2

@@ -21,7 +21,7 @@ export async function databaseId(db: NodePgDatabase): Promise<string> {
   // If two processes do this at once, the second finds what the first has written.
   const renamed = await db.update(databaseIdentity).set(identity).where(ne(made_for, ownOid));
   if (renamed.rowCount === 0) await db.insert(databaseIdentity).values(identity).onConflictDoNothing();
-  const own = await read();
-  if (own === null) throw new Error('the database has no id although one was just written');
-  return own;
+  const written = await read();
+  if (written === null) throw new Error('the database has no id although one was just written');
+  return written;
 }

@@ -3,7 +3,6 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import * as z from 'zod';
 import type { DayRange } from '../core/days.ts';
 import { lockUntilCommit } from '../postgres/transaction.ts';
-import { loadedTradingDaysSql } from './coverage/coverage.ts';
 import { daysAgo } from './schema/columns.ts';
 import { checkedDays, findings, SEVERITIES } from './schema/knowledge.ts';
 
@@ -136,50 +135,63 @@ export async function runCheck(
 ): Promise<FindingCounts> {
   const exchanges = sql.param(range.tradingDays.map(({ exchange }) => exchange));
   const days = sql.param(range.tradingDays.map(({ day }) => day));
-  // The first four parameters are $1 to $4 of the check.
+  // The first four parameters are $1 to $4 of the check, whose text comes from the module of the check.
   const result = await tx.execute(sql`
     with span as (
       select ${range.from}::date as first, ${range.to}::date as last
     ), sessions as (
       select exchange, day from unnest(${exchanges}::text[], ${days}::date[]) as s(exchange, day)
     ), complete as (
-      ${sql.raw(loadedTradingDaysSql('GetBhavCopyCM'))}
-    ), found as materialized (
+      select * from etl.loaded_trading_days('GetBhavCopyCM')
+    ), disagreement as materialized (
       select distinct on (exchange, date, instrument) exchange, date, instrument, expected, found
-        from (${sql.raw(check.sql)}) as wrong where ${kept.severity !== 'off'}::boolean order by exchange, date, instrument, found
-    ), kept as (
-      insert into ${findings} as f
+        from (${sql.raw(check.sql)}) as checked
+       where ${kept.severity !== 'off'}::boolean
+       order by exchange, date, instrument, found
+    ), written as (
+      insert into ${findings} as stored
         ("check", severity, operation, exchange, date, instrument, expected, found, run_id)
-      select ${check.name}, ${kept.severity}, ${check.operation}, exchange, date, instrument, expected, found,
-             ${kept.runId}::bigint from found
-      on conflict on constraint findings_key do update
-        set severity = excluded.severity, expected = excluded.expected, found = excluded.found,
-            run_id = excluded.run_id, resolved_at = null,
-            accepted_at = case when f.resolved_at is null and (f.expected, f.found) is not distinct from (excluded.expected, excluded.found) then f.accepted_at end,
-            found_at = case when f.resolved_at is null then f.found_at else excluded.found_at end
-        where f.resolved_at is not null
-           or (f.severity, f.expected, f.found) is distinct from (excluded.severity, excluded.expected, excluded.found)
-      returning found_at = now() as fresh
+      select ${check.name}, ${kept.severity}, ${check.operation}, exchange, date, instrument, expected, found, ${kept.runId}::bigint
+        from disagreement
+      on conflict on constraint findings_key do update set
+        severity = excluded.severity, expected = excluded.expected, found = excluded.found, run_id = excluded.run_id,
+        resolved_at = null,
+        accepted_at = case
+          when stored.resolved_at is null
+           and (stored.expected, stored.found) is not distinct from (excluded.expected, excluded.found)
+          then stored.accepted_at end,
+        found_at = case when stored.resolved_at is null then stored.found_at else excluded.found_at end
+       where stored.resolved_at is not null
+          or (stored.severity, stored.expected, stored.found)
+            is distinct from (excluded.severity, excluded.expected, excluded.found)
+      returning found_at = now() as is_fresh
     ), closed as (
-      update ${findings} f set resolved_at = now()
-       where f."check" = ${check.name} and f.resolved_at is null
-         and (not ${check.dated}::boolean or f.date between ${range.from} and ${range.to})
+      update ${findings} stored set resolved_at = now()
+       where stored."check" = ${check.name}
+         and stored.resolved_at is null
+         and (not ${check.dated}::boolean or stored.date between ${range.from} and ${range.to})
          and not exists (
-           select from found n where n.exchange = f.exchange and n.date = f.date and n.instrument = f.instrument)
+           select from disagreement d
+            where d.exchange = stored.exchange and d.date = stored.date and d.instrument = stored.instrument
+         )
       returning 1
     )
-    select (select count(*) from found n where not exists (
-             select from ${findings} f
-              where f."check" = ${check.name} and f.exchange = n.exchange and f.date = n.date and f.instrument = n.instrument
-                and f.accepted_at is not null and f.resolved_at is null
-                and (f.expected, f.found) is not distinct from (n.expected, n.found)))::int as open,
-           (select count(*) from kept where fresh)::int as fresh,
+    select (
+             select count(*) from disagreement d where not exists (
+               select from ${findings} accepted
+                where accepted."check" = ${check.name}
+                  and accepted.exchange = d.exchange
+                  and accepted.date = d.date
+                  and accepted.instrument = d.instrument
+                  and accepted.accepted_at is not null
+                  and accepted.resolved_at is null
+                  and (accepted.expected, accepted.found) is not distinct from (d.expected, d.found)
+             )
+           )::int as open,
+           (select count(*) from written where is_fresh)::int as fresh,
            (select count(*) from closed)::int as resolved`);
   return findingCounts.parse(result.rows[0]);
 }
-
-/** The trading days with a complete bhav copy, which checks compare with. */
-const LOADED = sql.raw(loadedTradingDaysSql('GetBhavCopyCM'));
 
 /** Remembers that all checks were run over these days; what was loaded after they `began` is not checked. */
 export async function markChecked(
@@ -189,7 +201,7 @@ export async function markChecked(
 ): Promise<void> {
   await tx.execute(sql`
     insert into ${checkedDays} as c (day, checked_at)
-    select distinct day, ${began}::timestamptz from (${LOADED}) as loaded
+    select distinct day, ${began}::timestamptz from etl.loaded_trading_days('GetBhavCopyCM')
      where day between ${from} and ${to} and checked_at < ${began}::timestamptz order by day
         on conflict (day) do update set checked_at = excluded.checked_at where c.checked_at < excluded.checked_at`);
 }
@@ -218,7 +230,9 @@ export async function readCheckedDays(
            (min(day) filter (where missing))::text as from, (max(day) filter (where missing))::text as to,
            to_char(max(checked_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "checkedAt"
       from (select l.day, c.checked_at, c.checked_at is null or c.checked_at < l.loaded_at as missing
-              from (select day, max(checked_at) as loaded_at from (${LOADED}) as loaded group by day) as l
+              from (
+                     select day, max(checked_at) as loaded_at from etl.loaded_trading_days('GetBhavCopyCM') group by day
+                   ) as l
               left join ${checkedDays} c using (day)
              where l.day between ${from} and ${to}) as days`);
   return checkedDaysFound.parse(result.rows[0]);

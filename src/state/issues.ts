@@ -50,17 +50,16 @@ export async function readIssues(db: NodePgDatabase, filter: IssueFilter, limit:
  * command settles all of them.
  */
 export async function listIssues(db: NodePgDatabase, filter: IssueFilter, limit: number) {
-  const isSmall = sql`(kind = 'corporate_action' and effect < ${SMALL_EFFECT})`;
-  const ofOne = (column: string) => sql`case when count(*) = 1 then min(${sql.identifier(column)}) end`;
   const result = await db.execute<Issue & Record<string, unknown>>(sql`
     with line as (
-      select *, case when ${isSmall} then 0 else row_number() over () end as number
+      select *, case when kind = 'corporate_action' and effect < ${SMALL_EFFECT} then 0 else row_number() over () end as number
         from ${issues} where ${matching(filter) ?? sql`true`}
     )
     select kind, max(priority) as priority, min(operation) as operation, min(exchange) as exchange,
            string_to_array(string_agg(array_to_string(exchanges, ','), ','), ',') as exchanges,
            min(from_date)::text as "from", max(to_date)::text as "to",
-           ${ofOne('subject')} as subject, ${ofOne('id')} as id, sum(items)::float8 as items, max(effect)::float8 as effect,
+           case when count(*) = 1 then min(subject) end as subject, case when count(*) = 1 then min(id) end as id,
+           sum(items)::float8 as items, max(effect)::float8 as effect,
            (array_agg(text order by to_date desc nulls first, effect desc nulls last))[1] as text,
            to_json(min(since))#>>'{}' as since
       from line

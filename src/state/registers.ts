@@ -19,7 +19,7 @@ export interface CoverageEntry {
 
 /**
  * How the diagnostic of an entry begins that the key may not use; the word operation or exchange follows. Such an entry
- * is `blocked`, and not missing (migrations/repeatable/completeness.sql).
+ * is `blocked`, and not missing: `etl.refused_scope` of the database recognizes it.
  */
 export const NOT_ALLOWED = 'the key may not use this';
 

@@ -6,7 +6,7 @@ import { sha256 } from '../core/sha256.ts';
 import { dataSetNamed } from '../operations/registry.ts';
 import type { Preparing } from '../postgres/prepared.ts';
 import { type LoadGroup, takeLocks } from './loads/locks.ts';
-import { daysAgo } from './schema/columns.ts';
+import { daysAgo, isAnyOf } from './schema/columns.ts';
 import {
   openRejects as openRejectCounts,
   rejectedRecords,
@@ -85,20 +85,6 @@ export const lockRejects = (
     operations.map((operation) => ({ name: `eod|rejects|${operation}|${exchange}`, shared })),
   );
 
-/** What the last response that had a record says of it. */
-const OF_LAST = [
-  'run_id',
-  'window_id',
-  'position',
-  'from_date',
-  'to_date',
-  'instruments',
-  'variant',
-  'problems',
-  'is_stray',
-  'last_seen_at',
-] as const;
-
 /** A rejected record as it is stored. */
 type RejectedRecord = ReturnType<typeof buildRejectedRecord>;
 
@@ -122,7 +108,7 @@ function buildRejectedRecord(exchange: string, response: RejectsOfResponse, entr
     problems: entry.problems,
     is_stray: stray,
     last_seen_at: position,
-  } satisfies Readonly<Record<(typeof OF_LAST)[number], unknown>> & Readonly<Record<string, unknown>>;
+  };
 }
 
 /**
@@ -153,37 +139,53 @@ export async function writeRejects(
   await storeRecords(tx, [...records.values()]);
 }
 
-/** The condition that a later response resolves the record `r`. */
-const isResolved = sql.raw(`exists (select ${resolving('r')})`);
+/** The condition that a later response resolves the record `r`, as in the view etl.rejects. */
+const IS_RESOLVED = sql.raw(`exists (select ${resolving('r')})`);
 
-/** Stores records, in one order, so that two loads cannot deadlock. Of one that is stored already, the last response with it prevails, whichever is loaded last. */
+/**
+ * Stores records, in one order, so that two loads cannot deadlock. Of one that is stored already, the last response with it
+ * prevails, whichever is loaded last. If that is read again, after the record had passed once, it is open again unless
+ * another response resolves it.
+ */
 async function storeRecords(tx: Writing, records: readonly RejectedRecord[]): Promise<void> {
-  const columns = sql.raw(
-    ['operation', 'exchange', 'fingerprint', 'is_dated', 'record', 'first_seen_at', ...OF_LAST].join(', '),
-  );
-  const isLater = sql`excluded.last_seen_at > r.last_seen_at`;
-  const isSame = sql`excluded.last_seen_at = r.last_seen_at`;
-  /** The last response with it is read again, after it had passed once, and no other one resolves it. */
-  const failsAgain = sql`(r.settled_at is not null and ${isSame} and not ${isResolved})`;
-  const taken = OF_LAST.map((name) => {
-    const [theirs, ours] = [sql.raw(`excluded.${name}`), sql.raw(`r.${name}`)];
-    return sql`${sql.raw(name)} = case when ${isLater} or ${isSame} then ${theirs} else ${ours} end`;
-  });
   await tx.execute(sql`
-    insert into ${rejectedRecords} as r (${columns})
-    select ${columns} from jsonb_populate_recordset(null::${rejectedRecords}, ${JSON.stringify(records)}::jsonb)
+    insert into ${rejectedRecords} as r (operation, exchange, fingerprint, is_dated, record, first_seen_at, run_id, window_id,
+      position, from_date, to_date, instruments, variant, problems, is_stray, last_seen_at)
+    select operation, exchange, fingerprint, is_dated, record, first_seen_at, run_id, window_id,
+           position, from_date, to_date, instruments, variant, problems, is_stray, last_seen_at
+      from jsonb_populate_recordset(null::${rejectedRecords}, ${JSON.stringify(records)}::jsonb)
      order by fingerprint, operation
-        on conflict (operation, exchange, fingerprint) do update
-       set ${sql.join(taken, sql`, `)}, first_seen_at = least(r.first_seen_at, excluded.first_seen_at),
-           settled_at = case when ${isLater} or ${failsAgain} then null else r.settled_at end
-     where ${isLater} or excluded.first_seen_at < r.first_seen_at or ${failsAgain}
-        or ${isSame} and (excluded.problems, excluded.is_stray) is distinct from (r.problems, r.is_stray)`);
+    on conflict (operation, exchange, fingerprint) do update set
+      run_id = case when excluded.last_seen_at >= r.last_seen_at then excluded.run_id else r.run_id end,
+      window_id = case when excluded.last_seen_at >= r.last_seen_at then excluded.window_id else r.window_id end,
+      position = case when excluded.last_seen_at >= r.last_seen_at then excluded.position else r.position end,
+      from_date = case when excluded.last_seen_at >= r.last_seen_at then excluded.from_date else r.from_date end,
+      to_date = case when excluded.last_seen_at >= r.last_seen_at then excluded.to_date else r.to_date end,
+      instruments = case when excluded.last_seen_at >= r.last_seen_at then excluded.instruments else r.instruments end,
+      variant = case when excluded.last_seen_at >= r.last_seen_at then excluded.variant else r.variant end,
+      problems = case when excluded.last_seen_at >= r.last_seen_at then excluded.problems else r.problems end,
+      is_stray = case when excluded.last_seen_at >= r.last_seen_at then excluded.is_stray else r.is_stray end,
+      first_seen_at = least(r.first_seen_at, excluded.first_seen_at),
+      last_seen_at = greatest(r.last_seen_at, excluded.last_seen_at),
+      settled_at = case
+        when excluded.last_seen_at > r.last_seen_at then null
+        when excluded.last_seen_at = r.last_seen_at and not ${IS_RESOLVED} then null
+        else r.settled_at end
+     where excluded.last_seen_at > r.last_seen_at
+        or excluded.first_seen_at < r.first_seen_at
+        or (
+          excluded.last_seen_at = r.last_seen_at
+          and (
+            (excluded.problems, excluded.is_stray) is distinct from (r.problems, r.is_stray)
+            or (r.settled_at is not null and not ${IS_RESOLVED})
+          )
+        )`);
 }
 
 /**
- * Stores the rejects of responses that were read again. Those of their records that are not rejected any more are
- * resolved; what responses resolved that cannot do so, as they are read now, is open again. Call it with their lock
- * held.
+ * Stores the rejects of responses that were read again. Their records that are not rejected any more are resolved. A reject
+ * that such a response had resolved is open again if the response, as it is read now, cannot resolve rejects. Call it with
+ * their lock held.
  */
 export async function rewriteRejects(
   tx: Writing,
@@ -199,7 +201,7 @@ export async function rewriteRejects(
       and(
         inArray(operation, [...group.operations]),
         eq(exchange, group.exchange),
-        sql`${settled_at} = any(${sql.param(resolvingNone)}::timestamptz[])`,
+        isAnyOf(settled_at, resolvingNone),
       ),
     );
   await writeRejects(tx, group.exchange, responses);
@@ -211,8 +213,12 @@ export async function rewriteRejects(
   await tx.execute(sql`
     update ${rejectedRecords} r set settled_at = clock_timestamp()
       from jsonb_to_recordset(${JSON.stringify(passing)}::jsonb) as s(operation text, position timestamptz, present text[])
-     where r.last_seen_at = s.position and r.operation = s.operation and r.exchange = ${group.exchange} and r.settled_at is null
-       and r.fingerprint <> all(s.present) and not ${isResolved}`);
+     where r.last_seen_at = s.position
+       and r.operation = s.operation
+       and r.exchange = ${group.exchange}
+       and r.settled_at is null
+       and r.fingerprint <> all(s.present)
+       and not ${IS_RESOLVED}`);
 }
 
 const presentIn = (response: RejectsOfResponse) =>
@@ -240,12 +246,10 @@ export async function pruneRejects(db: NodePgDatabase, days: number, dryRun: boo
   if (dryRun) return db.$count(rejects, isOld);
   // One that comes again meanwhile has another last response, and stays.
   const deleted = await db.execute(sql`
-    delete from ${rejectedRecords} r using ${rejects} where ${isOld} and r.id = ${rejects.id} and r.last_seen_at = ${rejects.last_seen_at}`);
+    delete from ${rejectedRecords} r using ${rejects} resolved
+     where r.id = resolved.id and r.last_seen_at = resolved.last_seen_at and resolved.resolved_at < ${daysAgo(days)}`);
   return deleted.rowCount ?? 0;
 }
-
-/** The condition that a reject is one of these. One array parameter, because there may be any number of ids. */
-const hasId = (ids: readonly number[]) => sql`${rejects.id} = any(${sql.param(ids)}::bigint[])`;
 
 /** Which open rejects; nothing given means all. */
 export interface RejectFilter {
@@ -261,7 +265,7 @@ function isOpen({ ids, operations, exchanges, from, to }: RejectFilter): SQL | u
   return and(
     isNull(rejects.resolved_at),
     isNull(rejects.accepted_at),
-    ids === undefined ? undefined : hasId(ids),
+    ids === undefined ? undefined : isAnyOf(rejects.id, ids),
     operations === undefined ? undefined : inArray(rejects.operation, [...operations]),
     exchanges === undefined ? undefined : inArray(rejects.exchange, [...exchanges]),
     from === undefined ? undefined : gte(rejects.to_date, from),
@@ -318,7 +322,8 @@ export async function acceptRejects(db: NodePgDatabase, filter: RejectFilter, by
   const ids = await openRejectIds(db, filter);
   const accepted = await db.execute(sql`
     update ${rejectedRecords} set accepted_at = clock_timestamp(), accepted_by = ${by}
-     where id = any(${sql.param(ids)}::bigint[]) and accepted_at is null
+     where id = any(${sql.param(ids)}::bigint[])
+       and accepted_at is null
        and not exists (select from ${windows} w where w.id = window_id and w.state = 'failed')`);
   return accepted.rowCount ?? 0;
 }

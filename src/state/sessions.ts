@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { and, between, eq, ne, type SQL, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../core/days.ts';
 import { expectations, sessions } from './schema/knowledge.ts';
@@ -10,23 +10,30 @@ export type TradingDayRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchang
 
 /** A digest of stored trading days, which is much faster than reading the rows of ten years. */
 export async function digestStoredTradingDays(db: NodePgDatabase, { from, to }: DayRange): Promise<string> {
-  const line = sql`${sessions.exchange} || ' ' || ${sessions.day} || ' ' || ${sessions.kind}`;
-  const rows = await db
-    .select({ digest: sql<string>`md5(coalesce(string_agg(${line}, ',' order by ${line} collate "C"), ''))` })
-    .from(sessions)
-    .where(and(between(sessions.day, from, to), ne(sessions.kind, 'observed')));
+  const { rows } = await db.execute<{ digest: string }>(sql`
+    select md5(coalesce(string_agg(line, ',' order by line collate "C"), '')) as digest
+      from ${sessions} s cross join lateral concat_ws(' ', s.exchange, s.day, s.kind) as line
+     where s.day between ${from}::date and ${to}::date and s.kind <> 'observed'`);
   return rows[0]?.digest ?? '';
 }
 
 /** The first and the last trading day that is stored of any operation and exchange; null if none is. */
 export async function readStoredRange(db: NodePgDatabase): Promise<DayRange | null> {
   // Of each pair one entry of the index from either end.
-  const entry = (order: SQL) => sql`(
-    select c.day from ${coverage} c
-     where c.operation = p.operation and c.exchange = p.exchange and c.state in ('loaded', 'empty') order by c.day ${order} limit 1)`;
   const { rows } = await db.execute<{ from: Day | null; to: Day | null }>(sql`
-    select min(${entry(sql`asc`)})::text as from, max(${entry(sql`desc`)})::text as to
-      from etl.requested_pairs() p join ${expectations} e on e.operation = p.operation and e.days = 'sessions'`);
+    select min(first.day)::text as "from", max(last.day)::text as "to"
+      from etl.requested_pairs() p
+      join ${expectations} e on e.operation = p.operation and e.days = 'sessions'
+     cross join lateral (
+       select c.day from ${coverage} c
+        where c.operation = p.operation and c.exchange = p.exchange and c.state in ('loaded', 'empty')
+        order by c.day limit 1
+     ) first
+     cross join lateral (
+       select c.day from ${coverage} c
+        where c.operation = p.operation and c.exchange = p.exchange and c.state in ('loaded', 'empty')
+        order by c.day desc limit 1
+     ) last`);
   const { from = null, to = null } = rows[0] ?? {};
   return from === null || to === null ? null : { from, to };
 }
@@ -48,20 +55,15 @@ export async function writeTradingDays(
   rows: readonly TradingDayRow[],
 ): Promise<TradingDayRow[]> {
   if (rows.length === 0) return [];
-  // One value for each column, in the order of the declaration.
-  const ordered = sql`
-    select s.exchange, s.day, s.kind
+  const written = await db.execute<TradingDayRow & Record<string, unknown>>(sql`
+    insert into ${sessions} as stored (exchange, day, kind)
+    select exchange, day, kind
       from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as s(exchange text, day date, kind text)
-     order by s.exchange, s.day`;
-  return db
-    .insert(sessions)
-    .select(ordered)
-    .onConflictDoUpdate({
-      target: [sessions.exchange, sessions.day],
-      set: { kind: sql`excluded.kind` },
-      setWhere: sql`${sessions.kind} <> excluded.kind and excluded.kind <> 'observed'`,
-    })
-    .returning();
+     order by exchange, day
+    on conflict (exchange, day) do update set kind = excluded.kind
+     where stored.kind <> excluded.kind and excluded.kind <> 'observed'
+    returning exchange, day::text, kind`);
+  return written.rows;
 }
 
 /** Removes the stored trading days of a range that are not among these rows. Observed ones stay. */

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { and, desc, eq, inArray, isNull, lt, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, lt, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Position } from '../core/position.ts';
-import { daysAgo, positionText } from './schema/columns.ts';
-import { coverage, HAS_EFFECT, withdrawals } from './schema/load-results.ts';
+import { daysAgo, isAnyOf, positionText } from './schema/columns.ts';
+import { coverage, withdrawals } from './schema/load-results.ts';
 import { responses } from './schema/source-tables.ts';
 
 // Rows that full responses no longer listed: those that were withdrawn, and those that were not, because they were too
@@ -59,20 +59,7 @@ export const mostRowsSql = (table: string, exchange: string, day: string | null)
        and w.state in ('withdrawn', 'accepted') and w.unlisted_rows > 0 order by w.position desc limit 1)`;
 
 /** The day of a withdrawal, or NO_DAY. */
-const dayOrNone = sql<string>`coalesce(${withdrawals.day}, ${sql.raw(`'${NO_DAY}'`)})::text`;
-
-/**
- * A select of the newest responses that took the last row of a day, and of those that were withheld, by entry.
- *
- * @param condition which responses `a`, and which days `m.day`: null where the table has none. Then it is that of the
- * call.
- */
-export const dayEffectsSql = (condition: SQL) => sql`
-    select a.operation, a.exchange, coalesce(m.day, a.called_on) as day, a.variant,
-           max(a.position) filter (where m.state in ('withdrawn', 'accepted')) as emptied_position,
-           max(a.position) filter (where m.state in ('withheld', 'outdated')) as withheld_position
-      from ${withdrawals} m join ${responses} a on a.position = m.position and a.exchange = m.exchange
-     where ${HAS_EFFECT} and ${condition} group by 1, 2, 3, 4`;
+const dayOrNone = sql<string>`coalesce(${withdrawals.day}, ${NO_DAY}::date)::text`;
 
 const buildFacts = ({ state, withheld, unlistedRows, maxRows, remainingRows, rows }: DayWithdrawal) => ({
   state,
@@ -141,7 +128,7 @@ export async function writeWithdrawals(
       and(
         eq(withdrawals.table_name, table),
         eq(withdrawals.exchange, load.exchange),
-        days === null ? isNull(withdrawals.day) : sql`${withdrawals.day} = any(${sql.param(days)}::date[])`,
+        days === null ? isNull(withdrawals.day) : isAnyOf(withdrawals.day, days),
         isFolded ? undefined : eq(state, 'withheld'),
       ),
     );
@@ -239,9 +226,10 @@ export async function readWithheld(tx: NodePgDatabase, id: number) {
       ...asWithdrawal,
       rows: withdrawals.rows,
       position: positionText(withdrawals.position),
-      fetchedAt: sql<string>`coalesce((select a.fetched_at from ${responses} a where a.position = etl.withdrawals.position), ${withdrawals.position})`,
+      fetchedAt: sql<string>`coalesce(${responses.fetched_at}, ${withdrawals.position})`,
     })
     .from(withdrawals)
+    .leftJoin(responses, eq(responses.position, withdrawals.position))
     .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'withheld')));
   return withdrawal ?? null;
 }
@@ -265,8 +253,14 @@ export async function pruneWithdrawals(db: NodePgDatabase, days: number, dryRun:
   const isOld = and(
     eq(withdrawals.state, 'outdated'),
     lt(withdrawals.noted_at, daysAgo(days)),
-    sql`not exists (select from ${responses} a join ${coverage} c on c.operation = a.operation and c.exchange = a.exchange
-      and c.day = coalesce(${withdrawals.day}, a.called_on) and c.instrument = '' and c.withheld_position = a.position where a.position = ${withdrawals.position})`,
+    sql`not exists (
+      select from ${responses} r join ${coverage} c
+          on c.operation = r.operation
+         and c.exchange = r.exchange
+         and c.day = coalesce(${withdrawals.day}, r.called_on)
+         and c.instrument = ''
+         and c.withheld_position = r.position
+       where r.position = ${withdrawals.position})`,
   );
   if (dryRun) return db.$count(withdrawals, isOld);
   return (await db.delete(withdrawals).where(isOld)).rowCount ?? 0;

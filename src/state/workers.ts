@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { firstItem } from '../core/iterables.ts';
 import { isoText } from './schema/columns.ts';
 import { workers } from './schema/work.ts';
 
@@ -24,18 +25,14 @@ export async function noteStorageProblem(
   worker: string,
   problem: string | null,
 ): Promise<void> {
-  const since = sql`case when ${problem}::text is not null then coalesce(${workers.cannot_store_since}, clock_timestamp()) end`;
-  await db
-    .insert(workers)
-    .values({
-      worker,
-      cannot_store: problem,
-      cannot_store_since: problem === null ? null : sql`clock_timestamp()`,
-    })
-    .onConflictDoUpdate({
-      target: workers.worker,
-      set: { seen_at: sql`clock_timestamp()`, cannot_store: problem, cannot_store_since: since },
-    });
+  await db.execute(sql`
+    insert into ${workers} as stored (worker, cannot_store, cannot_store_since)
+    select ${worker}, problem, case when problem is not null then clock_timestamp() end
+      from (select ${problem}::text as problem) noted
+    on conflict (worker) do update
+       set seen_at = clock_timestamp(), cannot_store = excluded.cannot_store,
+           cannot_store_since = case when excluded.cannot_store is not null
+             then coalesce(stored.cannot_store_since, excluded.cannot_store_since) end`);
 }
 
 /** The workers that were seen within the last minute. */
@@ -50,18 +47,13 @@ export interface WorkersSeen {
 
 /** How many workers have been seen within the last minute, when any was seen last, and what keeps them from storing. */
 export async function readWorkers(db: NodePgDatabase): Promise<WorkersSeen> {
-  const isSeen = sql`${workers.seen_at} > clock_timestamp() - interval '1 minute'`;
-  const refused = sql`filter (where ${isSeen} and ${workers.cannot_store} is not null)`;
-  const [row] = await db
-    .select({
-      seen: sql`count(*) filter (where ${isSeen})`.mapWith(Number),
-      lastSeenAt: sql<string | null>`${isoText(sql`max(${workers.seen_at})`)}`,
-      cannotStore: sql<string | null>`case
-        when current_setting('transaction_read_only')::boolean
-        then 'Postgres: the server is read-only'
-        else (array_agg(${workers.cannot_store} order by ${workers.cannot_store_since}) ${refused})[1] end`,
-      cannotStoreSince: sql<string | null>`${isoText(sql`min(${workers.cannot_store_since}) ${refused}`)}`,
-    })
-    .from(workers);
-  return row ?? { seen: 0, lastSeenAt: null, cannotStore: null, cannotStoreSince: null };
+  const { rows } = await db.execute<{ [Name in keyof WorkersSeen]: WorkersSeen[Name] }>(sql`
+    select count(*) filter (where is_seen)::int as seen, ${isoText(sql`max(seen_at)`)} as "lastSeenAt",
+           case when current_setting('transaction_read_only')::boolean then 'Postgres: the server is read-only'
+             else (array_agg(cannot_store order by cannot_store_since) filter (where cannot_now))[1] end as "cannotStore",
+           ${isoText(sql`min(cannot_store_since) filter (where cannot_now)`)} as "cannotStoreSince"
+      from ${workers}
+     cross join lateral (select seen_at > clock_timestamp() - interval '1 minute' as is_seen) s
+     cross join lateral (select is_seen and cannot_store is not null as cannot_now) c`);
+  return firstItem(rows);
 }

@@ -92,8 +92,8 @@ export const NAMED: readonly Mutant[] = [
   {
     name: 'read-again-and-not-replaced',
     file: WRITE_COVERAGE,
-    from: 'excluded.last_position >= ',
-    to: 'excluded.last_position > ',
+    from: 'where (\n       excluded.last_position >= ',
+    to: 'where (\n       excluded.last_position > ',
     test: COVERAGE,
   },
   {
@@ -105,9 +105,9 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'first-of-those-that-emptied-a-day',
-    file: 'src/state/withdrawals.ts',
-    from: "max(a.position) filter (where m.state in ('withdrawn', 'accepted'))",
-    to: "min(a.position) filter (where m.state in ('withdrawn', 'accepted'))",
+    file: 'migrations/repeatable/coverage.sql',
+    from: "max(r.position) FILTER (WHERE w.state IN ('withdrawn', 'accepted'))",
+    to: "min(r.position) FILTER (WHERE w.state IN ('withdrawn', 'accepted'))",
     test: 'test/state/responses/response-facts.int.test.ts',
   },
   {

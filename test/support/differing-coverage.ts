@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { dataSets } from '../../src/operations/registry.ts';
-import { comparingCoverage, REGISTER_NAMES } from '../../src/state/coverage/sum-of-facts.ts';
 
 /** An entry, and its registers that differ. */
 interface DifferingEntry extends Readonly<Record<'operation' | 'day' | 'instrument' | 'variant', string>> {
@@ -14,17 +13,16 @@ export async function differingCoverage(
   operations: readonly string[] = dataSets.map(({ name }) => name),
   exchanges: readonly string[] = ['NSE', 'BSE'],
 ) {
-  const flag = (name: string) => sql.raw(`"${name}_differs"`);
-  const flags = sql.join(
-    REGISTER_NAMES.map((name) => sql`case when ${flag(name)} then ${sql.raw(`'${name}'`)} end`),
-    sql`, `,
-  );
   const differing: DifferingEntry[] = [];
   for (const exchange of exchanges) {
     const { rows } = await db.execute<DifferingEntry & Record<string, unknown>>(sql`
-      with ${comparingCoverage({ operations, exchange, days: null })}
-      select operation, day::text, instrument, variant, array_remove(array[${flags}], null) as registers
-        from compared where ${sql.join(REGISTER_NAMES.map(flag), sql` or `)} order by operation, day, instrument, variant`);
+      select operation, day::text, instrument, variant, registers
+        from etl.compared_coverage(${sql.param(operations)}::text[], ${exchange}, null, null),
+             lateral array_remove(array[
+               case when last_differs then 'last' end, case when loaded_differs then 'loaded' end,
+               case when suspicious_differs then 'suspicious' end, case when emptied_differs then 'emptied' end,
+               case when withheld_differs then 'withheld' end], null) as registers
+       where registers <> '{}' order by operation, day, instrument, variant`);
     differing.push(...rows);
   }
   return differing;

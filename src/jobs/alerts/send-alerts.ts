@@ -17,7 +17,7 @@ import {
   withdrawAlerts,
 } from '../../state/alerts.ts';
 import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
-import { openRequests } from '../../state/windows/windows.ts';
+import { listOpenRequests } from '../../state/windows/read-windows.ts';
 import { readWorkers } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
 import {
@@ -210,7 +210,7 @@ export async function markPlanned(
 ): Promise<TradingDayState[]> {
   const [first] = tradingDays.map(({ day }) => day).sort();
   if (first === undefined) return [];
-  const requests = groupBy(await openRequests(db.drizzle, first), pairName);
+  const requests = groupBy(await listOpenRequests(db.drizzle, first), pairName);
   return tradingDays.map((tradingDay) =>
     tradingDay.reason === 'not_requested' &&
     requests.get(pairName(tradingDay))?.some(({ from, to }) => from <= tradingDay.day && tradingDay.day <= to)

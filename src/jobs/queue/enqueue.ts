@@ -1,5 +1,5 @@
 import { firstItem } from '../../core/iterables.ts';
-import { countOpenWindows, openWindows } from '../../state/windows/windows.ts';
+import { countOpenWindows, listOpenWindows } from '../../state/windows/read-windows.ts';
 import type { QueueContext } from '../context.ts';
 import { computePriority } from './call-order.ts';
 import { type WindowJob, windowJobId } from './job-ids.ts';
@@ -8,7 +8,7 @@ import { chooseQueue, countQueued, queuedIds, WINDOW_QUEUES } from './queue.ts';
 const BATCH = 1_000;
 
 /** A window that has not ended, with what the queue needs to know about it. */
-type OpenWindow = Awaited<ReturnType<typeof openWindows>>[number];
+type OpenWindow = Awaited<ReturnType<typeof listOpenWindows>>[number];
 
 /**
  * Adds a job for every open window of these runs. May be called any number of times: the job id is made from the
@@ -22,7 +22,7 @@ export async function enqueueOpenWindows(context: QueueContext, runIds: readonly
 async function* openWindowsOf({ db }: Pick<QueueContext, 'db'>, runIds: readonly number[]) {
   for (const runId of runIds) {
     for (let after: number | undefined = 0; after !== undefined; ) {
-      const open: readonly OpenWindow[] = await openWindows(db.drizzle, runId, { after, limit: BATCH });
+      const open: readonly OpenWindow[] = await listOpenWindows(db.drizzle, runId, { after, limit: BATCH });
       if (open.length > 0) yield open;
       after = open.length < BATCH ? undefined : open.at(-1)?.id;
     }
@@ -89,7 +89,10 @@ export async function enqueueLostWindows(context: QueueContext, runIds: readonly
  */
 export async function enqueueReopened(context: QueueContext, job: WindowJob): Promise<void> {
   try {
-    const windows = await openWindows(context.db.drizzle, job.runId, { after: job.windowId - 1, limit: 1 });
+    const windows = await listOpenWindows(context.db.drizzle, job.runId, {
+      after: job.windowId - 1,
+      limit: 1,
+    });
     await addJobs(
       context,
       windows.filter(({ id }) => id === job.windowId),

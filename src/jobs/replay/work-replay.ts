@@ -3,7 +3,8 @@ import { windowFacts } from '../../core/log.ts';
 import { refoldPart } from '../../load/fold/refold-part.ts';
 import { tables } from '../../operations/registry.ts';
 import { workWithSessionLock } from '../../postgres/session-lock.ts';
-import { openReplayWindows, startWindow } from '../../state/windows/windows.ts';
+import { listReplayWindows } from '../../state/windows/read-windows.ts';
+import { startWindow } from '../../state/windows/windows.ts';
 import type { Context } from '../context.ts';
 import { createResponseReader } from '../responses/read-response.ts';
 import { readToFold } from '../responses/store-response.ts';
@@ -11,7 +12,7 @@ import { closeRun } from '../runs/finish.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 
 /** A window of a replay that has not ended. */
-type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
+type ReplayWindow = Awaited<ReturnType<typeof listReplayWindows>>[number];
 
 /**
  * Works on a replay in this process, without the queue and the source. EOD_CONCURRENCY parts are folded at the same time:
@@ -31,7 +32,7 @@ export async function workReplay(context: Context, runId: number, signal: AbortS
 
 async function workWindows(context: Context, runId: number, signal: AbortSignal): Promise<void> {
   const { db, config } = context;
-  const waiting = await openReplayWindows(db.drizzle, runId);
+  const waiting = await listReplayWindows(db.drizzle, runId);
   let broken = false;
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {

@@ -4,7 +4,7 @@ import { transaction } from '../../postgres/transaction.ts';
 import type { Target } from '../../state/request.ts';
 import { deferTargets, isKeyAccepted, lockOpenRun, readDeferred } from '../../state/runs/runs.ts';
 import { insertWindows } from '../../state/windows/plan.ts';
-import { hasOpenWindows, openPairs } from '../../state/windows/windows.ts';
+import { hasOpenWindows, listOpenPairs } from '../../state/windows/read-windows.ts';
 import type { QueueContext } from '../context.ts';
 import { enqueueOpenWindows } from '../queue/enqueue.ts';
 import { closeRun, followUpRuns } from './finish.ts';
@@ -53,7 +53,7 @@ async function planDeferredTargets(context: QueueContext, runId: number, isIdle:
     if (deferred === null) return null;
     const { request, targets } = deferred;
     if (isIdle) return { request, ready: targets, waiting: [] };
-    const open = await openPairs(of, runId, targets.map(listOfTargets(context, request)));
+    const open = await listOpenPairs(of, runId, targets.map(listOfTargets(context, request)));
     const coming = new Set([...targets, ...open].map(pairName));
     const isWaiting = (target: Target) => {
       const list = listOfTargets(context, request)(target);

@@ -5,7 +5,7 @@ import { groupBy } from '../../core/iterables.ts';
 import { takeSessionLock } from '../../postgres/session-lock.ts';
 import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
 import { loadedPairs } from '../../state/coverage/coverage.ts';
-import { pairsWithOpenWindows } from '../../state/windows/windows.ts';
+import { listPairsWithOpenWindows } from '../../state/windows/read-windows.ts';
 import type { QueueContext } from '../context.ts';
 import { syncTradingDays } from '../responses/sync-sessions.ts';
 import { gapRequest, groupGaps } from './read-gaps.ts';
@@ -58,6 +58,6 @@ async function missedTradingDays(context: QueueContext): Promise<TradingDayState
       ),
   );
   const loaded = await loadedPairs(db.drizzle, missed);
-  const open = await pairsWithOpenWindows(db.drizzle);
+  const open = await listPairsWithOpenWindows(db.drizzle);
   return missed.filter((tradingDay) => loaded.has(pairName(tradingDay)) && !open.has(pairName(tradingDay)));
 }

@@ -3,7 +3,7 @@ import { today } from '../../core/clock.ts';
 import { isPart, partsOf, partVariant } from '../../declaration/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { PlannedWindow } from '../../state/windows/plan.ts';
-import { variantsOfRun } from '../../state/windows/windows.ts';
+import { listVariants } from '../../state/windows/read-windows.ts';
 import type { Context } from '../context.ts';
 import { storedParts } from './plan-input.ts';
 
@@ -18,7 +18,7 @@ export async function planSeenParts(
 ): Promise<PlannedWindow[]> {
   const inParts = operations.filter((operation) => partsOf(operation) !== undefined).map(({ name }) => name);
   const planned: PlannedWindow[] = [];
-  for (const { operation: name, exchange, variants } of await variantsOfRun(tx, runId, inParts)) {
+  for (const { operation: name, exchange, variants } of await listVariants(tx, runId, inParts)) {
     const operation = operationNamed(name);
     const parts = partsOf(operation);
     // The user may have requested something else than the whole list.

@@ -13,7 +13,7 @@ import {
 } from '../../state/coverage/completeness.ts';
 import type { RunRequest, Target } from '../../state/request.ts';
 import { readObservedTradingDays, type TradingDayRow } from '../../state/sessions.ts';
-import { filteredRequests } from '../../state/windows/windows.ts';
+import { listFilteredRequests } from '../../state/windows/read-windows.ts';
 import type { Context } from '../context.ts';
 import { syncTradingDays, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
 
@@ -103,7 +103,7 @@ async function nameFilters(
   tradingDays: readonly TradingDayState[],
 ): Promise<TradingDayState[]> {
   if (tradingDays.every(({ reason }) => reason !== 'not_requested')) return [...tradingDays];
-  const filtered = groupBy(await filteredRequests(db.drizzle), pairName);
+  const filtered = groupBy(await listFilteredRequests(db.drizzle), pairName);
   return tradingDays.map((tradingDay) => {
     const { reason, day } = tradingDay;
     const isFiltered = filtered.get(pairName(tradingDay))?.some(({ from, to }) => from <= day && day <= to);

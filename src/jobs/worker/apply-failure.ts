@@ -17,11 +17,11 @@ import { type CallLimit, closeHour } from '../../state/source/call-budget.ts';
 import { noteKeyRefused } from '../../state/source/source-state.ts';
 import type { ClaimedWindow } from '../../state/windows/claim.ts';
 import type { NewWindow } from '../../state/windows/plan.ts';
+import { readWindow } from '../../state/windows/read-windows.ts';
 import {
   endWindows,
   type FailureInfo,
   noteNotStored,
-  readWindow,
   releaseWindow,
   type Selection,
   skipWindow,

@@ -18,7 +18,8 @@ import {
 } from '../../state/responses/response-facts.ts';
 import { checkNoneLost, type ResponseOfPart, readResponsesToFold } from '../../state/responses/to-fold.ts';
 import { insertCopied } from '../../state/windows/plan.ts';
-import { endingWindow, noteUnsettled, partsBeside, type ReplayedRange } from '../../state/windows/windows.ts';
+import { listReplayedParts, type ReplayedRange } from '../../state/windows/read-windows.ts';
+import { endingWindow, noteUnsettled } from '../../state/windows/windows.ts';
 import { writeWithdrawals } from '../../state/withdrawals.ts';
 import { ensurePartitions, setHintBits } from '../merge/merge.ts';
 import { fillPart, isEmpty, keptReader, type ReadAgain, type Settled, settlePart } from './fold.ts';
@@ -84,7 +85,7 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
       ...(emptyTables.has(table) ? await fillPart(tx, copy) : await settlePart(tx, copy, load)),
     });
   }
-  const replayed = await partsBeside(tx, windowId);
+  const replayed = await listReplayedParts(tx, windowId);
   const ended = responses.filter((response) => endsIn(part, response) && isWithin(replayed, response));
   // Last, because parts that are replayed beside this one wait for its locks.
   await rewriteFacts(tx, part, ended);

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import pg, { type ClientBase } from 'pg';
+import { PgDialect } from 'drizzle-orm/pg-core';
+import type { ClientBase } from 'pg';
 import { type Clock, type ClockSettings, reachOfSource } from '../../core/clock.ts';
 import { type Config, loadConfig } from '../../core/config.ts';
 import type { Day, DayRange } from '../../core/days.ts';
@@ -65,8 +66,8 @@ function buildExpectation(dataSet: DataSet, exchanges: string[]): typeof expecta
   };
 }
 
-/** What is expected with these settings, as rows of `etl.expectations`. */
-function expectedWith(settings: RequestSettings) {
+/** What is expected with these settings, as JSON of rows of `etl.expectations`. */
+function expectedWith(settings: RequestSettings): string {
   const exchanges = groupBy(scheduledPairs(settings), ({ operation }) => operation);
   const rows = coveredSets.map((dataSet) =>
     buildExpectation(
@@ -74,16 +75,19 @@ function expectedWith(settings: RequestSettings) {
       (exchanges.get(dataSet.name) ?? []).map(({ exchange }) => exchange),
     ),
   );
-  return sql`(select * from jsonb_populate_recordset(null::${expectations}, ${JSON.stringify(rows)}::jsonb))`;
+  return JSON.stringify(rows);
 }
 
 /** Makes `etl.expectations` what the data sets declare and these settings request; writes nothing where it is. */
 export async function writeExpectations(db: NodePgDatabase, settings: RequestSettings): Promise<void> {
-  const wanted = expectedWith(settings);
-  const isOther = sql`operation not in (select operation from ${wanted} w)`;
-  await db.execute(sql`delete from ${expectations} where ${isOther}`);
+  const rows = expectedWith(settings);
   await db.execute(sql`
-    insert into ${expectations} (select * from ${wanted} w except table ${expectations}) on conflict (operation) do update set
+    delete from ${expectations}
+     where operation not in (select w.operation from jsonb_populate_recordset(null::${expectations}, ${rows}::jsonb) w)`);
+  await db.execute(sql`
+    insert into ${expectations} (
+      select * from jsonb_populate_recordset(null::${expectations}, ${rows}::jsonb) except table ${expectations})
+    on conflict (operation) do update set
       (days, variants, parts, is_by_instrument, is_of_each_instrument, is_empty_normal, weekday, exchanges) =
       (excluded.days, excluded.variants, excluded.parts, excluded.is_by_instrument, excluded.is_of_each_instrument,
        excluded.is_empty_normal, excluded.weekday, excluded.exchanges)`);
@@ -103,12 +107,12 @@ export async function compareRequested(
   settings: RequestSettings,
 ): Promise<RequestDifference | null> {
   const expected = (await readScheduledPairs(db)).filter(({ operation }) => isDataSet(operation));
-  const own = scheduledPairs(settings);
+  const requested = scheduledPairs(settings);
   const without = (some: readonly Pair[], others: readonly Pair[]) => {
     const names = new Set(others.map(pairName));
     return some.filter((pair) => !names.has(pairName(pair)));
   };
-  const difference = { onlyHere: without(own, expected), onlyExpected: without(expected, own) };
+  const difference = { onlyHere: without(requested, expected), onlyExpected: without(expected, requested) };
   return difference.onlyHere.length + difference.onlyExpected.length === 0 ? null : difference;
 }
 
@@ -123,12 +127,9 @@ async function readScheduledPairs(db: NodePgDatabase): Promise<Pair[]> {
 export const readRequestedNames = async (db: NodePgDatabase): Promise<ReadonlySet<string>> =>
   new Set((await readScheduledPairs(db)).map(({ operation }) => operation));
 
-const text = (value: string): string => pg.escapeLiteral(value);
-const orNull = (value: Day | undefined) => `${value === undefined ? 'null' : text(value)}::date`;
-
-/** The arguments that say which pairs to look at; constants, so that Postgres inlines the functions. */
-function pairArguments(config: ViewSettings, { expected, others }: PairScope) {
-  const facts = {
+/** What the functions of the database need to know of the settings, as JSON: `settings` of `etl.session_states`. */
+const settingsText = (config: ViewSettings) =>
+  JSON.stringify({
     zone: config.EOD_TIMEZONE,
     dueMinutes: Object.fromEntries(
       operations.map((operation) => [operation.name, dueMinutes(operation, config)]),
@@ -137,24 +138,28 @@ function pairArguments(config: ViewSettings, { expected, others }: PairScope) {
     historyDays: reachOfSource(config, null).historyDays,
     instrumentLimit: config.EOD_INSTRUMENT_LIMIT,
     hasKey: config.EOD_ACCESS_KEY !== undefined,
-  };
-  const named =
-    expected === 'scheduled'
-      ? 'null::jsonb'
-      : text(JSON.stringify(expected.map(({ operation, exchange }) => ({ operation, exchange }))));
-  return { pairs: `${named}, ${others}`, facts: text(JSON.stringify(facts)) };
-}
+  });
 
-/** @param now the moment as of which to look, in milliseconds since the epoch; null: when the query runs. */
-function tradingDayStates(config: ViewSettings, scope: CompletenessScope, now: number | null): string {
-  const { EOD_INSTRUMENTS: instruments } = config;
+/** The pairs that are named, as JSON; null: those that are scheduled. */
+const namedPairs = ({ expected }: PairScope) =>
+  expected === 'scheduled'
+    ? null
+    : JSON.stringify(expected.map(({ operation, exchange }) => ({ operation, exchange })));
+
+/**
+ * The trading days of a scope, as a table of a query. Postgres inlines the function: the values of a query that is not
+ * prepared, and the constants of a view, are known when it is planned.
+ *
+ * @param now the moment as of which to look, in milliseconds since the epoch; null: when the query runs.
+ */
+function sessionStates(config: ViewSettings, scope: CompletenessScope, now: number | null): SQL {
+  const { from = null, to = null, since = null } = scope;
   const { asOf } = reachOfSource(config, now);
-  const moment =
-    asOf === null ? 'statement_timestamp()' : `${text(new Date(asOf).toISOString())}::timestamptz`;
-  const days = [scope.from, scope.to, scope.since].map(orNull).join(', ');
-  const named = instruments === undefined ? 'null' : `array[${instruments.map(text).join(', ')}]`;
-  const { pairs, facts } = pairArguments(config, scope);
-  return `etl.session_states(${pairs}, ${days}, ${moment}, ${named}::text[], ${facts})`;
+  const instruments = config.EOD_INSTRUMENTS?.map((name) => JSON.stringify(name)).join(',');
+  return sql`etl.session_states(
+    ${namedPairs(scope)}::jsonb, ${scope.others}::boolean, ${from}::date, ${to}::date, ${since}::date,
+    coalesce(${asOf === null ? null : new Date(asOf).toISOString()}::timestamptz, statement_timestamp()),
+    ${instruments === undefined ? null : `{${instruments}}`}::text[], ${settingsText(config)}::jsonb)`;
 }
 
 /** Settings that the view is created with; a migration brings it up to date when they change. */
@@ -195,7 +200,8 @@ const COLUMNS = Object.keys(COLUMN_COMMENTS).join(', ');
 
 /** Creates the view etl.completeness or brings it up to date; writes nothing if it is up to date. */
 export async function writeCompletenessView(client: ClientBase, wanted: ViewSettings): Promise<void> {
-  const query = `select ${COLUMNS} from ${tradingDayStates(wanted, { expected: 'scheduled', others: true }, null)}`;
+  const states = sessionStates(wanted, { expected: 'scheduled', others: true }, null).inlineParams();
+  const query = `select ${COLUMNS} from ${new PgDialect().sqlToQuery(states).sql}`;
   // Postgres stores views in a normalized form, so the comparison is done in SQL.
   await client.query(`create or replace temp view eod_completeness_wanted as ${query}`);
   const compared = await client.query<{ same: boolean }>(
@@ -238,13 +244,11 @@ export interface CompletenessContext {
 
 /** The trading days of a scope as a table of a query, as of the context's clock and settings. */
 export const tradingDayStatesIn = ({ config, clock }: CompletenessContext, scope: CompletenessScope) =>
-  sql.raw(tradingDayStates(config, scope, clock.now()));
+  sessionStates(config, scope, clock.now());
 
 /** The pairs of a scope as a table of a query: operation, exchange, is_scheduled. */
-export function expectedPairsIn({ config }: Pick<CompletenessContext, 'config'>, scope: PairScope) {
-  const { pairs, facts } = pairArguments(config, scope);
-  return sql.raw(`etl.expected_pairs(${pairs}, ${facts})`);
-}
+export const expectedPairsIn = ({ config }: Pick<CompletenessContext, 'config'>, scope: PairScope) =>
+  sql`etl.expected_pairs(${namedPairs(scope)}::jsonb, ${scope.others}::boolean, ${settingsText(config)}::jsonb)`;
 
 /** The pairs of a scope, by their names; none whose operation this process does not know. */
 export async function listExpectedPairs(context: CompletenessContext, scope: PairScope): Promise<Pair[]> {
@@ -254,25 +258,30 @@ export async function listExpectedPairs(context: CompletenessContext, scope: Pai
   return result.rows.filter(({ operation }) => isDataSet(operation));
 }
 
+// Not drizzle selects: years of history are tens of thousands of rows, and mapping them one by one would triple the
+// processor time that this takes here.
+
 /** Every trading day of a scope, by operation, exchange and day. */
-export const readCompleteness = (
+export async function readCompleteness(
   context: CompletenessContext,
   scope: CompletenessScope,
-): Promise<TradingDayState[]> => readTradingDays(context, scope, sql``);
+): Promise<TradingDayState[]> {
+  const result = await context.db.drizzle.execute<Record<string, unknown> & TradingDayState>(sql`
+    select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, state, reason, detail,
+           1000 * extract(epoch from due)::float8 as due
+      from ${tradingDayStatesIn(context, scope)} s order by operation, exchange, s.day`);
+  return result.rows.filter(({ operation }) => isDataSet(operation));
+}
 
 /** The same with the number of records, for which all coverage of the trading days is read. */
-export const readTradingDayRecords = (
+export async function readTradingDayRecords(
   context: CompletenessContext,
   scope: CompletenessScope,
-): Promise<TradingDayRecords[]> => readTradingDays(context, scope, sql`, records::float8 as records`);
-
-async function readTradingDays(context: CompletenessContext, scope: CompletenessScope, more: SQL) {
-  // Not a drizzle select: years of history are tens of thousands of rows, and mapping them one by one would triple the
-  // processor time that this takes here.
+): Promise<TradingDayRecords[]> {
   const result = await context.db.drizzle.execute<Record<string, unknown> & TradingDayRecords>(sql`
     select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, state, reason, detail,
-           1000 * extract(epoch from due)::float8 as due${more}
-       from ${tradingDayStatesIn(context, scope)} c order by operation, exchange, c.day`);
+           1000 * extract(epoch from due)::float8 as due, records::float8 as records
+      from ${tradingDayStatesIn(context, scope)} s order by operation, exchange, s.day`);
   return result.rows.filter(({ operation }) => isDataSet(operation));
 }
 
@@ -325,12 +334,16 @@ export async function countFound(
     sessions,
   }: { readonly pairs: readonly Pair[]; readonly from: Day; readonly sessions: number },
 ): Promise<(Pair & { readonly found: FoundState; readonly sessions: number })[]> {
-  const states = tradingDayStatesIn(context, { expected, others: false, from });
+  const scope = { expected, others: false, from };
   const result = await context.db.drizzle.execute<
     Pair & Record<string, unknown> & { found: FoundState; sessions: number }
   >(sql`
     select operation, exchange, found, count(*)::int as sessions
-      from (select operation, exchange, found, row_number() over (partition by operation, exchange order by day desc) as position from ${states}) s
+      from (
+        select operation, exchange, found,
+               row_number() over (partition by operation, exchange order by day desc) as position
+          from ${tradingDayStatesIn(context, scope)}
+      ) s
      where position <= ${sessions} group by operation, exchange, found order by count(*) desc, found`);
   return result.rows;
 }

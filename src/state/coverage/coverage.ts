@@ -1,14 +1,12 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray, not, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
 import { type Preparing, statement } from '../../postgres/prepared.ts';
 import type { CoverageEntry, CoverageState } from '../registers.ts';
+import { isAnyOf } from '../schema/columns.ts';
 import { coverage } from '../schema/load-results.ts';
 import { runs } from '../schema/work.ts';
-
-/** The table's name, for SQL that is built as text. */
-export const COVERAGE = 'etl.coverage';
 
 /** What is said of an entry, where it is another window of the same operation and exchange that requested it. */
 interface CoverageOfWindow extends CoverageEntry {
@@ -27,14 +25,11 @@ interface CoverageFacts extends Pair {
   readonly suspicious?: boolean;
 }
 
-/** The registers of what was said last, and of what was loaded: the later position is kept, at the same one what comes in. */
-const IS_LAST = sql`excluded.last_position >= stored.last_position`;
-const IS_LAST_LOADED = sql`excluded.loaded_position >= coalesce(stored.loaded_position, '-infinity')`;
-
 /**
  * Moves the registers of entries forward on the newest version of each row, so that it does not matter in which order
- * loads come here; writes no row that stays the same. `entries` is JSON of `CoverageOfWindow`. Rows are written in key
- * order, so that two writers cannot deadlock; each is found by the primary key.
+ * loads come here: of what was said last, and of what was loaded, the later position is kept, and at the same one what
+ * comes in. Writes no row that stays the same. `entries` is JSON of `CoverageOfWindow`. Rows are written in key order, so
+ * that two writers cannot deadlock; each is found by the primary key.
  */
 const moveRegisters = statement<
   Omit<CoverageFacts, 'coverage'> & { entries: string } & Record<string, unknown>,
@@ -43,33 +38,41 @@ const moveRegisters = statement<
   insert into ${coverage} as stored (operation, exchange, day, instrument, variant,
     last_position, last_said, last_records, last_diagnostic, loaded_position, loaded_records, suspicious_position,
     run_id, window_id, checked_at)
-  select ${'operation'}::text, ${'exchange'}::text, s.day, s.instrument, s.variant,
-         c.position, s.state, s.records, s.diagnostic,
-         case when s.state = 'loaded' then c.position end, case when s.state = 'loaded' then s.records end,
-         case when ${'suspicious'}::boolean then c.position end,
-         coalesce(s."runId", ${'runId'}::bigint), coalesce(s."windowId", ${'windowId'}::bigint),
-         case when isfinite(c.position) then statement_timestamp() else c.position end
-    from (select ${'position'}::timestamptz) c(position), jsonb_to_recordset(${'entries'}::jsonb)
-      as s(day date, instrument text, variant text, state text, records bigint, diagnostic text, "runId" bigint, "windowId" bigint)
-   order by s.day, s.instrument, s.variant
+  select ${'operation'}::text, ${'exchange'}::text, entry.day, entry.instrument, entry.variant,
+         called.position, entry.state, entry.records, entry.diagnostic,
+         case when entry.state = 'loaded' then called.position end,
+         case when entry.state = 'loaded' then entry.records end,
+         case when ${'suspicious'}::boolean then called.position end,
+         coalesce(entry."runId", ${'runId'}::bigint), coalesce(entry."windowId", ${'windowId'}::bigint),
+         case when isfinite(called.position) then statement_timestamp() else called.position end
+    from (select ${'position'}::timestamptz) called(position),
+         jsonb_to_recordset(${'entries'}::jsonb) as entry(
+           day date, instrument text, variant text, state text, records bigint, diagnostic text,
+           "runId" bigint, "windowId" bigint)
+   order by entry.day, entry.instrument, entry.variant
   on conflict on constraint coverage_pkey do update set
-    last_position = case when ${IS_LAST} then excluded.last_position else stored.last_position end,
-    last_said = case when ${IS_LAST} then excluded.last_said else stored.last_said end,
-    last_records = case when ${IS_LAST} then excluded.last_records else stored.last_records end,
-    last_diagnostic = case when ${IS_LAST} then excluded.last_diagnostic else stored.last_diagnostic end,
-    loaded_position = case when ${IS_LAST_LOADED} then excluded.loaded_position else stored.loaded_position end,
-    loaded_records = case when ${IS_LAST_LOADED} then excluded.loaded_records else stored.loaded_records end,
+    last_position = greatest(excluded.last_position, stored.last_position),
+    last_said = case
+      when excluded.last_position >= stored.last_position then excluded.last_said else stored.last_said end,
+    last_records = case
+      when excluded.last_position >= stored.last_position then excluded.last_records else stored.last_records end,
+    last_diagnostic = case
+      when excluded.last_position >= stored.last_position then excluded.last_diagnostic else stored.last_diagnostic end,
+    loaded_position = greatest(excluded.loaded_position, stored.loaded_position),
+    loaded_records = case
+      when excluded.loaded_position >= coalesce(stored.loaded_position, '-infinity') then excluded.loaded_records
+      else stored.loaded_records end,
     suspicious_position = greatest(excluded.suspicious_position, stored.suspicious_position),
     run_id = case when excluded.last_position > stored.last_position then excluded.run_id else stored.run_id end,
     window_id = case when excluded.last_position > stored.last_position then excluded.window_id else stored.window_id end,
     checked_at = greatest(excluded.checked_at, stored.checked_at)
    where (
-       ${IS_LAST}
+       excluded.last_position >= stored.last_position
        and (excluded.last_position, excluded.last_said, excluded.last_records, excluded.last_diagnostic)
          is distinct from (stored.last_position, stored.last_said, stored.last_records, stored.last_diagnostic)
      )
      or (
-       ${IS_LAST_LOADED}
+       excluded.loaded_position >= coalesce(stored.loaded_position, '-infinity')
        and (excluded.loaded_position, excluded.loaded_records)
          is distinct from (stored.loaded_position, stored.loaded_records)
      )
@@ -104,35 +107,31 @@ export interface ResponseCount {
   readonly awaited: number;
 }
 
-const { day: dayColumn, instrument: instrumentColumn, variant: variantColumn, state: stateColumn } = coverage;
-const isAwaited = sql<boolean>`${stateColumn} = 'not_published'`;
+const isAwaited = sql<boolean>`${coverage.state} = 'not_published'`;
 
-const responsesTo = ({ operation, exchange, days, states }: Omit<RequestedDays, 'instruments'>) =>
+const isResponseTo = ({ operation, exchange, days, instruments, states }: RequestedDays) =>
   and(
     eq(coverage.operation, operation),
     eq(coverage.exchange, exchange),
-    // As an array, so that any number of days is one parameter.
-    sql`${dayColumn} = any(${sql.param([...new Set(days)])}::date[])`,
-    inArray(stateColumn, [...states]),
+    isAnyOf(coverage.day, days),
+    isAnyOf(coverage.instrument, instruments),
+    inArray(coverage.state, [...states]),
   );
-
-const isRequested = (names: readonly string[]) =>
-  sql`${instrumentColumn} = any(${sql.param([...names])}::text[])`;
 
 /** Counts the responses to each entry that has any. Postgres aggregates, so few rows are returned. */
 export async function countResponses(db: NodePgDatabase, requested: RequestedDays): Promise<ResponseCount[]> {
   if (requested.days.length === 0) return [];
   return db
     .select({
-      day: dayColumn,
-      variant: variantColumn,
-      ofExchange: sql<CoverageState | null>`max(${stateColumn}) filter (where ${instrumentColumn} = '')`,
+      day: coverage.day,
+      variant: coverage.variant,
+      ofExchange: sql<CoverageState | null>`max(${coverage.state}) filter (where ${coverage.instrument} = '')`,
       responses: sql<number>`count(*)::int`,
       awaited: sql<number>`count(*) filter (where ${isAwaited})::int`,
     })
     .from(coverage)
-    .where(and(responsesTo(requested), isRequested(['', ...requested.instruments])))
-    .groupBy(dayColumn, variantColumn);
+    .where(isResponseTo({ ...requested, instruments: ['', ...requested.instruments] }))
+    .groupBy(coverage.day, coverage.variant);
 }
 
 /** Instruments that have a response other than `not_published` to the same request about each of these days. */
@@ -141,10 +140,10 @@ export async function instrumentsCoveredEachDay(
   requested: RequestedDays,
 ): Promise<{ readonly variant: string; readonly instruments: readonly string[] }[]> {
   const counted = db
-    .select({ variant: variantColumn, instrument: instrumentColumn })
+    .select({ variant: coverage.variant, instrument: coverage.instrument })
     .from(coverage)
-    .where(and(responsesTo(requested), isRequested(requested.instruments), sql`not ${isAwaited}`))
-    .groupBy(variantColumn, instrumentColumn)
+    .where(and(isResponseTo(requested), not(isAwaited)))
+    .groupBy(coverage.variant, coverage.instrument)
     .having(sql`count(*) = ${new Set(requested.days).size}`)
     .as('counted');
   return db
@@ -166,23 +165,21 @@ interface ResponseList {
 export async function listResponses(db: NodePgDatabase, requested: RequestedDays): Promise<ResponseList[]> {
   return db
     .select({
-      day: dayColumn,
-      variant: variantColumn,
+      day: coverage.day,
+      variant: coverage.variant,
       awaited: isAwaited,
-      instruments: sql<string[]>`array_agg(${instrumentColumn})`,
+      instruments: sql<string[]>`array_agg(${coverage.instrument})`,
     })
     .from(coverage)
-    .where(and(responsesTo(requested), isRequested(requested.instruments)))
-    .groupBy(dayColumn, variantColumn, isAwaited);
+    .where(isResponseTo(requested))
+    .groupBy(coverage.day, coverage.variant, isAwaited);
 }
 
 /** The names of those of these operations and exchanges of which anything was ever loaded. */
 export async function loadedPairs(db: NodePgDatabase, pairs: readonly Pair[]): Promise<ReadonlySet<string>> {
-  const distinct = [...new Map(pairs.map((pair) => [pairName(pair), pair])).values()];
   const result = await db.execute<Pair & Record<string, unknown>>(sql`
-    select p.operation, p.exchange
-      from unnest(${sql.param(distinct.map(({ operation }) => operation))}::text[],
-                  ${sql.param(distinct.map(({ exchange }) => exchange))}::text[]) as p(operation, exchange)
+    select distinct p.operation, p.exchange
+      from jsonb_to_recordset(${JSON.stringify(pairs)}::jsonb) as p(operation text, exchange text)
      where exists (
        select from ${coverage} c
         where c.operation = p.operation and c.exchange = p.exchange and c.state = 'loaded')`);
@@ -194,19 +191,10 @@ export async function lastRequests(db: NodePgDatabase) {
   const result = await db.execute<
     Pair & Record<string, unknown> & { runId: number; requestedAt: string }
   >(sql`
-    select p.operation, p.exchange, r.run_id::int as "runId", r.checked_at as "requestedAt"
+    select p.operation, p.exchange, newest.run_id::int as "runId", newest.checked_at as "requestedAt"
       from etl.requested_pairs() p cross join lateral (
-        select c.run_id, c.checked_at from ${coverage} c left join ${runs} i on i.id = c.run_id
-         where c.operation = p.operation and c.exchange = p.exchange and i.kind is distinct from 'import'
-         order by c.day desc, c.checked_at desc limit 1) r`);
+        select c.run_id, c.checked_at from ${coverage} c left join ${runs} r on r.id = c.run_id
+         where c.operation = p.operation and c.exchange = p.exchange and r.kind is distinct from 'import'
+         order by c.day desc, c.checked_at desc limit 1) newest`);
   return result.rows;
-}
-
-/**
- * A select of the trading days that were loaded for the whole exchange: exchange, day, records, when it was stored, the
- * window, and the position of the response. For the SQL of checks, which is built as text.
- */
-export function loadedTradingDaysSql(operation: string): string {
-  return `select exchange, day, records, checked_at, window_id, loaded_position from ${COVERAGE}
-     where operation = '${operation}' and instrument = '' and variant = '' and state = 'loaded'`;
 }

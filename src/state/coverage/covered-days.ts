@@ -92,8 +92,6 @@ export async function readDayCoverage(
 /** No window has a longer range, so that a range around a day begins and ends within this many days of it. */
 const LONGEST_WINDOW_DAYS = 400;
 
-const lastDayOf = (day: Day) => sql`${day}::date + ${LONGEST_WINDOW_DAYS}::int`;
-
 /** The loads that covered a day, the newest first, with their counts. */
 export function readDayLoads(db: NodePgDatabase, { operation, exchange, day }: DayOf, limit: number) {
   return db
@@ -115,8 +113,7 @@ export function readDayLoads(db: NodePgDatabase, { operation, exchange, day }: D
       and(
         eq(loads.operation, operation),
         eq(loads.exchange, exchange),
-        gte(loads.to_date, day),
-        sql`${loads.to_date} <= ${lastDayOf(day)}`,
+        between(loads.to_date, day, sql`${day}::date + ${LONGEST_WINDOW_DAYS}::int`),
         lte(loads.from_date, day),
       ),
     )
@@ -170,8 +167,7 @@ export function readDayResponses(db: NodePgDatabase, { operation, exchange, day 
       and(
         eq(responses.operation, operation),
         eq(responses.exchange, exchange),
-        lte(responses.from_date, day),
-        sql`${responses.from_date} >= ${day}::date - ${LONGEST_WINDOW_DAYS}::int`,
+        between(responses.from_date, sql`${day}::date - ${LONGEST_WINDOW_DAYS}::int`, day),
         gte(responses.to_date, day),
       ),
     )

@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { type Day, UNKNOWN_DAY } from '../../core/days.ts';
 import { EXCHANGES, type Pair, pairName } from '../../core/exchanges.ts';
 import { countsEachDay } from '../../declaration/operation.ts';
@@ -81,61 +81,85 @@ export async function readFreshness(context: CompletenessContext): Promise<Fresh
 /** The data sets whose coverage has, for each day, all records of the response that was about it. */
 const countedByRange = dataSets.filter((dataSet) => !countsEachDay(dataSet)).map(({ name }) => name);
 
-/** How many days the response was about that says what is known of a day; null if that is not known any more. */
-const daysOfResponse = (pair: SQL, day: SQL) => sql`(
-  select max(w.to_date - w.from_date) + 1 from ${coverage} c join ${windows} w on w.id = c.window_id
-   where (c.operation, c.exchange, c.day, c.instrument) = (${pair}.operation, ${pair}.exchange, ${day}, ''))`;
-
+/**
+ * Everything but what the source said: of each pair of a scope its last trading days, what is missing and why, and the usual
+ * number of records. The trading days are computed once; the records are read of the last complete ones only.
+ */
 async function readSummaries(context: CompletenessContext, scope: CompletenessScope) {
-  const isMissing = sql`state = 'missing'`;
-  const day = (of: SQL) => sql`to_char(${of}, 'YYYY-MM-DD')`;
   const result = await context.db.drizzle.execute<Record<string, unknown> & Omit<Freshness, 'detail'>>(sql`
     with pair as (
       select operation, exchange, is_scheduled from ${expectedPairsIn(context, scope)}
     ), session as materialized (
-      select operation, exchange, day, state, reason, found, known_on from ${tradingDayStatesIn(context, scope)}
+      select operation, exchange, day, state, reason, found, known_on, state = 'missing' as is_missing
+        from ${tradingDayStatesIn(context, scope)}
     ), ordered as (
-      select *, count(*) filter (where ${isMissing}) over forward as missing_before,
+      select *, count(*) filter (where is_missing) over forward as missing_before,
              count(*) filter (where state = 'complete') over backward as complete_after,
              count(*) filter (where state <> 'pending') over backward as due_after
         from session
-      window forward as (partition by operation, exchange order by day), backward as (partition by operation, exchange order by day desc)
+      window forward as (partition by operation, exchange order by day),
+             backward as (partition by operation, exchange order by day desc)
     ), summary as (
-      select operation, exchange, max(day) filter (where state = 'complete') as last_complete,
-             max(day) filter (where state = 'complete' and missing_before = 0) as complete_to,
-             max(day) filter (where found = 'loaded') as last_loaded, max(day) filter (where state <> 'pending') as last_due,
-             max(reason) filter (where ${isMissing} and due_after = 1) as reason,
-             count(*) filter (where ${isMissing} and due_after <= ${MISSING_OF})::int as missing_sessions,
-             count(*) filter (where ${isMissing} and complete_after = 0)::int as missing_in_a_row,
-             array_agg(known_on order by day desc) filter (where state = 'complete' and complete_after <= ${USUAL_OVER + 1}) as usual
+      select operation, exchange,
+             to_char(max(day) filter (where state = 'complete'), 'YYYY-MM-DD') as last_complete,
+             to_char(max(day) filter (where state = 'complete' and missing_before = 0), 'YYYY-MM-DD') as complete_to,
+             to_char(max(day) filter (where found = 'loaded'), 'YYYY-MM-DD') as last_loaded,
+             to_char(max(day) filter (where state <> 'pending'), 'YYYY-MM-DD') as last_due,
+             max(reason) filter (where is_missing and due_after = 1) as reason,
+             count(*) filter (where is_missing and due_after <= ${MISSING_OF})::int as missing_sessions,
+             count(*) filter (where is_missing and complete_after = 0)::int as missing_in_a_row,
+             array_agg(known_on order by day desc)
+               filter (where state = 'complete' and complete_after <= ${USUAL_OVER + 1}) as usual_days
         from ordered group by operation, exchange
     ), reasons as (
       select operation, exchange, jsonb_object_agg(reason, sessions) as missing
-        from (select operation, exchange, reason, count(*) as sessions from session where ${isMissing} group by operation, exchange, reason) r
+        from (
+          select operation, exchange, reason, count(*) as sessions
+            from session where is_missing group by operation, exchange, reason
+        ) counted
        group by operation, exchange
     )
-    select p.operation, p.exchange, a.operation is not null as "hasBeenRequested", p.is_scheduled as "isScheduled", x.exchanges <> '{}' as "isRequested",
-           ${day(sql`s.last_complete`)} as "lastComplete",
-           ${day(sql`s.complete_to`)} as "completeTo", ${day(sql`s.last_loaded`)} as "lastLoaded", ${day(sql`s.last_due`)} as "lastDue",
-           s.reason is not null as "isLate", s.reason, coalesce(s.missing_sessions, 0) as "missingSessions",
-           coalesce(s.missing_in_a_row, 0) as "missingInARow", coalesce(r.missing, '{}') as missing,
-           u.last as "lastRecords", u.median as "medianRecords"
-      from pair p join etl.expectations x using (operation) left join etl.requested_pairs() a using (operation, exchange)
-      left join summary s using (operation, exchange) left join reasons r using (operation, exchange)
+    select pair.operation, pair.exchange, requested.operation is not null as "hasBeenRequested",
+           pair.is_scheduled as "isScheduled", expectation.exchanges <> '{}' as "isRequested",
+           summary.last_complete as "lastComplete", summary.complete_to as "completeTo",
+           summary.last_loaded as "lastLoaded", summary.last_due as "lastDue",
+           summary.reason is not null as "isLate", summary.reason,
+           coalesce(summary.missing_sessions, 0) as "missingSessions",
+           coalesce(summary.missing_in_a_row, 0) as "missingInARow", coalesce(reasons.missing, '{}') as missing,
+           usual.last as "lastRecords", usual.median as "medianRecords"
+      from pair
+      join etl.expectations expectation using (operation)
+      left join etl.requested_pairs() requested using (operation, exchange)
+      left join summary using (operation, exchange)
+      left join reasons using (operation, exchange)
       left join lateral (
         select max(records) filter (where position = 1)::float8 as last,
-               percentile_cont(0.5) within group (order by records) filter (where position > 1 and range = last_range) as median
-          from (select d.position, records, range, first_value(range) over (order by d.position) as last_range
-                  from unnest(s.usual) with ordinality as d(day, position)
-                 cross join lateral etl.records_of(p.operation, p.exchange, d.day, x.is_by_instrument, x.variants) as records
-                 cross join lateral (select case when p.operation = any (${sql.param(countedByRange)}::text[])
-                   then ${daysOfResponse(sql`p`, sql`d.day`)} else 1 end) r(range)) c) u on true
-     order by (p.operation || ' ' || p.exchange) collate "C"`);
+               percentile_cont(0.5) within group (order by records)
+                 filter (where position > 1 and range = last_range) as median
+          from (
+            select usual_day.position, records, range,
+                   first_value(range) over (order by usual_day.position) as last_range
+              from unnest(summary.usual_days) with ordinality as usual_day(day, position)
+             cross join lateral etl.records_of(
+               pair.operation, pair.exchange, usual_day.day, expectation.is_by_instrument, expectation.variants) as records
+             -- How many days the response was about; null if that is not known any more.
+             cross join lateral (
+               select case when pair.operation = any (${sql.param(countedByRange)}::text[]) then (
+                 select max(w.to_date - w.from_date) + 1 from ${coverage} c join ${windows} w on w.id = c.window_id
+                  where c.operation = pair.operation
+                    and c.exchange = pair.exchange
+                    and c.day = usual_day.day
+                    and c.instrument = ''
+               ) else 1 end) as response(range)
+          ) recorded
+      ) usual on true
+     order by (pair.operation || ' ' || pair.exchange) collate "C"`);
   return result.rows.filter(({ operation }) => isDataSet(operation));
 }
 
 /**
- * The newest list of a data set of whose single trading days nothing is known: files fill it, on their own or besides.
+ * The newest list of a data set that has no trading days of its own: only imported files fill it, its own or those of other
+ * data sets.
  */
 export interface ImportedList extends Pair {
   /** The last day that it is about; null if it is about none. */
@@ -151,10 +175,10 @@ export async function readLists(
   others: readonly Pick<Pair, 'operation'>[],
 ): Promise<ImportedList[]> {
   const known = new Set(others.map(({ operation }) => operation));
-  const left = dataSets.filter(({ name }) => !known.has(name));
-  const besides = dataSets.flatMap(({ alsoInFiles = [] }) => alsoInFiles);
-  const newest = left.flatMap(({ name, shapes: [{ table }] }) => {
-    if (!besides.includes(table) || table.dateColumn === null) return [];
+  const listed = dataSets.filter(({ name }) => !known.has(name));
+  const alsoInFiles = dataSets.flatMap((dataSet) => dataSet.alsoInFiles ?? []);
+  const newest = listed.flatMap(({ name, shapes: [{ table }] }) => {
+    if (!alsoInFiles.includes(table) || table.dateColumn === null) return [];
     const [rows, day] = [sql`market.${sql.identifier(table.name)} r`, sql.identifier(table.dateColumn)];
     return sql`union all
         select ${name}, e.exchange, n.day, (select count(*) from ${rows} where r.exchange = e.exchange and r.${day} = n.day)
@@ -167,10 +191,12 @@ export async function readLists(
       from (
         select l.operation, l.exchange, l.to_date as day, l.fetched as records
           from ${loads} l join ${runs} r on r.id = l.run_id
-         where r.kind = 'import' and l.fetched > 0 and l.operation = any(${sql.param(left.map(({ name }) => name))})
+         where r.kind = 'import' and l.fetched > 0 and l.operation = any(${sql.param(listed.map(({ name }) => name))})
         ${sql.join(newest, sql` `)}) l
      where day is not null order by operation, exchange, l.day desc, records desc`);
-  const daily = dataSets.filter(({ shapes: [{ table }] }) => besides.includes(table)).map(({ name }) => name);
+  const daily = dataSets
+    .filter(({ shapes: [{ table }] }) => alsoInFiles.includes(table))
+    .map(({ name }) => name);
   return result.rows.map((list) => ({ ...list, isDaily: daily.includes(list.operation) }));
 }
 

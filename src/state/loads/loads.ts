@@ -1,16 +1,16 @@
-import { and, eq, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../core/days.ts';
 import type { Position } from '../../core/position.ts';
 import { forEachCount } from '../../core/record-counts.ts';
-import { type Preparing, prepareOnce, runPrepared } from '../../postgres/prepared.ts';
-import { nextId, takeId } from '../schema/columns.ts';
+import { type Preparing, runPrepared, statement } from '../../postgres/prepared.ts';
+import { takeId } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
-import { canBegin, WINDOW_TRANSITIONS } from '../windows/transitions.ts';
+import { WINDOW_TRANSITIONS } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
-import { type Lock, takeLocksSql } from './locks.ts';
+import type { Lock } from './locks.ts';
 
 // Every committed load has a row in etl.loads with a state number. State numbers are in the order of the commits, so a
 // snapshot that has one has all before it, and none after its last one.
@@ -39,23 +39,24 @@ export async function beginLoad(
   windowId: number,
   rows: readonly Lock[],
 ): Promise<BegunLoad | null> {
-  const result = await beginStatement(tx, { windowId, rows: JSON.stringify(rows) });
+  const result = await lockWindow(tx, { windowId, locks: JSON.stringify(rows) });
   return result.rows[0] ?? null;
 }
 
-const beginStatement = prepareOnce<{ windowId: number; rows: string }, BegunLoad & Record<string, unknown>>(
-  () => {
-    const { id, from_date, to_date, instruments, variant } = windows;
-    // Without an open window, nothing is locked.
-    const locks = sql`(select ${sql.placeholder('rows')}::jsonb from open)`;
-    return sql`
-    with open as materialized (
-      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}, ${variant}
-        from ${windows} where ${id} = ${sql.placeholder('windowId')} and ${canBegin('store')} for update
-    ), locked as materialized (${takeLocksSql(locks)})
-    select "from", "to", instruments, variant, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`;
-  },
-);
+/** The locks are those of `takeLocks`; without an open window (the transition `store`), nothing is locked. */
+const lockWindow = statement<{ windowId: number; locks: string }, BegunLoad & Record<string, unknown>>`
+  with open as materialized (
+    select from_date::text as "from", to_date::text as "to", instruments, variant
+      from ${windows} where id = ${'windowId'}::bigint and state in ('pending', 'running') for update
+  ), locked as materialized (
+    select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
+      select hashtextextended("lock"->>'name', 0) as key, ("lock"->>'shared')::boolean as shared
+        from jsonb_array_elements((select ${'locks'}::jsonb from open)) as "lock" order by 1
+    ) as keys
+  )
+  select "from", "to", instruments, variant, nextval(pg_get_serial_sequence('etl.loads', 'id'))::float8 as "loadId",
+         (select count(*) from locked) as locks
+    from open`;
 
 /**
  * What a window has loaded, for the process that loaded it and did not hear of the commit because the connection broke.
@@ -88,12 +89,7 @@ export interface Written {
   readonly to: string;
 }
 
-/** The channel on which the commit of each load is reported: LISTEN eod. */
-const CHANNEL = 'eod';
-
-/** SQL that notifies of a load that was made, and the days of each table that it changed. */
-const notifying = (tables: SQL) =>
-  sql`pg_notify(${CHANNEL}, json_build_object('state', state, 'run', run_id, 'operation', operation, 'exchange', exchange, 'tables', ${tables})::text)`;
+// The commit of each load is reported on the channel `eod`, with the days of each table that it changed: LISTEN eod.
 
 /** A day as it is reported to others: null where rows have no day. */
 export const reportedDay = (day: string) => (day.endsWith('infinity') ? null : day);
@@ -135,27 +131,34 @@ export async function insertLoad(
   ending?: ReturnType<typeof endingWindow>,
 ): Promise<void> {
   const { accepted, written, digest = null } = load;
-  const day = accepted?.day ?? null;
   const { from, to } = spanChangedDays(written);
-  const counts =
-    accepted === undefined
-      ? sql`w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn`
-      : sql`0, 0, 0, 0, 0, 0, 0, ${accepted.withdrawn}::bigint`;
-  const tables = written.map(reportedTable);
+  const tables = JSON.stringify(written.map(reportedTable));
   const window = ending?.returning() ?? tx.select().from(windows).where(eq(windows.id, load.windowId));
   await runPrepared(
     tx,
     sql`
-    with w as ${window}, made as (
-    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
-      fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, position, fetched_at, changed_from, changed_to,
-      digest, committed_at, state)
-    select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
-      coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.is_filtered, ${counts},
-      ${load.position}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${digest}::text, next.committed_at, next.state
-      from w, etl.next_state() next
-    returning state, run_id, operation, exchange)
-    select ${notifying(sql`${JSON.stringify(tables)}::json`)} from made`,
+    with w as ${window}, accepted as (
+      select ${accepted === undefined ? null : accepted.withdrawn}::bigint as withdrawn, ${accepted?.day ?? null}::date as day
+    ), inserted as (
+      insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
+        fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn,
+        position, fetched_at, changed_from, changed_to, digest, committed_at, state)
+      select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(accepted.day, w.from_date),
+             coalesce(accepted.day, w.to_date), w.instruments, w.variant, w.is_filtered,
+             counts.*, ${load.position}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date,
+             ${digest}::text, next.committed_at, next.state
+        from w, accepted, etl.next_state() next
+       cross join lateral (
+         select w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn
+          where accepted.withdrawn is null
+         union all
+         select 0, 0, 0, 0, 0, 0, 0, accepted.withdrawn where accepted.withdrawn is not null
+       ) counts
+      returning state, run_id, operation, exchange
+    )
+    select pg_notify('eod', json_build_object('state', state, 'run', run_id, 'operation', operation,
+             'exchange', exchange, 'tables', ${tables}::json)::text)
+      from inserted`,
   );
 }
 
@@ -179,15 +182,22 @@ export async function insertLoads(
     tables: written.map(reportedTable),
   }));
   await tx.execute(sql`
-    with made as (
-    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
-      position, fetched_at, changed_from, changed_to, committed_at, state)
-    select m."loadId", w.id, w.run_id, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.variant, a.is_filtered,
-      a.position, a.fetched_at, m."from", m."to", next.committed_at, next.state + row_number() over (order by a.position) - 1
-      from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as m("loadId" bigint, "responseId" bigint, "from" date, "to" date)
-      join ${responses} a on a.id = m."responseId" where w.id = ${windowId}
-    returning id, state, run_id, operation, exchange)
-    select ${notifying(sql`m.tables`)} from made join jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as m("loadId" bigint, tables json) on m."loadId" = made.id`);
+    with load as materialized (
+      select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+        as row("loadId" bigint, "responseId" bigint, "from" date, "to" date, tables json)
+    ), inserted as (
+      insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
+        position, fetched_at, changed_from, changed_to, committed_at, state)
+      select load."loadId", w.id, w.run_id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.variant,
+             r.is_filtered, r.position, r.fetched_at, load."from", load."to", next.committed_at,
+             next.state + row_number() over (order by r.position) - 1
+        from etl.next_state() next, ${windows} w, load join ${responses} r on r.id = load."responseId"
+       where w.id = ${windowId}
+      returning id, state, run_id, operation, exchange
+    )
+    select pg_notify('eod', json_build_object('state', state, 'run', run_id, 'operation', operation,
+             'exchange', exchange, 'tables', load.tables)::text)
+      from inserted join load on load."loadId" = inserted.id`);
 }
 
 /** What the nightly runs of a day have changed, by operation and exchange: the days of the rows. */

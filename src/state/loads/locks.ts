@@ -1,6 +1,5 @@
-import { type SQL, sql } from 'drizzle-orm';
 import { isDay } from '../../core/days.ts';
-import { type Preparing, runPrepared } from '../../postgres/prepared.ts';
+import { type Preparing, statement } from '../../postgres/prepared.ts';
 
 // A server has room for a few thousand locks in all (max_locks_per_transaction times max_connections), and where there is
 // none left, any transaction may fail. So a load about many days locks their months instead, or all days at once.
@@ -21,15 +20,14 @@ export interface LoadGroup {
 const MOST = 40;
 
 /**
- * The locks on parts of something, such as days of a table. Of two transactions that name the same part, one waits for
- * the other, however many parts each of them names: a transaction that locks parts also locks their months and what has
- * them, shared, and one that names too many parts locks their months, or what has them, and not shared.
+ * The locks on parts of a whole, such as days of a table. Of two transactions that name the same part, one waits for the
+ * other, however many parts each of them names: a transaction that locks parts also takes shared locks on their months and
+ * on the whole, and one that names too many parts locks their months, or the whole, exclusively.
  *
- * @param around what has the parts.
- * @param parts days, or names of another kind, which belong to no month; null: all of it, whatever parts it has.
+ * @param parts days, or names of another kind, which belong to no month; null: the whole, whatever parts it has.
  */
-function locksOn(around: string, parts: Iterable<string> | null): Lock[] {
-  if (parts === null) return [{ name: around, shared: false }];
+function locksOn(whole: string, parts: Iterable<string> | null): Lock[] {
+  if (parts === null) return [{ name: whole, shared: false }];
   const partNames = new Set(parts);
   if (partNames.size === 0) return [];
   const months = new Set<string>();
@@ -39,23 +37,24 @@ function locksOn(around: string, parts: Iterable<string> | null): Lock[] {
     else undated += 1;
   }
   const named = (names: ReadonlySet<string>, isShared: boolean): Lock[] =>
-    Array.from(names, (name) => ({ name: `${around}|${name}`, shared: isShared }));
-  const lockAround = { name: around, shared: true };
+    Array.from(names, (name) => ({ name: `${whole}|${name}`, shared: isShared }));
+  const sharedWhole = { name: whole, shared: true };
   if (partNames.size + months.size < MOST)
-    return [lockAround, ...named(months, true), ...named(partNames, false)];
-  if (undated === 0 && months.size < MOST) return [lockAround, ...named(months, false)];
-  return [{ name: around, shared: false }];
+    return [sharedWhole, ...named(months, true), ...named(partNames, false)];
+  if (undated === 0 && months.size < MOST) return [sharedWhole, ...named(months, false)];
+  return [{ name: whole, shared: false }];
 }
 
-/** Selects locks as they are taken: in the order that all transactions keep, so that no two of them wait for each other. */
-export const takeLocksSql = (locks: SQL): SQL => sql`
+/** In the order that all transactions keep, so that no two of them wait for each other. `locks` is JSON of `Lock`. */
+const lockAll = statement<{ locks: string }, Record<string, unknown>>`
   select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
     select hashtextextended("lock"->>'name', 0) as key, ("lock"->>'shared')::boolean as shared
-      from jsonb_array_elements(${locks}::jsonb) as "lock" order by 1) as keys`;
+      from jsonb_array_elements(${'locks'}::jsonb) as "lock" order by 1
+  ) as keys`;
 
 /** Takes locks until the transaction ends; waits while others hold them. */
 export async function takeLocks(tx: Preparing, locks: readonly Lock[]): Promise<void> {
-  await runPrepared(tx, takeLocksSql(sql`${JSON.stringify(locks)}`));
+  await lockAll(tx, { locks: JSON.stringify(locks) });
 }
 
 /**

@@ -38,19 +38,22 @@ async function filesOfDay(
   { rank }: Pick<FileOrder, 'rank'>,
 ): Promise<StoredFile[]> {
   const operations = tableGroupOf(operation).members;
-  const isAlike =
-    rank === null
-      ? sql`a.params ? 'file' and not a.params ? 'rank'`
-      : sql`a.params ? 'rank' and a.from_date = ${from}`;
+  const isRanked = rank !== null;
   const result = await db.execute<
     { [Name in keyof Omit<StoredFile, 'order'>]: StoredFile[Name] } & Pick<FileOrder, 'rank'>
   >(sql`
-    select ${positionText(sql`a.position`)} as position, (a.params->>'rank')::int as rank, a.params->>'file' as name,
-           coalesce(w.source_file, a.params->>'file') as path
-      from ${responses} a join ${responseBodies} b on b.hash = a.hash left join ${windows} w on w.id = a.window_id
-     where a.operation = any(${sql.param(operations)}::text[]) and a.exchange = ${exchange} and ${isAlike}
-       and exists (select from ${loads} l where l.position = a.position)
-     order by a.position desc`);
+    select ${positionText(sql`r.position`)} as position, (r.params->>'rank')::int as rank, r.params->>'file' as name,
+           coalesce(w.source_file, r.params->>'file') as path
+      from ${responses} r
+      join ${responseBodies} body on body.hash = r.hash
+      left join ${windows} w on w.id = r.window_id
+     where r.operation = any(${sql.param(operations)}::text[])
+       and r.exchange = ${exchange}
+       and r.params ? 'file'
+       and (r.params ? 'rank') = ${isRanked}::boolean
+       and (not ${isRanked}::boolean or r.from_date = ${from}::date)
+       and exists (select from ${loads} l where l.position = r.position)
+     order by r.position desc`);
   return result.rows.map(({ rank, ...file }) => ({ ...file, order: fileOrder(rank, file.name, file.path) }));
 }
 
@@ -73,15 +76,20 @@ export async function positionOfFile(
   const at = files.findLastIndex(({ order }) => comesBefore(fileOrder, order));
   const next = files[at];
   if (next === undefined) return file.position;
-  const end = sql`${next.position}::timestamptz`;
   const reach = fileOrder.rank === null ? REACH_OF_LISTS : ROOM_BEFORE_FILE;
   const result = await tx.execute<{ position: Position }>(sql`
-    with first as (
-      select greatest(${files[at + 1]?.position ?? null}::timestamptz, ${end} - interval '1 microsecond' * ${reach}::float8) as position
+    with before as (
+      select greatest(${files[at + 1]?.position ?? null}::timestamptz, next - interval '1 microsecond' * ${reach}::float8) as first, next
+        from (select ${next.position}::timestamptz as next) file
     ), taken as (
-      select position from first union select ${end} union
-      select r.position from ${responses} r, first where r.position > first.position and r.position < ${end}
-    ), free as (select lag(position) over (order by position) as begins, position - lag(position) over (order by position) as width from taken)
+      select first as position from before
+      union select next from before
+      union select r.position from ${responses} r, before where r.position > before.first and r.position < before.next
+    ), free as (
+      select lag(position) over (order by position) as begins,
+             position - lag(position) over (order by position) as width
+        from taken
+    )
     select ${positionText(sql`begins + least(width / 2, interval '1 microsecond' * ${APART}::int)`)} as position
       from free where width > interval '1 microsecond'
      order by least(width, interval '1 microsecond' * ${2 * APART}::int) desc, begins limit 1`);

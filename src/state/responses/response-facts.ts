@@ -1,5 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
-import { type Preparing, prepareOnce } from '../../postgres/prepared.ts';
+import { type Preparing, statement } from '../../postgres/prepared.ts';
 import type { CoverageEntry, CoverageState } from '../registers.ts';
 import type { RejectEntry } from '../rejects.ts';
 import { responses } from '../schema/source-tables.ts';
@@ -81,40 +80,14 @@ export function buildFact(
   };
 }
 
-/** What a response `a` said of each of its entries, as `q`. */
-export const SAID = sql`lateral (
-    select a.to_date as day, i.instrument, a.said, a.records::bigint, a.diagnostic
-      from unnest(case when a.instruments = '{}' then '{""}' else a.instruments end) as i(instrument)
-     where a.said is not null and a.entries is null
-    union all
-    select o.day, coalesce(o.instrument, ''), coalesce(o.state, a.said), coalesce(o.records, a.records), coalesce(o.diagnostic, a.diagnostic)
-      from jsonb_to_recordset(a.entries) as o(day date, instrument text, state text, records bigint, diagnostic text)) as q`;
-
-const TYPES = {
-  said: 'text',
-  records: 'integer',
-  diagnostic: 'text',
-  entries: 'jsonb',
-  is_suspicious: 'boolean',
-};
-const listed = (name: (column: string) => SQL) => sql.join(Object.keys(TYPES).map(name), sql`, `);
-
-/** The columns of what a response said, and their values. */
-export const factColumns = {
-  names: listed((column) => sql`${sql.identifier(column)}`),
-  of: (row: SQL) => listed((column) => sql`${row}.${sql.identifier(column)}`),
-  values: sql.join(
-    Object.entries(TYPES).map(([column, type]) => sql`${sql.placeholder(column)}::${sql.raw(type)}`),
-    sql`, `,
-  ),
-};
-
-/** What the statements that keep a fact are given. */
+/** The values of the columns that keep a fact; etl.said_of_entries (migrations/repeatable/coverage.sql) reads them. */
 export const factValues = ({ entries, suspicious, ...fact }: ResponseFact) => ({
   ...fact,
-  is_suspicious: suspicious,
+  isSuspicious: suspicious,
   entries: entries === null ? null : JSON.stringify(entries),
 });
+
+export type FactValues = ReturnType<typeof factValues> & Record<string, unknown>;
 
 /**
  * Replaces what a response said, after it was read again, and whether it can resolve rejects; what it did with rows changes
@@ -133,14 +106,26 @@ export async function replaceFact(
   await updateFact(tx, { ...rest, ...factValues(fact) });
 }
 
-const updateFact = prepareOnce<Record<string, unknown>, Record<string, unknown>>(() => {
-  const { names, of, values } = factColumns;
-  const resolvesRejects = sql`${sql.placeholder('resolvesRejects')}::boolean`;
-  return sql`
-    update ${responses} a
-       set (${names}) = row(${of(sql`v`)}), is_believed = ${resolvesRejects},
-           window_id = case a.window_id when 0 then w.id else a.window_id end, run_id = case a.window_id when 0 then w.run_id else a.run_id end
-      from (select ${values}) v (${names}), ${windows} w
-     where a.id = ${sql.placeholder('responseId')} and w.id = ${sql.placeholder('windowId')}
-       and (a.window_id = 0 or (${of(sql`a`)}, a.is_believed) is distinct from (${of(sql`v`)}, ${resolvesRejects}))`;
-});
+/** Writes nothing if the response said the same before. */
+const updateFact = statement<
+  FactValues & { responseId: number; windowId: number; resolvesRejects: boolean },
+  Record<string, unknown>
+>`
+  update ${responses} r
+     set said = fact.said, records = fact.records, diagnostic = fact.diagnostic, entries = fact.entries,
+         is_suspicious = fact.is_suspicious, is_believed = fact.is_believed,
+         window_id = case r.window_id when 0 then w.id else r.window_id end,
+         run_id = case r.window_id when 0 then w.run_id else r.run_id end
+    from (
+           select ${'said'}::text as said, ${'records'}::integer as records, ${'diagnostic'}::text as diagnostic,
+                  ${'entries'}::jsonb as entries, ${'isSuspicious'}::boolean as is_suspicious,
+                  ${'resolvesRejects'}::boolean as is_believed
+         ) fact,
+         ${windows} w
+   where r.id = ${'responseId'}::bigint
+     and w.id = ${'windowId'}::bigint
+     and (
+       r.window_id = 0
+       or (r.said, r.records, r.diagnostic, r.entries, r.is_suspicious, r.is_believed)
+         is distinct from (fact.said, fact.records, fact.diagnostic, fact.entries, fact.is_suspicious, fact.is_believed)
+     )`;

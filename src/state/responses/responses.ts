@@ -5,14 +5,14 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Position } from '../../core/position.ts';
 import { sha256 } from '../../core/sha256.ts';
 import type { Database } from '../../postgres/database.ts';
-import { type Preparing, prepareOnce } from '../../postgres/prepared.ts';
+import { type Preparing, statement } from '../../postgres/prepared.ts';
 import { transaction } from '../../postgres/transaction.ts';
-import { positionText } from '../schema/columns.ts';
+import { isAnyOf, positionText } from '../schema/columns.ts';
 import { responseBodies, responses } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 import { noteFailedResponse } from '../windows/windows.ts';
 import type { ResponseFact } from './response-facts.ts';
-import { factColumns, factValues } from './response-facts.ts';
+import { type FactValues, factValues } from './response-facts.ts';
 
 const compress = promisify(brotliCompress);
 
@@ -132,24 +132,44 @@ export async function keepResponse(
   await insertResponse(tx, { ...noted, hash, bytes, body, isKnown });
 }
 
-const insertResponse = prepareOnce(() => {
-  const value = (name: string) => sql.placeholder(name);
-  return sql`
-    with locked as materialized (select pg_advisory_xact_lock_shared(${LOCK})), body as (
-      insert into ${responseBodies} (hash, encoding, body, bytes)
-      select ${value('hash')}::text, 'br', ${value('body')}::bytea, ${value('bytes')}::integer from locked
-       where not ${value('isKnown')}::boolean
-      on conflict do nothing
-    )
-    insert into ${responses} (position, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names})
-    select ${value('position')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
-      w.is_filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
-      ${value('resolvesRejects')}::boolean, ${factColumns.values}
-      from ${windows} w where w.id = ${value('windowId')}
-    on conflict (position) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
-      is_believed = ${responses}.is_believed or excluded.is_believed`;
-});
+/**
+ * Inserts a response of a window, and its body unless that `isKnown` to be kept. At a position that has a response already,
+ * what it said is replaced. The lock is that of `LOCK`.
+ */
+const insertResponse = statement<
+  FactValues & {
+    readonly position: Position;
+    readonly windowId: number;
+    readonly calledOn: string;
+    readonly hash: string | null;
+    readonly body: Buffer | null;
+    readonly bytes: number;
+    readonly isKnown: boolean;
+    readonly contentType: string | null;
+    readonly fetchedAt: string;
+    readonly symbols: string | null;
+    readonly resolvesRejects: boolean;
+  },
+  Record<string, unknown>
+>`
+  with locked as materialized (
+    select pg_advisory_xact_lock_shared(${LOCK})
+  ), body as (
+    insert into ${responseBodies} (hash, encoding, body, bytes)
+    select ${'hash'}::text, 'br', ${'body'}::bytea, ${'bytes'}::integer from locked where not ${'isKnown'}::boolean
+    on conflict do nothing
+  )
+  insert into ${responses} as stored (position, run_id, window_id, operation, exchange, from_date, to_date, instruments, params,
+    variant, is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed,
+    said, records, diagnostic, entries, is_suspicious)
+  select ${'position'}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params,
+         w.variant, w.is_filtered, ${'calledOn'}::date, ${'hash'}::text, ${'contentType'}, ${'fetchedAt'}::timestamptz,
+         ${'symbols'}::jsonb, ${'resolvesRejects'}::boolean,
+         ${'said'}::text, ${'records'}::integer, ${'diagnostic'}::text, ${'entries'}::jsonb, ${'isSuspicious'}::boolean
+    from ${windows} w where w.id = ${'windowId'}::bigint
+  on conflict (position) do update
+     set said = excluded.said, records = excluded.records, diagnostic = excluded.diagnostic, entries = excluded.entries,
+         is_suspicious = excluded.is_suspicious, is_believed = stored.is_believed or excluded.is_believed`;
 
 /**
  * Keeps the body of a response that cannot be read, for people to look at. It belongs to no kept response, so that no
@@ -235,13 +255,13 @@ export async function pruneBodies(
   const size = sql`length(${body})`.mapWith(Number);
   const db = database.drizzle;
   const unused = await db.select({ hash, size }).from(responseBodies).where(isUnused(db));
-  const hashes = sql.param(unused.map((body) => body.hash));
+  const hashes = unused.map((body) => body.hash);
   const pruned = dryRun
     ? unused
     : await transaction(database, async (tx) => {
         // Checked again with the exclusive lock held, because a load may have used a body since.
         await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
-        const isPruned = and(sql`${hash} = any(${hashes}::text[])`, isUnused(tx));
+        const isPruned = and(isAnyOf(hash, hashes), isUnused(tx));
         return tx.delete(responseBodies).where(isPruned).returning({ size });
       });
   return { bodies: pruned.length, bytes: pruned.reduce((sum, body) => sum + body.size, 0) };

@@ -1,11 +1,12 @@
-import { and, type SQL, sql } from 'drizzle-orm';
+import { and, between, eq, gt, gte, isNotNull, lte, ne, notExists, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { QueryBuilder } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { BEFORE_ALL, type Position } from '../../core/position.ts';
 import { type Preparing, runPrepared } from '../../postgres/prepared.ts';
 import type { LoadGroup } from '../loads/locks.ts';
-import { positionText } from '../schema/columns.ts';
+import { isAnyOf, positionText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
 
@@ -35,19 +36,26 @@ export interface FoldScope extends LoadGroup {
   readonly near?: (DayRange & { readonly fetchedAt: Date }) | null;
 }
 
-/** The condition that `a`, a response or a load, is of a scope. */
-function isInScope({ operations, exchange, days, instruments, near = null }: FoldScope): SQL | undefined {
+/** The condition that a response or a load is of a scope. */
+function isInScope(
+  table: typeof responses | typeof loads,
+  { operations, exchange, days, instruments, near = null }: FoldScope,
+): SQL | undefined {
+  const isAbout = ({ from, to }: DayRange) => and(lte(table.from_date, to), gte(table.to_date, from));
   const call = sql`${near?.fetchedAt.toISOString()}::timestamptz`;
   return and(
-    sql`a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[])`,
-    days === null ? undefined : sql`a.from_date <= ${days.to} and a.to_date >= ${days.from}`,
+    eq(table.exchange, exchange),
+    isAnyOf(table.operation, operations),
+    days === null ? undefined : isAbout(days),
     instruments === null
       ? undefined
-      : sql`upper(a.instruments::text)::text[] && ${sql.param(instruments)}::text[]`,
+      : sql`upper(${table.instruments}::text)::text[] && ${sql.param(instruments)}::text[]`,
     near === null
       ? undefined
-      : sql`(a.from_date <= ${near.to} and a.to_date >= ${near.from}
-          or a.fetched_at between ${call} - interval '2 days' and ${call} + interval '2 days')`,
+      : or(
+          isAbout(near),
+          between(table.fetched_at, sql`${call} - interval '2 days'`, sql`${call} + interval '2 days'`),
+        ),
   );
 }
 
@@ -60,12 +68,12 @@ export async function hasLaterOrOwnLoad(
   scope: FoldScope,
   position: Position,
 ): Promise<boolean> {
-  const result = await runPrepared<{ later: boolean }>(
-    tx,
-    sql`select exists (select from ${loads} a
-      where ${isInScope(scope)} and a.position >= ${position}::timestamptz) as later`,
-  );
-  return result.rows[0]?.later ?? true;
+  const load = new QueryBuilder()
+    .select({ id: loads.id })
+    .from(loads)
+    .where(and(isInScope(loads, scope), gte(loads.position, position)))
+    .limit(1);
+  return (await runPrepared(tx, load)).rowCount === 1;
 }
 
 /** What is known of a kept response besides its body. */
@@ -91,19 +99,25 @@ export async function readResponsesToFold(
   scope: FoldScope,
   { isLocked = false } = {},
 ): Promise<ResponseOfPart[]> {
-  const kept = sql`select * from ${responses} a where a.hash is not null and ${isInScope(scope)}`;
+  const kept = db
+    .select()
+    .from(responses)
+    .where(and(isNotNull(responses.hash), isInScope(responses, scope)));
   const result = await db.execute<{ [Name in keyof ResponseOfPart]: ResponseOfPart[Name] }>(sql`
-    select a.id::float8 as "responseId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
-           ${positionText(sql`a.position`)} as position, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to",
-           a.instruments, a.variant, a.is_filtered as "filtered", case when l.id is not null then json_build_object('loadId', l.id, 'runId', l.run_id) end as load
-      from (${kept}${isLocked ? sql` order by a.id for update` : sql``}) a left join lateral (
-        select id, run_id from ${loads} l where l.position = a.position order by l.id limit 1) l on true
-     order by a.position`);
+    select r.id::float8 as "responseId", r.window_id::float8 as "windowId", r.run_id::float8 as "runId", r.operation,
+           ${positionText(sql`r.position`)} as position, to_json(r.fetched_at)#>>'{}' as "fetchedAt",
+           r.from_date::text as "from", r.to_date::text as "to", r.instruments, r.variant, r.is_filtered as "filtered",
+           case when first.id is not null then json_build_object('loadId', first.id, 'runId', first.run_id) end as load
+      from ${isLocked ? kept.orderBy(responses.id).for('update') : kept} r
+      left join lateral (
+        select l.id, l.run_id from ${loads} l where l.position = r.position order by l.id limit 1
+      ) first on true
+     order by r.position`);
   return result.rows;
 }
 
 /**
- * Those that were loaded: what rows follow from.
+ * The responses of a scope that were loaded: the rows follow from them.
  *
  * @param butFor the position of a response that need not be kept yet.
  * @throws PipelineError as `checkNoneLost` does.
@@ -130,14 +144,24 @@ export async function checkNoneLost(
   butFor: Position | null = null,
 ): Promise<void> {
   const { operations, exchange } = scope;
-  const result = await db.execute<{ id: number }>(sql`
-    select a.id::float8 as id from ${loads} a
-     where ${isInScope(scope)} and a.position is distinct from ${butFor}::timestamptz and a.inserted + a.updated + a.unchanged + a.withdrawn > 0
-       -- Without those of replays, which no response made.
-       and a.position > ${BEFORE_ALL}::timestamptz
-       and not exists (select from ${responses} k where k.position = a.position and k.hash is not null)
-     limit 1`);
-  const [lost] = result.rows;
+  const isKept = db
+    .select({ id: responses.id })
+    .from(responses)
+    .where(and(eq(responses.position, loads.position), isNotNull(responses.hash)));
+  const [lost] = await db
+    .select({ id: loads.id })
+    .from(loads)
+    .where(
+      and(
+        isInScope(loads, scope),
+        butFor === null ? undefined : ne(loads.position, butFor),
+        sql`${loads.inserted} + ${loads.updated} + ${loads.unchanged} + ${loads.withdrawn} > 0`,
+        // Without those of replays, which no response made.
+        gt(loads.position, BEFORE_ALL),
+        notExists(isKept),
+      ),
+    )
+    .limit(1);
   if (lost === undefined) return;
   const message = `the response of load ${lost.id} is not kept: without it, it is not known which rows of ${operations.join(', ')} ${exchange} follow, so nothing was changed`;
   throw new PipelineError(message, { kind: 'database' });

@@ -1,4 +1,17 @@
-import { and, type Column, desc, eq, gte, inArray, isNotNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  type Column,
+  desc,
+  eq,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../core/days.ts';
@@ -95,7 +108,10 @@ export async function responsesToReplay(
   rejectsOnly: boolean,
 ): Promise<ResponseToReplay[]> {
   const a = alias(responses, 'a');
-  const hasRejects = sql`${a.position} in (select last_seen_at from ${rejects} where resolved_at is null and accepted_at is null)`;
+  const openRejects = db
+    .select({ position: rejects.last_seen_at })
+    .from(rejects)
+    .where(and(isNull(rejects.resolved_at), isNull(rejects.accepted_at)));
   const { from_date: from, to_date: to } = a;
   return db
     .select({
@@ -106,7 +122,7 @@ export async function responsesToReplay(
     })
     .from(a)
     .innerJoin(responseBodies, eq(responseBodies.hash, a.hash))
-    .where(and(matchesFilter(a, filter), rejectsOnly ? hasRejects : undefined))
+    .where(and(matchesFilter(a, filter), rejectsOnly ? inArray(a.position, openRejects) : undefined))
     .groupBy(from, to, a.instruments)
     .orderBy(from, to);
 }

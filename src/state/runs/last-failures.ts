@@ -4,7 +4,7 @@ import type { Pair } from '../../core/exchanges.ts';
 import { isoText } from '../schema/columns.ts';
 import { sourceState } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
-import { callsSource } from '../windows/windows.ts';
+import { callsSource } from '../windows/read-windows.ts';
 
 // What the newest runs show about the source and the last night.
 

@@ -4,7 +4,6 @@ import type { Day, DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { type CompletenessContext, tradingDayStatesIn } from '../coverage/completeness.ts';
-import type { RunState } from '../request.ts';
 import { isoText } from '../schema/columns.ts';
 import { expectations } from '../schema/knowledge.ts';
 import { sourceState } from '../schema/source-tables.ts';
@@ -17,8 +16,13 @@ import { isOpen } from '../windows/transitions.ts';
 export const reasonText = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
 
 /** The condition that a window was blocked because the source refuses this key: its diagnostic is that of the key. */
-const blockedByKey = (keyHash: string) => sql`(${windows.state} = 'blocked' and exists (
-  select from ${sourceState} k where k.key_hash = ${keyHash} and k.diagnostic = ${reasonText}))`;
+function isBlockedByKey(db: NodePgDatabase, keyHash: string) {
+  const refusal = db
+    .select({ diagnostic: sourceState.diagnostic })
+    .from(sourceState)
+    .where(and(eq(sourceState.key_hash, keyHash), eq(sourceState.diagnostic, reasonText)));
+  return sql`(${windows.state} = 'blocked' and exists ${refusal})`;
+}
 
 /** The diagnostic with which the source refused a key and stopped a run; null if it did not. */
 export async function refusalInRun(
@@ -29,7 +33,7 @@ export async function refusalInRun(
   const [window] = await db
     .select({ line: reasonText })
     .from(windows)
-    .where(and(eq(windows.run_id, runId), blockedByKey(keyHash)))
+    .where(and(eq(windows.run_id, runId), isBlockedByKey(db, keyHash)))
     .limit(1);
   return window?.line ?? null;
 }
@@ -55,7 +59,7 @@ export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: 
       and(
         eq(windows.run_id, runId),
         inArray(windows.state, ['failed', 'blocked']),
-        keyHash === null ? undefined : not(blockedByKey(keyHash)),
+        keyHash === null ? undefined : not(isBlockedByKey(db, keyHash)),
       ),
     )
     .groupBy(operation, exchange)
@@ -82,9 +86,6 @@ interface EmptyTradingDays extends Pair, DayRange {
   readonly notPublished: number;
 }
 
-/** Runs that request days, of which some may turn out to be empty. */
-const REQUESTING = ['backfill', 'nightly', 'gap_fill'] as const;
-
 /**
  * The trading days to which these runs got a response without records though each should have some, by operation and
  * exchange; none that has records by now. Those that are due and not published are among them, but for nights, which
@@ -94,15 +95,22 @@ export async function emptyTradingDaysOfRuns(
   context: CompletenessContext,
   runIds: readonly number[],
 ): Promise<readonly EmptyTradingDays[]> {
-  const { run_id, operation, exchange, state, from_date, to_date } = windows;
-  const hasResponse = and(inArray(run_id, [...runIds]), inArray(state, ['loaded', 'empty']));
+  const { operation, exchange, state, from_date, to_date } = windows;
   const { drizzle } = context.db;
   const pairs = await drizzle
     .select({ operation, exchange, from: min(from_date), to: max(to_date) })
     .from(windows)
-    .innerJoin(runs, and(eq(runs.id, run_id), inArray(runs.kind, [...REQUESTING])))
+    .innerJoin(runs, eq(runs.id, windows.run_id))
     .innerJoin(expectations, eq(expectations.operation, operation))
-    .where(and(hasResponse, not(expectations.is_empty_normal), ne(expectations.days, 'none')))
+    .where(
+      and(
+        inArray(runs.id, [...runIds]),
+        inArray(runs.kind, ['backfill', 'nightly', 'gap_fill']),
+        inArray(state, ['loaded', 'empty']),
+        not(expectations.is_empty_normal),
+        ne(expectations.days, 'none'),
+      ),
+    )
     .groupBy(operation, exchange);
   const from = pairs.map((pair) => pair.from ?? '').sort()[0];
   const to = pairs
@@ -110,17 +118,22 @@ export async function emptyTradingDaysOfRuns(
     .sort()
     .at(-1);
   if (from === undefined || to === undefined) return [];
-  const tradingDays = tradingDayStatesIn(context, { expected: pairs, others: false, from, to });
+  const scope = { expected: pairs, others: false, from, to };
   const result = await drizzle.execute<EmptyTradingDays & Record<string, unknown>>(sql`
-    select r.id::int as "runId", s.operation, s.exchange, min(s.day)::text as from, max(s.day)::text as to, count(*)::int as sessions,
-           count(*) filter (where s.reason = 'not_published')::int as "notPublished"
-      from ${tradingDays} s cross join ${runs} r
-     where (s.reason = 'empty' or (s.reason = 'not_published' and s.state = 'missing' and r.kind <> 'nightly'))
-       and ${inArray(sql`r.id`, [...runIds])}
-       and ${inArray(sql`r.kind`, [...REQUESTING])}
-       and exists (select from ${windows}
-                    where ${hasResponse} and ${run_id} = r.id and ${operation} = s.operation and ${exchange} = s.exchange
-                      and s.day between ${from_date} and ${to_date})
+    select r.id::int as "runId", s.operation, s.exchange, min(s.day)::text as "from", max(s.day)::text as "to",
+           count(*)::int as sessions, count(*) filter (where s.reason = 'not_published')::int as "notPublished"
+      from ${tradingDayStatesIn(context, scope)} s cross join ${runs} r
+     where r.id = any(${sql.param(runIds)}::bigint[])
+       and r.kind in ('backfill', 'nightly', 'gap_fill')
+       and (s.reason = 'empty' or (s.reason = 'not_published' and s.state = 'missing' and r.kind <> 'nightly'))
+       and exists (
+         select from ${windows} w
+          where w.run_id = r.id
+            and w.operation = s.operation
+            and w.exchange = s.exchange
+            and w.state in ('loaded', 'empty')
+            and s.day between w.from_date and w.to_date
+       )
      group by 1, 2, 3 order by 1, 2, 3`);
   return result.rows;
 }
@@ -156,12 +169,11 @@ export async function readNight(db: NodePgDatabase, day?: Day) {
     .select({ day: max(runs.to_date) })
     .from(runs)
     .where(eq(runs.kind, 'nightly'));
-  const isState = (...states: readonly RunState[]) => inArray(runs.state, [...states]);
   const [night] = await db
     .select({
       day: runs.to_date,
-      open: sql`count(*) filter (where ${isState('running', 'paused')})`.mapWith(Number),
-      completed: sql`count(*) filter (where ${isState('completed')})`.mapWith(Number),
+      open: sql`count(*) filter (where ${runs.state} in ('running', 'paused'))`.mapWith(Number),
+      completed: sql`count(*) filter (where ${runs.state} = 'completed')`.mapWith(Number),
     })
     .from(runs)
     .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, day ?? newest)))

@@ -23,8 +23,8 @@ import { stateNumbersOfRuns } from '../loads/state-numbers.ts';
 import type { WindowState } from '../request.ts';
 import { isoText } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
+import { countWindows, WINDOW_TOTALS } from '../windows/read-windows.ts';
 import { isOpen } from '../windows/transitions.ts';
-import { countWindows, WINDOW_TOTALS } from '../windows/windows.ts';
 import { withdrawalsOfRuns } from '../withdrawals.ts';
 import { emptyTradingDaysOfRuns, reasonText } from './outcomes.ts';
 
@@ -182,31 +182,24 @@ const UNLOADED = {
 };
 
 /** What failed of these open runs and is tried again, by operation, exchange and reason; the next try first. */
-export function retriesOfRuns(
+export async function retriesOfRuns(
   db: NodePgDatabase,
   runIds: readonly number[],
 ): Promise<(Retry & { readonly runId: number })[]> {
-  const { run_id, operation, exchange, state, error, attempts, retry_at } = windows;
-  const next = sql`min(${retry_at})`;
-  const isPaused = sql<boolean>`bool_or(${runs.state} <> 'running')`;
-  return db
-    .select({
-      runId: run_id,
-      operation,
-      exchange,
-      error: sql<string>`${error}`,
-      windows: count(),
-      attempt: sql`max(${attempts} + case ${state} when 'pending' then 1 else 0 end)`.mapWith(Number),
-      retryAt: sql<
-        string | null
-      >`case when not ${isPaused} and ${next} > clock_timestamp() then ${isoText(next)} end`,
-      isPaused,
-    })
-    .from(windows)
-    .innerJoin(runs, eq(runs.id, run_id))
-    .where(and(inArray(run_id, [...runIds]), isOpen(), isNotNull(error), isNotNull(retry_at)))
-    .groupBy(run_id, operation, exchange, error)
-    .orderBy(run_id, next, operation, exchange);
+  const result = await db.execute<Retry & { readonly runId: number } & Record<string, unknown>>(sql`
+    select w.run_id::int as "runId", w.operation, w.exchange, w.error, count(*)::int as windows,
+           max(w.attempts + case w.state when 'pending' then 1 else 0 end) as attempt,
+           case when r.state = 'running' and min(w.retry_at) > clock_timestamp()
+             then ${isoText(sql`min(w.retry_at)`)} end as "retryAt",
+           r.state <> 'running' as "isPaused"
+      from ${windows} w join ${runs} r on r.id = w.run_id
+     where w.run_id = any(${sql.param(runIds)}::bigint[])
+       and w.state in ('pending', 'running')
+       and w.error is not null
+       and w.retry_at is not null
+     group by w.run_id, r.state, w.operation, w.exchange, w.error
+     order by w.run_id, min(w.retry_at), w.operation, w.exchange`);
+  return result.rows;
 }
 
 /** The windows of these runs whose responses are suspicious. */
@@ -224,19 +217,24 @@ export function suspiciousWindowsOfRuns(db: NodePgDatabase, runIds: readonly num
     .orderBy(windows.id);
 }
 
+/** A warning about responses of an operation in a run, and of how many windows. */
+type RunWarning = Readonly<Record<'operation' | 'warning', string> & Record<'runId' | 'windows', number>>;
+
 /** The warnings about responses, the most frequent first. Lines that the files of an import skip are one, with their sum. */
-function warningsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
-  const { run_id: runId, operation } = windows;
-  const warning = sql<string>`regexp_replace(warning, '^lines skipped: \\d+', 'lines skipped:')`;
-  const skippedLines = sql`sum(substring(warning from '^lines skipped: (\\d+)')::bigint)`;
-  const summed = sql<string>`regexp_replace(${warning}, '^lines skipped:', concat('lines skipped: ', ${skippedLines}))`;
-  return db
-    .select({ runId, operation, warning: summed, windows: count() })
-    .from(windows)
-    .crossJoin(sql`unnest(${windows.warnings}) as warning`)
-    .where(inArray(runId, [...runIds]))
-    .groupBy(runId, operation, warning)
-    .orderBy(desc(count()), asc(operation), asc(warning));
+async function listWarnings(db: NodePgDatabase, runIds: readonly number[]): Promise<RunWarning[]> {
+  const result = await db.execute<RunWarning>(sql`
+    select w.run_id::int as "runId", w.operation, count(*)::int as windows,
+           replace(said.warning, 'lines skipped: N', concat('lines skipped: ', sum(said.lines))) as warning
+      from ${windows} w
+     cross join lateral unnest(w.warnings) as stored(warning)
+     cross join lateral (
+       select regexp_replace(stored.warning, '^lines skipped: \\d+', 'lines skipped: N') as warning,
+              substring(stored.warning from '^lines skipped: (\\d+)')::bigint as lines
+     ) said
+     where w.run_id = any(${sql.param(runIds)}::bigint[])
+     group by w.run_id, w.operation, said.warning
+     order by count(*) desc, w.operation, said.warning`);
+  return result.rows;
 }
 
 /** The reports of some runs, the newest first, with the same few queries for any number of runs. */
@@ -264,7 +262,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
       .groupBy(runId, reason)
       .orderBy(desc(count()), asc(reason)),
   );
-  const warnings = byRun(await warningsOfRuns(db, runIds));
+  const warnings = byRun(await listWarnings(db, runIds));
   const suspicious = byRun(
     (await suspiciousWindowsOfRuns(db, runIds)).map(({ state: _, failure: __, ...window }) => window),
   );

@@ -1,20 +1,16 @@
-import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import { type DayRange, UNKNOWN_DAY } from '../../core/days.ts';
+import { type Day, type DayRange, UNKNOWN_DAY } from '../../core/days.ts';
 import { firstItem } from '../../core/iterables.ts';
+import { forEachCount } from '../../core/record-counts.ts';
 import type { RunKind, RunRequest, RunState, Target, Transitions } from '../request.ts';
 import { isoText, takeId } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
-import { oldRuns } from '../windows/retention.ts';
+import { callsSource, countWindows, WINDOW_TOTALS } from '../windows/read-windows.ts';
+import { selectOldRuns } from '../windows/retention.ts';
 import { isOpen, canBegin as windowsThatMay } from '../windows/transitions.ts';
-import {
-  callsSource,
-  cancelWindows,
-  countWindows,
-  reopenWindows,
-  WINDOW_TOTALS,
-} from '../windows/windows.ts';
+import { cancelWindows, reopenWindows } from '../windows/windows.ts';
 
 /** The transitions of a run. No statement sets a state that its transition does not list. */
 export const RUN_TRANSITIONS = {
@@ -105,15 +101,15 @@ export async function insertRun(
 
 /** Sets the range of a run to that of its windows, where they have days. @returns false if it has no windows. */
 export async function setRunRange(db: NodePgDatabase, runId: number): Promise<boolean> {
-  const dated = sql`filter (where ${gt(windows.from_date, UNKNOWN_DAY)})`;
+  const isDated = gt(windows.from_date, UNKNOWN_DAY);
   const range = db
     .select({
-      first: sql`min(${windows.from_date}) ${dated}`.as('first'),
-      last: sql`max(${windows.to_date}) ${dated}`.as('last'),
+      windows: count().as('windows'),
+      first: sql`min(${windows.from_date}) filter (where ${isDated})`.as('first'),
+      last: sql`max(${windows.to_date}) filter (where ${isDated})`.as('last'),
     })
     .from(windows)
     .where(eq(windows.run_id, runId))
-    .having(sql`count(*) > 0`)
     .as('range');
   const set = await db
     .update(runs)
@@ -122,7 +118,7 @@ export async function setRunRange(db: NodePgDatabase, runId: number): Promise<bo
       to_date: sql`coalesce(${range.last}, ${runs.to_date})`,
     })
     .from(range)
-    .where(eq(runs.id, runId));
+    .where(and(eq(runs.id, runId), gt(range.windows, 0)));
   return set.rowCount === 1;
 }
 
@@ -306,14 +302,15 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
     .from(windows)
     .where(eq(windows.run_id, runId))
     .as('total');
-  const ofTotal = (name: string) => sql`total.${sql.identifier(name)}`;
   const failed: RunAfter<'finish'> = 'failed';
   const otherwise: RunAfter<'finish'> = end?.state ?? 'completed';
-  const isFailed = end?.state === 'cancelled' ? sql`false` : gt(ofTotal('failed'), 0);
+  const isFailed = sql`(${total.failed} > 0 and ${otherwise} <> 'cancelled')`;
   const [ended] = await db
     .update(runs)
     .set({
-      ...Object.fromEntries(Object.keys(WINDOW_TOTALS).map((name) => [name, ofTotal(name)])),
+      requests: sql`${total.requests}`,
+      bytes: sql`${total.bytes}`,
+      ...forEachCount((name) => sql`${total[name]}`),
       state: sql`case when ${isFailed} then ${failed} else ${otherwise} end`,
       error: end === null ? undefined : sql`case when ${isFailed} then ${runs.error} else ${end.error} end`,
       finished_at: now,
@@ -321,12 +318,7 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
     })
     .from(total)
     .where(
-      and(
-        eq(runs.id, runId),
-        canBegin('finish'),
-        sql`${runs.deferred} = '[]'::jsonb`,
-        eq(ofTotal('open'), 0),
-      ),
+      and(eq(runs.id, runId), canBegin('finish'), sql`${runs.deferred} = '[]'::jsonb`, eq(total.open, 0)),
     )
     .returning({
       ...ENDED_RUN,
@@ -396,17 +388,15 @@ export async function endFollowUp(
  * others are running. A paused one may stay so for good, and is not waited for.
  */
 export async function nightOfRun(db: NodePgDatabase, { id, to }: Pick<EndedRun, 'id' | 'to'>) {
-  const endsLater = sql`${runs.state} not in ('running', 'paused') and (${runs.finished_at}, ${runs.id}) > (select l.finished_at, l.id from ${runs} l where l.id = ${id})`;
-  const nights = await db
-    .select({
-      from: sql<string>`min(${runs.from_date})::text`,
-      to: sql<string>`max(${runs.to_date})::text`,
-      isLast: sql<boolean>`not bool_or(${endsLater})`,
-      isOpen: sql<boolean>`bool_or(${runs.state} = 'running')`,
-    })
-    .from(runs)
-    .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, to)));
-  return firstItem(nights);
+  const { rows } = await db.execute<{ from: Day; to: Day; isLast: boolean; isOpen: boolean }>(sql`
+    select min(night.from_date)::text as "from", max(night.to_date)::text as "to",
+           not bool_or(
+             night.state not in ('running', 'paused') and (night.finished_at, night.id) > (r.finished_at, r.id)
+           ) as "isLast",
+           bool_or(night.state = 'running') as "isOpen"
+      from ${runs} night join ${runs} r on r.id = ${id}
+     where night.kind = 'nightly' and night.to_date = ${to}`);
+  return firstItem(rows);
 }
 
 /** How many of these ticks have a run. */
@@ -414,7 +404,7 @@ export async function countTicks(db: NodePgDatabase, ticks: readonly string[]): 
   return db.$count(runs, inArray(runs.tick, [...ticks]));
 }
 
-/** Deletes runs that ended before a moment of which no window is left. @returns how many. */
+/** Deletes runs that ended more than so many days ago of which no window is left. @returns how many. */
 export async function deleteOldRuns(db: NodePgDatabase, days: number): Promise<number> {
-  return (await db.execute(sql`delete from ${runs} where id in (${oldRuns(days)})`)).rowCount ?? 0;
+  return (await db.delete(runs).where(inArray(runs.id, selectOldRuns(db, days)))).rowCount ?? 0;
 }

@@ -64,6 +64,10 @@ export const isOneOf = (column: Column, values: readonly string[]) =>
 
 export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 
+/** The condition that a column has one of these values. They are one parameter, however many. */
+export const isAnyOf = (column: Column, values: readonly unknown[]): SQL =>
+  sql`${column} = any(${sql.param([...values])})`;
+
 /** ISO 8601 in UTC to the microsecond, because a run may end in the same millisecond as its last load. */
 export const isoText = (moment: SQL) =>
   sql<string>`to_char(${moment} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
@@ -75,16 +79,12 @@ export const daysAgo = (days: number): SQL => sql`now() - make_interval(days => 
 export const positionText = (column: SQL | Column) =>
   sql<Position>`to_char((${column}) at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-/** SQL that takes the next number of a table's ids. */
-export const nextId = (table: PgTable) =>
-  sql`nextval(pg_get_serial_sequence(${`etl.${getTableName(table)}`}, 'id'))`;
-
 /** Takes the next numbers of a table's ids, in ascending order, for rows that will be written later. */
 export async function takeIds(db: NodePgDatabase, table: PgTable, count: number): Promise<number[]> {
-  const taken = await db
-    .select({ id: nextId(table).mapWith(Number) })
-    .from(sql`generate_series(1, ${count}::int) as one`);
-  return taken.map(({ id }) => id).sort((a, b) => a - b);
+  const { rows } = await db.execute<{ id: number }>(sql`
+    select nextval(pg_get_serial_sequence(${`etl.${getTableName(table)}`}, 'id'))::float8 as id
+      from generate_series(1, ${count}::int)`);
+  return rows.map(({ id }) => id).sort((a, b) => a - b);
 }
 
 /** Takes the next number of a table's ids, for a row that will be written later. */

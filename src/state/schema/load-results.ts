@@ -71,9 +71,6 @@ describe(
   },
 );
 
-/** The condition that a response took the last row of a day, or that its withdrawal was withheld. */
-export const HAS_EFFECT = sql`(m.state in ('withheld', 'outdated') or m.unlisted_rows > 0 and m.remaining_rows = 0)`;
-
 const WITHDRAWAL_STATES = ['withdrawn', 'withheld', 'accepted', 'outdated'] as const;
 
 export const withdrawals = etl.table(

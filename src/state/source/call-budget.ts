@@ -32,23 +32,7 @@ type Hour = Pick<CallLimit, 'keyHash' | 'hour'>;
 
 export const iso = (moment: number) => new Date(moment).toISOString();
 
-/**
- * Counts one call in the hour and returns its row, or no row if the allowed number of calls is used up or the source has
- * closed the hour. `tries_hour`: the source closed it a while ago, and this call finds out whether it still is. Part of a
- * statement in which `claimable` has the row that the call is counted for: how many calls are `allowed`, and `is_down`.
- */
-export const COUNT_CALL = sql`
-    insert into ${callBudget} as budget (key_hash, hour, calls)
-    select ${sql.placeholder('keyHash')}::text, ${sql.placeholder('hour')}::timestamptz, 1
-      from claimable where not is_down and allowed > 0
-    on conflict (key_hash, hour) do update
-       set calls = budget.calls + 1,
-           refused_at = case when budget.refused_at is not null then ${sql.placeholder('now')}::timestamptz end
-     where budget.calls < (select allowed from claimable)
-       and (budget.refused_at is null or budget.refused_at <= ${sql.placeholder('closedBefore')}::timestamptz)
-    returning calls, budget.refused_at is not null as tries_hour`;
-
-/** The values of `COUNT_CALL`. */
+/** What the statements that count a call need to know of it. */
 export const countedCall = ({ keyHash, hour, now, closedBefore }: CallLimit) => ({
   keyHash,
   hour: iso(hour),
@@ -56,10 +40,22 @@ export const countedCall = ({ keyHash, hour, now, closedBefore }: CallLimit) => 
   closedBefore: iso(closedBefore),
 });
 
+/**
+ * Counts one call in the hour, as a claim does (windows/claim-statement.ts); no row if the limit is used up or the source
+ * has closed the hour. If it closed it before `closedBefore`, this call tries whether it still is.
+ */
 const countSingleCall = statement<
   ReturnType<typeof countedCall> & { limit: number },
   Record<string, unknown>
->`with claimable as (select ${'limit'}::int as allowed, false as is_down) ${COUNT_CALL}`;
+>`
+  insert into ${callBudget} as budget (key_hash, hour, calls)
+  select ${'keyHash'}::text, ${'hour'}::timestamptz, 1 where ${'limit'}::int > 0
+  on conflict (key_hash, hour) do update
+     set calls = budget.calls + 1,
+         refused_at = case when budget.refused_at is not null then ${'now'}::timestamptz end
+   where budget.calls < ${'limit'}::int
+     and (budget.refused_at is null or budget.refused_at <= ${'closedBefore'}::timestamptz)
+  returning calls`;
 
 /**
  * Counts one call that belongs to no window, if the hour has one left.

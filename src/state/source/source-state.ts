@@ -5,14 +5,7 @@ import { isoText } from '../schema/columns.ts';
 import { sourceState } from '../schema/source-tables.ts';
 import { type CallLimit, iso } from './call-budget.ts';
 
-/** Locks what keeps calls from the source, if anything does, so that of several workers one makes the call that tries it. */
-export const LOCK_SOURCE = sql`
-    select failures, called_at from ${sourceState} where key_hash = ${sql.placeholder('keyHash')} for update`;
-
-/** Notes that a call has begun, in a statement that has `claimed` its window. */
-export const NOTE_CALLED = sql`
-    update ${sourceState} set called_at = ${sql.placeholder('now')}::timestamptz
-     where key_hash = ${sql.placeholder('keyHash')} and exists (select from claimed)`;
+// A claim (windows/claim-statement.ts) locks the row of its key, and notes in it that a call has begun.
 
 /** Records that a call failed and got no response. @returns since when no call has got one, and how many have failed. */
 export async function noteSourceFailed(

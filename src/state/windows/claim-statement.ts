@@ -1,13 +1,8 @@
-import { sql } from 'drizzle-orm';
 import type { Position } from '../../core/position.ts';
 import { statement } from '../../postgres/prepared.ts';
-import { takePositionSql } from '../position-sql.ts';
+import { callBudget, clock, sourceState } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
-import { COUNT_CALL } from '../source/call-budget.ts';
-import { LOCK_SOURCE, NOTE_CALLED } from '../source/source-state.ts';
 import type { NewWindow } from './plan.ts';
-import { WINDOW_TRANSITIONS, type WindowAfter } from './transitions.ts';
-import { firstOpenSql } from './windows.ts';
 
 /** A window that a worker has claimed. */
 export interface ClaimedWindow extends NewWindow {
@@ -44,7 +39,7 @@ export interface Claimable extends Omit<ClaimedWindow, 'attempts'> {
   readonly isDown: boolean;
 }
 
-/** What a claim depends on besides the window; moments are ISO 8601. */
+/** What a claim depends on besides the window; moments are ISO 8601, and explained by `CallLimit`. */
 interface ClaimValues extends Record<string, unknown> {
   readonly windowId: number;
   readonly keyHash: string;
@@ -60,13 +55,10 @@ interface ClaimValues extends Record<string, unknown> {
   readonly leftoverBefore: string;
 }
 
-const IS_CLAIMABLE = sql`w.state in ${[...WINDOW_TRANSITIONS.claim.from]}`;
-const CLAIMED_STATE = sql`${'running' satisfies WindowAfter<'claim'>}`;
-
 /**
- * Claims a window whose run is running, counts its call in the hour's budget, and takes its position in the order of
- * responses. Returns the window, with null as `attempts` if it was not claimed because the source is down or the hour has
- * no call left; no row if the window has ended or its run is not running.
+ * Claims a window whose run is running (the transition `claim`), counts its call in the hour's budget, and takes its
+ * position in the order of responses. Returns the window, with null as `attempts` if it was not claimed because the source
+ * is down or the hour has no call left; no row if the window has ended or its run is not running.
  *
  * The window's row is locked first, so that no call is counted for a window that is not claimed; and that of the source's
  * state, if there is one, so that one of several workers makes the call which tries the source. Each part finds one row by
@@ -74,7 +66,7 @@ const CLAIMED_STATE = sql`${'running' satisfies WindowAfter<'claim'>}`;
  */
 export const claimWithCall = statement<ClaimValues, Claimable & Record<string, unknown>>`
   with source as materialized (
-    ${LOCK_SOURCE}
+    select failures, called_at from ${sourceState} where key_hash = ${'keyHash'} for update
   ), claimable as (
     select w.id, w.run_id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
            w.params, w.variant, w.is_filtered, w.not_ready_ms, w.failed_attempts, w.refused_hash,
@@ -97,22 +89,39 @@ export const claimWithCall = statement<ClaimValues, Claimable & Record<string, u
            ) as may_be_known
       from ${windows} w join ${runs} r on r.id = w.run_id
      where w.id = ${'windowId'}::bigint
-       and ${IS_CLAIMABLE}
+       and w.state in ('pending', 'running')
        and r.state = 'running'
-       and (r.is_key_accepted or w.id = ${firstOpenSql(sql`r.id`)})
+       -- Until the source has accepted the key, only the first open window of the run, of the newest day (openWindows).
+       and (r.is_key_accepted or w.id = (
+         select o.id from ${windows} o
+          where o.run_id = r.id and o.state in ('pending', 'running')
+          order by o.to_date desc, o.id limit 1
+       ))
        for update of w
   ), counted as (
-    ${COUNT_CALL}
+    -- No row if the allowed calls are used up, or the source has closed the hour. If it closed it a while ago, this call
+    -- tries whether it still is.
+    insert into ${callBudget} as budget (key_hash, hour, calls)
+    select ${'keyHash'}::text, ${'hour'}::timestamptz, 1 from claimable where not is_down and allowed > 0
+    on conflict (key_hash, hour) do update
+       set calls = budget.calls + 1,
+           refused_at = case when budget.refused_at is not null then ${'now'}::timestamptz end
+     where budget.calls < (select allowed from claimable)
+       and (budget.refused_at is null or budget.refused_at <= ${'closedBefore'}::timestamptz)
+    returning budget.refused_at is not null as tries_hour
   ), placed as (
-    ${takePositionSql(sql`from counted`)}
+    -- As takePositions: read when the row is locked, so that it is later than every position that was taken before.
+    update ${clock} set last = greatest(clock_timestamp(), last + interval '1 microsecond') from counted
+    returning to_char(last at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as position
   ), claimed as (
     update ${windows} w
-       set state = ${CLAIMED_STATE}, attempts = w.attempts + 1, requests = w.requests + 1,
+       set state = 'running', attempts = w.attempts + 1, requests = w.requests + 1,
            lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
       from claimable, counted, placed where w.id = claimable.id
     returning w.attempts, counted.tries_hour, placed.position
   ), tried as (
-    ${NOTE_CALLED}
+    update ${sourceState} set called_at = ${'now'}::timestamptz
+     where key_hash = ${'keyHash'} and exists (select from claimed)
   )
   select id::int, run_id::int as "runId", operation, exchange, from_date::text as "from", to_date::text as "to",
          instruments, params, variant, is_filtered as "filtered", attempts, position,

@@ -78,10 +78,21 @@ async function claimIfAllowed(
 /** Puts back windows with the same request of runs that are not running: their worker may be gone for good. */
 async function releaseIdle(db: NodePgDatabase, windowId: number): Promise<void> {
   const idle = sql`${windows.id} in (
-    select o.id from ${windows} o join ${runs} r on r.id = o.run_id join ${windows} w on w.id = ${windowId}
-     where o.state = 'running' and o.requests > 0 and r.state <> 'running' and o.operation = w.operation
-       and o.exchange = w.exchange and o.variant = w.variant and o.from_date = w.from_date and o.to_date = w.to_date
-       and o.instruments = w.instruments and o.params = w.params)`;
+    select other.id
+      from ${windows} w
+      join ${windows} other
+        on other.operation = w.operation
+       and other.exchange = w.exchange
+       and other.variant = w.variant
+       and other.from_date = w.from_date
+       and other.to_date = w.to_date
+       and other.instruments = w.instruments
+       and other.params = w.params
+      join ${runs} r on r.id = other.run_id
+     where w.id = ${windowId}
+       and other.state = 'running'
+       and other.requests > 0
+       and r.state <> 'running')`;
   await moveWindowsInOrder(db, 'release', { state: 'pending' }, idle);
 }
 

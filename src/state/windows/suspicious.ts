@@ -1,56 +1,35 @@
-import { and, count, desc, eq, gte, lte, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { DayRange } from '../../core/days.ts';
-import { rejects, withdrawals } from '../schema/load-results.ts';
-import { responses } from '../schema/source-tables.ts';
-import { suspiciousWindows } from '../schema/waiting.ts';
+import type { Day, DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/exchanges.ts';
 import { windows } from '../schema/work.ts';
 
-/**
- * Windows that are suspicious, each with its reasons: one of its records was not requested and is
- * still an open reject, its withdrawal is withheld, or it was suspicious for another reason and
- * no later good response to all of its entries has come.
- */
-const SUSPICIOUS = sql`
-    select id, string_agg(reason, '; ') as reason from (
-      select window_id as id, case count(*) when 1 then 'a record is' else count(*) || ' records are' end
-          || ' of a day, quarter or exchange that was not requested' as reason
-        from ${rejects} where is_stray and resolved_at is null group by window_id
-      union all
-      -- A replay folds again what other windows have loaded: the position says whose withdrawal it is.
-      select coalesce(nullif(a.window_id, 0), w.window_id), w.reason
-        from ${withdrawals} w left join ${responses} a on a.position = w.position where w.state = 'withheld'
-      union all
-      select id, reason from ${suspiciousWindows}
-    ) reasons group by id`;
-
-const suspicious = { id: sql`suspicious.id`, reason: sql<string>`suspicious.reason` };
+// Which windows are suspicious is said by `etl.suspicious_reasons` (migrations/repeatable/waiting.sql).
 
 /** How many windows with suspicious responses each operation and exchange has. */
-export function countSuspiciousWindows(db: NodePgDatabase) {
-  const { operation, exchange } = windows;
-  return db
-    .select({ operation, exchange, windows: count() })
-    .from(sql`(${SUSPICIOUS}) suspicious`)
-    .innerJoin(windows, eq(windows.id, suspicious.id))
-    .groupBy(operation, exchange);
+export async function countSuspiciousWindows(db: NodePgDatabase) {
+  const { rows } = await db.execute<Pair & Record<string, unknown> & { windows: number }>(sql`
+    select w.operation, w.exchange, count(*)::int as windows
+      from etl.suspicious_reasons() s join ${windows} w on w.id = s.window_id
+     group by w.operation, w.exchange`);
+  return rows;
+}
+
+interface SuspiciousWindow extends Pair {
+  readonly windowId: number;
+  readonly runId: number;
+  readonly from: Day;
+  readonly to: Day;
+  readonly reason: string;
 }
 
 /** Windows with suspicious responses that touch these days, the newest first. */
-export function listSuspiciousWindows(db: NodePgDatabase, { from, to }: DayRange, limit: number) {
-  return db
-    .select({
-      windowId: windows.id,
-      runId: windows.run_id,
-      operation: windows.operation,
-      exchange: windows.exchange,
-      from: windows.from_date,
-      to: windows.to_date,
-      reason: suspicious.reason,
-    })
-    .from(sql`(${SUSPICIOUS}) suspicious`)
-    .innerJoin(windows, eq(windows.id, suspicious.id))
-    .where(and(lte(windows.from_date, to), gte(windows.to_date, from)))
-    .orderBy(desc(windows.id))
-    .limit(limit);
+export async function listSuspiciousWindows(db: NodePgDatabase, { from, to }: DayRange, limit: number) {
+  const { rows } = await db.execute<SuspiciousWindow & Record<string, unknown>>(sql`
+    select w.id::int as "windowId", w.run_id::int as "runId", w.operation, w.exchange,
+           w.from_date::text as "from", w.to_date::text as "to", s.reason
+      from etl.suspicious_reasons() s join ${windows} w on w.id = s.window_id
+     where w.from_date <= ${to}::date and w.to_date >= ${from}::date
+     order by w.id desc limit ${limit}`);
+  return rows;
 }

@@ -44,7 +44,7 @@ type Transition = keyof typeof WINDOW_TRANSITIONS;
 export type WindowAfter<Name extends Transition> = (typeof WINDOW_TRANSITIONS)[Name]['to'][number];
 
 /** States of a window that has not ended. */
-const OPEN_STATES = ['pending', 'running'] as const satisfies readonly WindowState[];
+export const OPEN_STATES = ['pending', 'running'] as const satisfies readonly WindowState[];
 
 /** The condition that the window is in a state that this transition starts from. */
 export const canBegin = (transition: Transition): SQL =>

@@ -1,20 +1,14 @@
-import { and, asc, eq, gt, gte, inArray, isNotNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, exists, gt, inArray, lte, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { QueryBuilder } from 'drizzle-orm/pg-core';
-import type { Day, DayRange } from '../../core/days.ts';
-import { type Pair, pairName } from '../../core/exchanges.ts';
-import { forEachCount, type RecordCounts } from '../../core/record-counts.ts';
-import { type Preparing, prepareOnce } from '../../postgres/prepared.ts';
-import type { RunKind } from '../request.ts';
+import type { Day } from '../../core/days.ts';
+import type { RecordCounts } from '../../core/record-counts.ts';
 import { coverage } from '../schema/load-results.ts';
 import { runs, windows } from '../schema/work.ts';
 import { insertPieces, type NewWindow } from './plan.ts';
-import { isOpen, moveWindows, moveWindowsInOrder, type WindowAfter } from './transitions.ts';
+import { asWindow, callsSource } from './read-windows.ts';
+import { moveWindows, moveWindowsInOrder, type WindowAfter } from './transitions.ts';
 
-/**
- * The condition that a run calls the source. Others read files or kept responses, and no worker takes their windows.
- */
-export const callsSource = () => sql`${runs.kind} not in ('import', 'replay', 'events')`;
+// The changes of windows, but for their claim (claim.ts); read-windows.ts has what is selected of them.
 
 const now = sql`clock_timestamp()`;
 
@@ -115,19 +109,6 @@ export async function skipWindow(db: NodePgDatabase, windowId: number, reason: s
   return (await moveWindows(db, 'skip', skipped, eq(windows.id, windowId))).rowCount === 1;
 }
 
-/** How many windows of a group meet the condition. */
-export const countWindows = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number);
-
-const total = (name: 'requests' | 'bytes' | keyof RecordCounts) =>
-  sql`coalesce(sum(${windows[name]}), 0)`.mapWith(Number).as(name);
-
-/** Sums over the windows of a group. */
-export const WINDOW_TOTALS = {
-  requests: total('requests'),
-  bytes: total('bytes'),
-  ...forEachCount(total),
-};
-
 /** What is stored with the window of a response. */
 interface StoredWindow {
   readonly state: WindowAfter<'store'>;
@@ -167,60 +148,16 @@ export async function noteUnsettled(
   noted: readonly { readonly windowId: number; readonly unsettled: string | null }[],
 ): Promise<void> {
   await tx.execute(sql`
-    update ${windows} w set unsettled = n.unsettled
-      from jsonb_to_recordset(${JSON.stringify(noted)}::jsonb) as n("windowId" bigint, unsettled text)
-     where w.id = n."windowId" and w.unsettled is distinct from n.unsettled
-       -- A load that holds its window may wait for this transaction.
-       and w.id in (select id from ${windows} where id = any (${sql.param(noted.map((note) => note.windowId))}::bigint[]) order by id for update skip locked)`);
-}
-
-/** The days and instruments of a part of a replay. */
-export interface ReplayedRange {
-  readonly from: string;
-  readonly to: string;
-  /** In upper case. */
-  readonly instruments: readonly string[];
-}
-
-/** The parts of the same tables that the run of a window replays, its own among them. */
-export async function partsBeside(tx: NodePgDatabase, windowId: number): Promise<ReplayedRange[]> {
-  const result = await tx.execute<{ [Name in keyof ReplayedRange]: ReplayedRange[Name] }>(sql`
-    select w.from_date::text as "from", w.to_date::text as "to", w.instruments
-      from ${windows} own join ${windows} w on w.run_id = own.run_id and w.exchange = own.exchange and w.params = own.params
-     where own.id = ${windowId}`);
-  return result.rows;
-}
-
-/** Selects a `NewWindow` with its ids. */
-const asWindow = {
-  id: windows.id,
-  runId: windows.run_id,
-  operation: windows.operation,
-  exchange: windows.exchange,
-  from: windows.from_date,
-  to: windows.to_date,
-  instruments: windows.instruments,
-  params: windows.params,
-  variant: windows.variant,
-  filtered: windows.is_filtered,
-};
-
-/** The variants of a run's windows of some operations, by exchange. */
-export async function variantsOfRun(
-  db: NodePgDatabase,
-  runId: number,
-  operations: readonly string[],
-): Promise<{ readonly operation: string; readonly exchange: string; readonly variants: string[] }[]> {
-  return db
-    .select({
-      operation: windows.operation,
-      exchange: windows.exchange,
-      variants: sql<string[]>`array_agg(distinct ${windows.variant})`,
-    })
-    .from(windows)
-    .where(and(eq(windows.run_id, runId), inArray(windows.operation, [...operations])))
-    .groupBy(windows.operation, windows.exchange)
-    .orderBy(windows.operation, windows.exchange);
+    with noted as materialized (
+      select "windowId" as id, unsettled
+        from jsonb_to_recordset(${JSON.stringify(noted)}::jsonb) as note("windowId" bigint, unsettled text)
+    ), free as materialized (
+      -- A load that holds its window may wait for this transaction.
+      select id from ${windows} where id in (select id from noted) order by id for update skip locked
+    )
+    update ${windows} w set unsettled = noted.unsettled
+      from noted join free using (id)
+     where w.id = noted.id and w.unsettled is distinct from noted.unsettled`);
 }
 
 /** A window that was ended, with what its coverage needs. */
@@ -250,16 +187,26 @@ interface OlderThan {
 }
 
 /** The condition that a window waits, and is about days that are too old for the source. */
-const isOlder = ({ day, variant, isExpected }: OlderThan) =>
-  and(
+function isOlder(db: NodePgDatabase, { day, variant, isExpected }: OlderThan) {
+  const newerDays = db
+    .select({ day: coverage.day })
+    .from(coverage)
+    .where(
+      and(
+        eq(coverage.operation, windows.operation),
+        eq(coverage.exchange, windows.exchange),
+        eq(coverage.variant, variant),
+        gt(coverage.day, day),
+        inArray(coverage.state, ['loaded', 'empty']),
+      ),
+    );
+  return and(
     eq(windows.state, 'pending'),
     eq(windows.variant, variant),
     lte(windows.to_date, day),
-    isExpected
-      ? undefined
-      : sql`exists (select from ${coverage} c where c.operation = ${windows.operation} and c.exchange = ${windows.exchange}
-          and c.variant = ${variant} and c.day > ${day} and c.state in ('loaded', 'empty'))`,
+    isExpected ? undefined : exists(newerDays),
   );
+}
 
 /** Ends open windows as failed, blocked or, with a warning, skipped. @returns those that it ended. */
 export async function endWindows(
@@ -275,7 +222,7 @@ export async function endWindows(
   const chosen = and(
     windowId === undefined
       ? inArray(windows.run_id, running)
-      : or(and(eq(windows.id, windowId), isStillClaim(claim)), older && isOlder(older)),
+      : or(and(eq(windows.id, windowId), isStillClaim(claim)), older && isOlder(db, older)),
     runId === undefined ? undefined : eq(windows.run_id, runId),
     operation === undefined ? undefined : eq(windows.operation, operation),
     exchange === undefined ? undefined : eq(windows.exchange, exchange),
@@ -333,141 +280,6 @@ export async function splitWindow(
   if (parent.rowCount === 0) return false;
   await insertPieces(tx, windowId, pieces);
   return true;
-}
-
-/** What a window requests; null if there is none with this id. */
-export async function readWindow(db: NodePgDatabase, windowId: number) {
-  const { id, run_id, operation, exchange, from_date, to_date } = windows;
-  const [window] = await db
-    .select({ id, runId: run_id, operation, exchange, from: from_date, to: to_date })
-    .from(windows)
-    .where(eq(id, windowId));
-  return window ?? null;
-}
-
-/** The first open window of a run, of the newest day: until the source has accepted the key, no other one is requested. */
-export const firstOpenSql = (runId: SQL): SQL =>
-  sql`(select o.id from ${windows} o where o.run_id = ${runId} and o.state in ('pending', 'running')
-        order by o.to_date desc, o.id limit 1)`;
-
-/**
- * The first open windows of a run that call the source, in the order they were planned, from the one after `after` on:
- * a backfill of years has more than should be held at once. Until the source has accepted the key in the run, there is one.
- */
-export async function openWindows(
-  db: NodePgDatabase,
-  runId: number,
-  { after, limit }: { readonly after: number; readonly limit: number },
-) {
-  return db
-    .select({
-      id: windows.id,
-      runId: windows.run_id,
-      kind: runs.kind,
-      /** The day of the run: that of a night. */
-      date: runs.to_date,
-      operation: windows.operation,
-      exchange: windows.exchange,
-      to: windows.to_date,
-      instruments: windows.instruments,
-      /** True if it is a piece of a window that was split. */
-      piece: isNotNull(windows.parent_id).mapWith(Boolean),
-      /** True if the source is preparing the response. */
-      prepared: gt(windows.not_ready_ms, 0).mapWith(Boolean),
-    })
-    .from(windows)
-    .innerJoin(runs, eq(runs.id, windows.run_id))
-    .where(
-      and(
-        eq(windows.run_id, runId),
-        isOpen(),
-        eq(runs.state, 'running'),
-        callsSource(),
-        gt(windows.id, after),
-        or(runs.is_key_accepted, eq(windows.id, firstOpenSql(sql`${runId}`))),
-      ),
-    )
-    .orderBy(asc(windows.id))
-    .limit(limit);
-}
-
-/** The ranges of requests that an option narrowed, and that have a response: their days are not covered. */
-export async function filteredRequests(db: NodePgDatabase): Promise<readonly (Pair & DayRange)[]> {
-  const { operation, exchange, from_date, to_date } = windows;
-  return db
-    .selectDistinct({ operation, exchange, from: from_date, to: to_date })
-    .from(windows)
-    .where(and(eq(windows.is_filtered, true), inArray(windows.state, ['loaded', 'empty'])));
-}
-
-/** The condition that a window is left of a running run that calls the source. Its run is joined. */
-const isToBeRequested = () => and(isOpen(), eq(runs.state, 'running'), callsSource());
-
-/** The names of the operations and exchanges of which a running run that calls the source has windows left. */
-export async function pairsWithOpenWindows(db: NodePgDatabase): Promise<ReadonlySet<string>> {
-  const { run_id, operation, exchange } = windows;
-  const pairs = await db
-    .selectDistinct({ operation, exchange })
-    .from(windows)
-    .innerJoin(runs, eq(runs.id, run_id))
-    .where(isToBeRequested());
-  return new Set(pairs.map(pairName));
-}
-
-/** The days of the windows that are left of running runs that call the source; without those before a day. */
-export async function openRequests(db: NodePgDatabase, since: Day): Promise<readonly (Pair & DayRange)[]> {
-  const { run_id, operation, exchange, from_date, to_date } = windows;
-  return db
-    .selectDistinct({ operation, exchange, from: from_date, to: to_date })
-    .from(windows)
-    .innerJoin(runs, eq(runs.id, run_id))
-    .where(and(isToBeRequested(), gte(to_date, since)));
-}
-
-/** How many windows are open of running runs that call the source, by the kind of their run. */
-export async function countOpenWindows(db: NodePgDatabase): Promise<{ kind: RunKind; open: number }[]> {
-  return db
-    .select({ kind: runs.kind, open: sql`count(*)`.mapWith(Number) })
-    .from(windows)
-    .innerJoin(runs, eq(runs.id, windows.run_id))
-    .where(isToBeRequested())
-    .groupBy(runs.kind);
-}
-
-/** True if the run has a window that has not ended. */
-export async function hasOpenWindows(db: Preparing, runId: number): Promise<boolean> {
-  return (await selectOpen(db, { runId })).rowCount === 1;
-}
-
-const selectOpen = prepareOnce<{ runId: number }, { id: string }>(() =>
-  new QueryBuilder()
-    .select({ id: windows.id })
-    .from(windows)
-    .where(and(eq(windows.run_id, sql.placeholder('runId')), isOpen()))
-    .limit(1),
-);
-
-/** Which of these pairs a run has open windows of. */
-export async function openPairs(
-  db: NodePgDatabase,
-  runId: number,
-  pairs: readonly (Pair | null)[],
-): Promise<Pair[]> {
-  const operations = new Set(pairs.flatMap((pair) => (pair === null ? [] : [pair.operation])));
-  const { run_id, operation, exchange } = windows;
-  return db
-    .selectDistinct({ operation, exchange })
-    .from(windows)
-    .where(and(eq(run_id, runId), isOpen(), inArray(operation, [...operations])));
-}
-
-/** Open windows of a replay, in the order they were planned. */
-export async function openReplayWindows(db: NodePgDatabase, runId: number) {
-  return db
-    .select(asWindow)
-    .from(windows)
-    .where(and(eq(windows.run_id, runId), isOpen()))
-    .orderBy(asc(windows.id));
 }
 
 /** Notes the hash of a response of a window that cannot be read. */

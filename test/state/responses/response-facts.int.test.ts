@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Context } from '../../../src/jobs/context.ts';
 import { sumCoverage } from '../../../src/state/coverage/sum-of-facts.ts';
 import { COVERAGE_STATES, type CoverageEntry } from '../../../src/state/registers.ts';
-import { buildFact, SAID } from '../../../src/state/responses/response-facts.ts';
+import { buildFact } from '../../../src/state/responses/response-facts.ts';
 import { newRun } from '../../load/support.ts';
 import { differingCoverage } from '../../support/differing-coverage.ts';
 import { sample } from '../../support/for-all.ts';
@@ -57,8 +57,10 @@ test('what a response says of its entries comes back as it was kept, in a few by
   const facts = sets.map(({ coverage, instruments }) => buildFact({ coverage }, { to: LAST, instruments }));
   const kept = sets.map(({ instruments }, id) => ({ id, instruments, to_date: LAST, ...facts[id] }));
   const found = await db.drizzle.execute<{ id: number } & Record<string, unknown>>(sql`
-    select a.id::int, q.day::text, q.instrument, q.said as state, q.records::int, q.diagnostic
-      from jsonb_populate_recordset(null::etl.responses, ${JSON.stringify(kept)}::jsonb) a, ${SAID}`);
+    select r.id::int, entry.day::text, entry.instrument, entry.said as state, entry.records::int, entry.diagnostic
+      from jsonb_populate_recordset(null::etl.responses, ${JSON.stringify(kept)}::jsonb) r,
+           etl.said_of_entries(r.to_date, r.instruments, r.said, r.records, r.diagnostic, r.entries)
+             as entry(day, instrument, said, records, diagnostic)`);
   const text = ({ day, instrument, state, records, diagnostic }: Record<string, unknown>) =>
     JSON.stringify([day, instrument, state, records, diagnostic ?? null]);
   const decoded = sets.map((): string[] => []);

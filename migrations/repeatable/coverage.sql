@@ -1,0 +1,122 @@
+-- What is selected of `etl.coverage`, and its registers (src/state/registers.ts) as the sum of the facts: of what each response
+-- said of its entries (etl.responses) and did with the rows of days (etl.withdrawals). This file is applied by `eod migrate`
+-- whenever it changes.
+
+-- The trading days of an operation that were loaded for the whole exchange: when, by which window, from which response.
+CREATE OR REPLACE FUNCTION etl.loaded_trading_days(operation text)
+RETURNS TABLE (exchange text, day date, records bigint, checked_at timestamptz, window_id bigint, loaded_position timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT c.exchange, c.day, c.records, c.checked_at, c.window_id, c.loaded_position FROM etl.coverage c
+   WHERE c.operation = $1 AND c.instrument = '' AND c.variant = '' AND c.state = 'loaded'
+$$;
+
+-- What a response said of each of its entries. It is kept once where it said the same of all of them: src/state/responses/response-facts.ts.
+-- The parameters are columns of etl.responses.
+CREATE OR REPLACE FUNCTION etl.said_of_entries(
+  to_date date, instruments text[], said text, records integer, diagnostic text, entries jsonb)
+RETURNS TABLE (day date, instrument text, said_of_entry text, records_of_entry bigint, diagnostic_of_entry text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT $1, requested.instrument, $3, $4::bigint, $5
+    FROM unnest(CASE WHEN $2 = '{}' THEN '{""}' ELSE $2 END) AS requested(instrument)
+   WHERE $3 IS NOT NULL AND $6 IS NULL
+  UNION ALL
+  SELECT entry.day, coalesce(entry.instrument, ''), coalesce(entry.state, $3), coalesce(entry.records, $4), coalesce(entry.diagnostic, $5)
+    FROM jsonb_to_recordset($6) AS entry(day date, instrument text, state text, records bigint, diagnostic text)
+$$;
+
+-- Whether a stored register that differs from the sum is wrong. One that is later is right if it is of a call without a
+-- response, or of a response of which it is not known what it said.
+CREATE OR REPLACE FUNCTION etl.is_register_wrong(stored_position timestamptz, summed_position timestamptz) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT stored_position IS NULL
+      OR stored_position <= coalesce(summed_position, '-infinity')
+      OR EXISTS (
+        SELECT FROM etl.responses r
+         WHERE r.position = stored_position AND (r.said IS NOT NULL OR r.entries IS NOT NULL))
+$$;
+
+-- The registers of entries as the sum of the facts, and which of those that are stored differ. Without days, of all entries.
+--   stored_row: where the entry is in etl.coverage; null if it is not there.
+CREATE OR REPLACE FUNCTION etl.compared_coverage(operations text[], at_exchange text, from_day date, to_day date)
+RETURNS TABLE (
+  stored_row tid, operation text, exchange text, day date, instrument text, variant text,
+  last_position timestamptz, last_said text, last_records bigint, last_diagnostic text,
+  loaded_position timestamptz, loaded_records bigint, suspicious_position timestamptz,
+  emptied_position timestamptz, withheld_position timestamptz,
+  last_differs boolean, loaded_differs boolean, suspicious_differs boolean, emptied_differs boolean, withheld_differs boolean)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  WITH accepted AS MATERIALIZED (
+    -- Where a person has accepted that a response left no row of a day, it said that the day is empty.
+    SELECT w.position, coalesce(w.day, r.called_on) AS day
+      FROM etl.withdrawals w JOIN etl.responses r ON r.position = w.position
+     WHERE w.state = 'accepted' AND w.remaining_rows = 0
+  ), said AS (
+    SELECT r.operation, r.exchange, entry.day, entry.instrument, r.variant, r.position, entry.records, entry.diagnostic, r.is_suspicious,
+           CASE WHEN entry.said = 'not_published' AND entry.instrument = ''
+                 AND (r.position, entry.day) IN (SELECT accepted.position, accepted.day FROM accepted)
+             THEN 'empty' ELSE entry.said END AS said
+      FROM etl.responses r
+     CROSS JOIN LATERAL etl.said_of_entries(r.to_date, r.instruments, r.said, r.records, r.diagnostic, r.entries)
+        AS entry(day, instrument, said, records, diagnostic)
+     WHERE r.operation = ANY (operations)
+       AND r.exchange = at_exchange
+       AND (
+         from_day IS NULL
+         OR (r.from_date <= to_day AND r.to_date >= from_day)
+         -- Some responses are about the day of their call.
+         OR r.called_on BETWEEN from_day AND to_day
+       )
+  ), summed AS (
+    SELECT said.operation, said.exchange, said.day, said.instrument, said.variant,
+           max(position) AS last_position,
+           (array_agg(said.said ORDER BY position DESC))[1] AS last_said,
+           (array_agg(said.records ORDER BY position DESC))[1] AS last_records,
+           (array_agg(said.diagnostic ORDER BY position DESC))[1] AS last_diagnostic,
+           max(position) FILTER (WHERE said.said = 'loaded') AS loaded_position,
+           (array_agg(said.records ORDER BY position DESC) FILTER (WHERE said.said = 'loaded'))[1] AS loaded_records,
+           max(position) FILTER (WHERE is_suspicious) AS suspicious_position
+      FROM said
+     WHERE from_day IS NULL OR said.day BETWEEN from_day AND to_day
+     GROUP BY said.operation, said.exchange, said.day, said.instrument, said.variant
+  ), effect AS (
+    -- The newest responses that took the last row of a day, or whose withdrawal was withheld. Where the rows have no days,
+    -- the day is that of the call.
+    SELECT r.operation, r.exchange, coalesce(w.day, r.called_on) AS day, r.variant,
+           max(r.position) FILTER (WHERE w.state IN ('withdrawn', 'accepted')) AS emptied_position,
+           max(r.position) FILTER (WHERE w.state IN ('withheld', 'outdated')) AS withheld_position
+      FROM etl.withdrawals w JOIN etl.responses r ON r.position = w.position AND r.exchange = w.exchange
+     WHERE r.operation = ANY (operations)
+       AND r.exchange = at_exchange
+       AND (w.state IN ('withheld', 'outdated') OR (w.unlisted_rows > 0 AND w.remaining_rows = 0))
+       AND (from_day IS NULL OR coalesce(w.day, r.called_on) BETWEEN from_day AND to_day)
+     GROUP BY 1, 2, 3, 4
+  ), stored AS (
+    SELECT c.ctid AS stored_row, c.* FROM etl.coverage c
+     WHERE c.operation = ANY (operations)
+       AND c.exchange = at_exchange
+       AND (from_day IS NULL OR c.day BETWEEN from_day AND to_day)
+  )
+  SELECT stored.stored_row, entry.operation, entry.exchange, entry.day, entry.instrument, entry.variant,
+         summed.last_position, summed.last_said, summed.last_records, summed.last_diagnostic,
+         summed.loaded_position, summed.loaded_records, summed.suspicious_position,
+         effect.emptied_position, effect.withheld_position,
+         (stored.last_position, stored.last_said, stored.last_records, stored.last_diagnostic)
+             IS DISTINCT FROM (summed.last_position, summed.last_said, summed.last_records, summed.last_diagnostic)
+           AND etl.is_register_wrong(stored.last_position, summed.last_position),
+         (stored.loaded_position, stored.loaded_records) IS DISTINCT FROM (summed.loaded_position, summed.loaded_records)
+           AND etl.is_register_wrong(stored.loaded_position, summed.loaded_position),
+         stored.suspicious_position IS DISTINCT FROM summed.suspicious_position
+           AND etl.is_register_wrong(stored.suspicious_position, summed.suspicious_position),
+         stored.emptied_position IS DISTINCT FROM effect.emptied_position
+           AND etl.is_register_wrong(stored.emptied_position, effect.emptied_position),
+         stored.withheld_position IS DISTINCT FROM effect.withheld_position
+           AND etl.is_register_wrong(stored.withheld_position, effect.withheld_position)
+    FROM stored
+    FULL JOIN summed USING (operation, exchange, day, instrument, variant) AS entry
+    LEFT JOIN effect
+      ON effect.operation = entry.operation
+     AND effect.exchange = entry.exchange
+     AND effect.day = entry.day
+     AND effect.variant = entry.variant
+     AND entry.instrument = ''
+$$;
