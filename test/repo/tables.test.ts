@@ -129,9 +129,9 @@ describe('a table of the schema etl', () => {
     expect(bypass.test("db.update(windows).set({ error, state: 'failed' })")).toBe(true);
     // `finishRun` leaves it to SQL which of the typed states of `finish` it is; the claim is SQL as a whole.
     expect(files.filter((file) => bypass.test(codeOf(file))).sort()).toEqual(['state/runs/runs.ts', CLAIM]);
-    expect(WINDOW_TRANSITIONS.claim).toMatchObject({ from: ['pending', 'running'], to: ['running'] });
-    expect(codeOf(CLAIM)).toContain("w.state in ('pending', 'running')");
-    expect(codeOf(CLAIM)).toContain("set state = 'running'");
+    expect(codeOf(CLAIM).match(/\bset state = '\w+'/g)).toEqual(
+      WINDOW_TRANSITIONS.claim.to.map((state) => `set state = '${state}'`),
+    );
   });
 
   test('is declared for the SQL of src/state: few others know the declarations', () => {

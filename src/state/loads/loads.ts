@@ -4,6 +4,7 @@ import type { Day, DayRange } from '../../core/days.ts';
 import type { Position } from '../../core/position.ts';
 import { forEachCount } from '../../core/record-counts.ts';
 import { type Preparing, runPrepared, statement } from '../../postgres/prepared.ts';
+import type { WindowState } from '../request.ts';
 import { takeId } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
@@ -39,15 +40,25 @@ export async function beginLoad(
   windowId: number,
   rows: readonly Lock[],
 ): Promise<BegunLoad | null> {
-  const result = await lockWindow(tx, { windowId, locks: JSON.stringify(rows) });
+  const result = await lockWindow(tx, {
+    windowId,
+    storable: WINDOW_TRANSITIONS.store.from,
+    locks: JSON.stringify(rows),
+  });
   return result.rows[0] ?? null;
 }
 
-/** The locks are those of `takeLocks`; without an open window (the transition `store`), nothing is locked. */
-const lockWindow = statement<{ windowId: number; locks: string }, BegunLoad & Record<string, unknown>>`
+/**
+ * The locks are those of `takeLocks`; without a window in a state that `storable` has, nothing is locked. The states are a
+ * value, so that no plan looks for the window in the index of the open ones.
+ */
+const lockWindow = statement<
+  { windowId: number; storable: readonly WindowState[]; locks: string },
+  BegunLoad & Record<string, unknown>
+>`
   with open as materialized (
     select from_date::text as "from", to_date::text as "to", instruments, variant
-      from ${windows} where id = ${'windowId'}::bigint and state in ('pending', 'running') for update
+      from ${windows} where id = ${'windowId'}::bigint and state = any (${'storable'}::text[]) for update
   ), locked as materialized (
     select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
       select hashtextextended("lock"->>'name', 0) as key, ("lock"->>'shared')::boolean as shared

@@ -6,7 +6,7 @@ import type { Position } from '../../core/position.ts';
 import { sha256 } from '../../core/sha256.ts';
 import type { Database } from '../../postgres/database.ts';
 import { type Preparing, statement } from '../../postgres/prepared.ts';
-import { transaction } from '../../postgres/transaction.ts';
+import { lockUntilCommit, transaction } from '../../postgres/transaction.ts';
 import { isAnyOf, positionText } from '../schema/columns.ts';
 import { responseBodies, responses } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
@@ -77,7 +77,7 @@ export async function packBody(db: NodePgDatabase, body: Buffer, hash = hashBody
 }
 
 /** Writers of responses share this lock, so that no body is found and then pruned before a response refers to it. */
-const LOCK = sql`hashtextextended('eod response bodies', 0)`;
+const LOCK = 'eod response bodies';
 
 /**
  * Notes a response inside its window's transaction, and keeps its body. A body that is kept already costs only one
@@ -122,7 +122,7 @@ export async function keepResponse(
   let isKnown = false;
   if (mayBeKept) {
     // A statement of its own, because the next one has to see what was committed before the lock was free.
-    await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
+    await tx.execute(sql`select pg_advisory_xact_lock_shared(hashtextextended(${LOCK}, 0))`);
     isKnown = (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   }
   // If it was pruned since `packBody` looked, it is compressed only here.
@@ -153,7 +153,7 @@ const insertResponse = statement<
   Record<string, unknown>
 >`
   with locked as materialized (
-    select pg_advisory_xact_lock_shared(${LOCK})
+    select pg_advisory_xact_lock_shared(hashtextextended('eod response bodies', 0))
   ), body as (
     insert into ${responseBodies} (hash, encoding, body, bytes)
     select ${'hash'}::text, 'br', ${'body'}::bytea, ${'bytes'}::integer from locked where not ${'isKnown'}::boolean
@@ -182,7 +182,7 @@ export async function keepFailedResponse(
 ): Promise<void> {
   const body = await packed.compressed();
   await transaction(database, async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
+    await tx.execute(sql`select pg_advisory_xact_lock_shared(hashtextextended(${LOCK}, 0))`);
     const { hash, bytes } = packed;
     await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
     await noteFailedResponse(tx, windowId, hash);
@@ -260,7 +260,7 @@ export async function pruneBodies(
     ? unused
     : await transaction(database, async (tx) => {
         // Checked again with the exclusive lock held, because a load may have used a body since.
-        await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
+        await lockUntilCommit(tx, LOCK);
         const isPruned = and(isAnyOf(hash, hashes), isUnused(tx));
         return tx.delete(responseBodies).where(isPruned).returning({ size });
       });

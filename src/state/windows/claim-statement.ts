@@ -1,5 +1,6 @@
 import type { Position } from '../../core/position.ts';
 import { statement } from '../../postgres/prepared.ts';
+import type { WindowState } from '../request.ts';
 import { callBudget, clock, sourceState } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { NewWindow } from './plan.ts';
@@ -42,6 +43,8 @@ export interface Claimable extends Omit<ClaimedWindow, 'attempts'> {
 /** What a claim depends on besides the window; moments are ISO 8601, and explained by `CallLimit`. */
 interface ClaimValues extends Record<string, unknown> {
   readonly windowId: number;
+  /** States that a claim starts from: a value, so that no plan looks for the window in the index of the open ones. */
+  readonly claimable: readonly WindowState[];
   readonly keyHash: string;
   readonly now: string;
   readonly hour: string;
@@ -89,7 +92,7 @@ export const claimWithCall = statement<ClaimValues, Claimable & Record<string, u
            ) as may_be_known
       from ${windows} w join ${runs} r on r.id = w.run_id
      where w.id = ${'windowId'}::bigint
-       and w.state in ('pending', 'running')
+       and w.state = any (${'claimable'}::text[])
        and r.state = 'running'
        -- Until the source has accepted the key, only the first open window of the run, of the newest day (openWindows).
        and (r.is_key_accepted or w.id = (

@@ -6,7 +6,7 @@ import type { Preparing } from '../../postgres/prepared.ts';
 import { runs, windows } from '../schema/work.ts';
 import { type CallLimit, countedCall, iso, returnCall } from '../source/call-budget.ts';
 import { type Claimable, type ClaimedWindow, claimWithCall } from './claim-statement.ts';
-import { moveWindows, moveWindowsInOrder } from './transitions.ts';
+import { moveWindows, moveWindowsInOrder, WINDOW_TRANSITIONS } from './transitions.ts';
 
 export type { ClaimedWindow };
 
@@ -60,6 +60,7 @@ async function claimIfAllowed(
     const { rows } = await claimWithCall(db, {
       ...countedCall(callLimit),
       windowId,
+      claimable: WINDOW_TRANSITIONS.claim.from,
       limit: callLimit.limit,
       backfillLimit: callLimit.backfillLimit,
       leftoverLimit: callLimit.leftoverLimit,
