@@ -308,10 +308,10 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
   const [ended] = await db
     .update(runs)
     .set({
+      state: sql`case when ${isFailed} then ${failed} else ${otherwise} end`,
       requests: sql`${total.requests}`,
       bytes: sql`${total.bytes}`,
       ...forEachCount((name) => sql`${total[name]}`),
-      state: sql`case when ${isFailed} then ${failed} else ${otherwise} end`,
       error: end === null ? undefined : sql`case when ${isFailed} then ${runs.error} else ${end.error} end`,
       finished_at: now,
       follow_up: sql`case when ${callsSource()} then 'due' else 'none' end`,
