@@ -31,15 +31,6 @@ export interface ArgumentType<Value> {
   parse?(text: string): Value;
   /** The value if there is no word. */
   readonly missing?: Value;
-  readonly besideVerbs?: WordsBesideVerbs;
-}
-
-/** What may stand in the place of a verb after the name of a command that lists something. */
-export interface WordsBesideVerbs {
-  /** `the number of a run`. */
-  readonly noun: string;
-  /** False for a mistyped verb. */
-  accepts(text: string, verbs: readonly string[]): boolean;
 }
 
 /** What `run` gets for arguments or options of these types. */

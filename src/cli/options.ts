@@ -2,9 +2,9 @@ import { type Clock, type ClockSettings, clockOf, exampleDays, today, todayText 
 import { addDays, type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
-import { type NumberRange, nearest, parseChoice, parseInteger } from '../core/input.ts';
+import { type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
 import type { Severity } from '../state/findings.ts';
-import type { ArgumentType, OptionType, WordsBesideVerbs } from './define-command.ts';
+import type { ArgumentType, OptionType } from './define-command.ts';
 
 export { exampleDays };
 
@@ -71,6 +71,11 @@ export const word = <Word extends string>(
   parse: (typed, name) => parseChoice(name, typed, words, noun),
 });
 
+/** The parts of a text that commas separate, without repeats. */
+export const splitList = (text: string): string[] => [
+  ...new Set(text.split(',').flatMap((part) => part.trim() || [])),
+];
+
 /** Several of these words, separated by commas, in any case and without repeats. */
 export const words = <Word extends string>(
   description: string,
@@ -80,10 +85,9 @@ export const words = <Word extends string>(
   description,
   placeholder: '<list>',
   parse(typed, name) {
-    const names = new Set(typed.split(',').map((part) => part.trim()));
-    names.delete('');
-    if (names.size === 0) throw usageError(`${name} names no ${noun} (${known.join(', ')})`);
-    return [...new Set([...names].map((part) => parseChoice(name, part, known, noun)))];
+    const names = splitList(typed);
+    if (names.length === 0) throw usageError(`${name} names no ${noun} (${known.join(', ')})`);
+    return [...new Set(names.map((part) => parseChoice(name, part, known, noun)))];
   },
 });
 
@@ -120,47 +124,26 @@ export const yesOption = flag('do not ask first (without a terminal there is no 
 export const required = (description: string): ArgumentType<string> => ({ description, isRequired: true });
 
 /** A word that may be there. */
-export const optional = (
-  description: string,
-  besideVerbs?: WordsBesideVerbs,
-): ArgumentType<string | undefined> => ({ description, ...(besideVerbs && { besideVerbs }) });
+export const optional = (description: string): ArgumentType<string | undefined> => ({ description });
 
 /** Any number of words. */
-export const several = (
-  description: string,
-  besideVerbs?: WordsBesideVerbs,
-): ArgumentType<readonly string[]> => ({
+export const several = (description: string): ArgumentType<readonly string[]> => ({
   description,
   isVariadic: true,
-  ...(besideVerbs && { besideVerbs }),
 });
 
 /** The number of something that a command lists. @param noun `run` */
-export const numberOf = (noun: string, description = `number of the ${noun}`): ArgumentType<number> => ({
-  description,
+export const numberOf = (noun: string): ArgumentType<number> => ({
+  description: `the number of the ${noun}`,
   isRequired: true,
-  parse: (typed) => parseNumber(noun, typed),
+  parse: (typed) => parseInteger(`the number of the ${noun}`, typed, { least: 1 }),
 });
 
-/** The same where options may say which instead. */
-export const optionalNumberOf = (noun: string): ArgumentType<number | undefined> => ({
-  ...numberOf(noun),
-  isRequired: false,
-});
-
-/** The number of one of the things that the command lists, to show that one. */
-export const shownNumber = (noun: string, description: string): ArgumentType<number | undefined> => ({
-  ...numberOf(noun, description),
-  isRequired: false,
-  besideVerbs: { noun: `the number of a ${noun}`, accepts: (typed) => /^\d/.test(typed) },
-});
-
-/** True if a word is not a mistyped verb. */
-export const isNoVerb = (typed: string, verbs: readonly string[]) => nearest(typed, verbs) === null;
-
-function parseNumber(noun: string, typed: string): number {
-  return parseInteger(`the number of the ${noun}`, typed, { least: 1 });
-}
+/** The same where there need not be one. */
+export const optionalNumberOf = (
+  noun: string,
+  description = `the number of the ${noun}`,
+): ArgumentType<number | undefined> => ({ ...numberOf(noun), description, isRequired: false });
 
 // Days and times.
 

@@ -12,13 +12,11 @@ import {
   spelledOption,
 } from '../declaration/operation.ts';
 import type { Context } from '../jobs/context.ts';
-import type { GapScope } from '../jobs/runs/read-gaps.ts';
-import { type findCovered, findDataSet, findOperations, operations } from '../operations/registry.ts';
+import { findDataSet, findOperations, operations } from '../operations/registry.ts';
 import { requestedOperations } from '../operations/requested.ts';
 import type { RunRequest, Target } from '../state/request.ts';
-import type { ResponseFilter } from '../state/responses/to-replay.ts';
 import type { OptionType } from './define-command.ts';
-import { type DayContext, parseOpenRange, parseRange, type RangeValues, text } from './options.ts';
+import { type DayContext, parseOpenRange, parseRange, type RangeValues, splitList, text } from './options.ts';
 
 /** The options of `eod backfill` that say what to request. Request options have options of their own, by name. */
 export interface BackfillValues extends RangeValues {
@@ -45,7 +43,8 @@ export function backfillRequest(
 ): RunRequest {
   const chosen = parseOperations(names, flags.all === true, context.config);
   const range = parseRange(flags, context);
-  const exchanges = chosenExchanges(chosen, flags, context.config);
+  const { exchange } = flags;
+  const exchanges = exchange === undefined ? null : parseExchanges(exchange, chosen, context.config);
   const instruments = parseInstruments(flags.instruments, context.cwd);
   checkInstruments(chosen, instruments);
   const options = parseRequestOptions(chosen, flags.param ?? [], flags);
@@ -97,19 +96,11 @@ function parseOperations(names: readonly string[], all: boolean, config: Config)
   if (names.length === 0) {
     throw usageError('nothing to do: name operations ("eod operations" lists them) or give --all');
   }
-  return [...new Set(splitNames(names).flatMap(findOperations))];
+  return [...new Set(names.flatMap(splitList).flatMap(findOperations))];
 }
 
-/**
- * Parses names of operations and of data sets of imported files, in any case, without repeats. @throws PipelineError
- * `usage`
- */
-export function parseDataSets(names: readonly string[]): string[] {
-  return [...new Set(splitNames(names).map((name) => findDataSet(name).name))];
-}
-
-const splitNames = (names: readonly string[]) =>
-  names.flatMap((name) => name.split(',')).filter((name) => name !== '');
+/** The name of a data set, of an operation or of imported files, as it is declared. @throws PipelineError `usage` */
+export const parseDataSet = (name: string): string => findDataSet(name).name;
 
 /** Data sets, exchanges and days, as commands name them. */
 interface ScopeValues extends RangeValues {
@@ -117,29 +108,19 @@ interface ScopeValues extends RangeValues {
   readonly exchange: readonly string[] | undefined;
 }
 
-/** Parses which kept responses are meant. @throws PipelineError `usage` if a name or a day is wrong. */
-export const responseFilter = (
-  { operations: names, exchange, ...days }: ScopeValues,
-  context: DayContext,
-): ResponseFilter => ({
-  operations: names.length === 0 ? undefined : parseDataSets(names),
-  exchanges: exchange,
-  ...parseOpenRange(days, context),
-});
-
 /**
- * Parses which gaps to look for.
+ * Parses which gaps to look for, or which kept responses are meant.
  *
- * @param find which operations a name means.
+ * @param find the data sets that a name means.
  * @throws PipelineError `usage` if a name or a day is wrong.
  */
-export function gapScope(
+export function parseScope<DataSet>(
   { operations: names, exchange, ...days }: ScopeValues,
-  context: DayContext,
-  find: typeof findCovered | typeof findOperations,
-): GapScope {
+  find: (name: string) => DataSet | readonly DataSet[],
+  context?: DayContext,
+) {
   return {
-    operations: names.length === 0 ? undefined : [...new Set(splitNames(names).flatMap(find))],
+    operations: names.length === 0 ? undefined : [...new Set(names.flatMap(splitList).flatMap(find))],
     exchanges: exchange,
     ...parseOpenRange(days, context),
   };
@@ -148,9 +129,9 @@ export function gapScope(
 /** The request options of all operations as options of a command, e.g. `--nature-of-report <value>`. */
 export function requestOptions(): Record<string, OptionType<string | undefined>> {
   const options = optionNames().map((param) => {
-    const declaring = operations.filter((operation) => declared(operation, param) !== undefined);
+    const declaring = operations.filter((operation) => findOption(operation, param) !== undefined);
     const meanings = declaring.map((operation) => {
-      const option = declared(operation, param);
+      const option = findOption(operation, param);
       const allowed = option === undefined ? null : allowedText(option);
       return `${option?.meaning}${allowed === null ? '' : ` (${allowed})`}`;
     });
@@ -179,16 +160,15 @@ function parseRequestOptions(
     const at = pair.indexOf('=');
     if (at < 1 || at === pair.length - 1) throw usageError(`--param: "${pair}" is not name=value`);
     const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
-    if (isExchangeParam(name)) continue;
     const param = optionNames(chosen).find((option) => option.toLowerCase() === name.toLowerCase());
-    if (param !== undefined) options[param] = checkedValue(chosen, param, value);
-    else options[furtherParam(checkedName(name))] = value;
+    if (param !== undefined) options[param] = readOptionValue(chosen, param, value);
+    else options[furtherParam(checkParamName(name))] = value;
   }
   for (const param of optionNames()) {
     const value = flags[param];
     if (typeof value !== 'string') continue;
     refuseUnknownOption(chosen, param);
-    options[param] = checkedValue(chosen, param, value);
+    options[param] = readOptionValue(chosen, param, value);
   }
   return options;
 }
@@ -196,6 +176,7 @@ function parseRequestOptions(
 /** Parameters that are made from settings and other flags, in lower case, and what to use instead of `--param`. */
 const OWN_PARAMS: Readonly<Record<string, string>> = {
   accesskey: 'EOD_ACCESS_KEY',
+  exchange: '--exchange',
   format: 'EOD_FORMAT',
   dtformat: 'EOD_DATE_FORMAT',
   from: '--from',
@@ -208,59 +189,31 @@ const OWN_PARAMS: Readonly<Record<string, string>> = {
 };
 
 /** @throws PipelineError `usage` for the name of a parameter that is set elsewhere. */
-function checkedName(name: string): string {
+function checkParamName(name: string): string {
   const instead = OWN_PARAMS[name.toLowerCase()];
   if (instead !== undefined) throw usageError(`--param: ${name} is set by ${instead}`);
   return name;
 }
 
-const isExchangeParam = (name: string) => name.toLowerCase() === 'exchange';
-
 /**
- * The exchanges that flags name; undefined if none do. `--param exchange=` takes any code; `--exchange` those that are
- * known, declared by a chosen operation or named by a setting, because a misspelled one costs calls and has no data.
+ * Parses the exchanges of a backfill: codes that are known, declared by a chosen operation or named by a setting, because
+ * a misspelled one costs calls and has no data.
+ *
+ * @throws PipelineError `usage`
  */
-function chosenExchanges(
-  chosen: readonly Operation[],
-  { exchange, param = [] }: BackfillValues,
-  config: Config,
-): string[] | undefined {
-  const sent = param
-    .map((pair) => pair.split('=', 2))
-    .flatMap(([name = '', value = '']) =>
-      isExchangeParam(name) ? parseCodes('--param exchange', value) : [],
-    );
-  if (exchange === undefined) return sent.length === 0 ? undefined : [...new Set(sent)];
+function parseExchanges(text: string, chosen: readonly Operation[], config: Config): string[] {
   const named = Object.values(config.EOD_OPERATION_EXCHANGES).flat();
   const known = new Set([...EXCHANGE_CODES, ...named, ...chosen.flatMap((operation) => operation.exchanges)]);
-  const codes = parseCodes('--exchange', exchange);
+  const codes = splitList(text.toUpperCase());
+  if (codes.length === 0) throw usageError(`--exchange names no exchange (${EXCHANGES.join(', ')}, …)`);
   const unknown = codes.find((code) => !known.has(code));
-  if (unknown !== undefined) {
-    throw usageError(
-      `--exchange: unknown exchange "${unknown}"${didYouMean(unknown, [...known])}; if the source has it, send it with --param exchange=${unknown}, or name it in EOD_OPERATION_EXCHANGES`,
-    );
-  }
-  return [...new Set([...codes, ...sent])];
+  if (unknown === undefined) return codes;
+  throw usageError(
+    `--exchange: unknown exchange "${unknown}"${didYouMean(unknown, [...known])}; if the source has it, name it in EOD_OPERATION_EXCHANGES`,
+  );
 }
 
-/** Parses a list of codes of exchanges. @throws PipelineError `usage` */
-function parseCodes(flag: string, text: string): string[] {
-  const names = [
-    ...new Set(
-      text
-        .toUpperCase()
-        .split(',')
-        .map((name) => name.trim()),
-    ),
-  ].filter(Boolean);
-  const wrong = names.find((name) => !/^\w+$/.test(name));
-  if (wrong !== undefined)
-    throw usageError(`${flag}: "${wrong}" is not an exchange such as ${EXCHANGES.join(' or ')}`);
-  if (names.length === 0) throw usageError(`${flag} names no exchange (${EXCHANGES.join(', ')}, …)`);
-  return names;
-}
-
-function declared(operation: Operation, param: string): RequestOption | undefined {
+function findOption(operation: Operation, param: string): RequestOption | undefined {
   return operation.request.options.find((option) => option.param === param);
 }
 
@@ -268,16 +221,14 @@ function refuseUnknownOption(chosen: readonly Operation[], name: string): void {
   const known = optionNames(chosen);
   if (known.includes(name)) return;
   const names = chosen.map((operation) => operation.name).join(', ');
-  if (known.length === 0) throw usageError(`${names} has no request option "${name}", nor any other`);
-  throw usageError(
-    `no chosen operation (${names}) has a request option "${name}"${didYouMean(name, known)} (known: ${known.join(', ')})`,
-  );
+  const others = known.length === 0 ? 'none' : known.join(', ');
+  throw usageError(`no chosen operation (${names}) has a request option "${name}" (known: ${others})`);
 }
 
-function checkedValue(chosen: readonly Operation[], param: string, value: string): string {
+function readOptionValue(chosen: readonly Operation[], param: string, value: string): string {
   let spelled = value;
   for (const operation of chosen) {
-    const option = declared(operation, param);
+    const option = findOption(operation, param);
     if (option === undefined) continue;
     const spelling = spelledOption(option, value);
     if (spelling === null) {

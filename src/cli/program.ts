@@ -1,6 +1,6 @@
 import { Command, CommanderError, Help, Option } from 'commander';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
-import { didYouMean } from '../core/input.ts';
+import { didYouMean, nearest } from '../core/input.ts';
 import { largest } from '../core/iterables.ts';
 import { versionText } from '../core/version.ts';
 import { addCommand } from './add-command.ts';
@@ -27,7 +27,7 @@ const findCommand = (program: Command, name: string) =>
 /** What the first help shows: enough to load data and to look at it. */
 const FIRST = ['demo', 'init', 'doctor', 'import', 'backfill', 'nightly', 'up', 'status', 'query'];
 
-/** What the list of commands says of one: its first sentence, without what it goes on to explain. */
+/** The summary of a command in a list: its first sentence, up to a colon or semicolon. */
 const shortened = (summary: string) => summary.split(/\.$|\. (?=[A-Z])|[;:] /)[0] ?? summary;
 
 /**
@@ -96,10 +96,10 @@ export function buildProgram(cli: Cli, args?: readonly string[]): Command {
     .argument('[command...]')
     .option('--all', 'list all commands')
     .action((names: string[], { all }: { readonly all?: boolean }) => {
-      if (all !== true) return help(program, cli, names);
-      if (names.length > 0)
-        throw usageError(`help --all lists every command: leave out "${names.join(' ')}"`);
-      print(cli, GROUPS.map(groupText).join('\n\n'));
+      if (all === true) return print(cli, GROUPS.map(groupText).join('\n\n'));
+      const command = names.length === 0 ? program : findCommand(program, names.join(' '));
+      if (command === undefined) throw unknownTopic(program, names);
+      command.outputHelp();
     })
     .addHelpText('after', examples(['eod help backfill', 'eod help rejects retry', 'eod help --all']));
   const { from, to } = exampleDays();
@@ -141,33 +141,24 @@ function groupText(group: (typeof GROUPS)[number]): string {
   return [`${group}:`, ...lines].join('\n');
 }
 
-function help(program: Command, cli: Cli, names: readonly string[]): void {
-  const typed = names.join(' ');
-  const group = GROUPS.find((name) => name.toLowerCase() === typed.toLowerCase());
-  const command = typed === '' ? program : findCommand(program, typed);
-  if (group !== undefined) print(cli, groupText(group));
-  else if (command !== undefined) command.outputHelp();
-  else throw unknownTopic(program, names);
-}
-
-/** The error about words that name no command. */
+/** The error about words after `help` that name no command. */
 function unknownTopic(program: Command, [name = '', ...others]: readonly string[]): PipelineError {
-  if (findCommand(program, name) === undefined) return unknownCommand(name);
-  const verb = others.join(' ');
-  const guess = didYouMean(verb, listVerbs(name));
-  const whole = guess === '' ? ` ("eod help ${name}" explains it)` : '';
-  return usageError(`unknown command '${verb}' of ${name}${guess}${whole}`);
+  return findCommand(program, name) === undefined
+    ? unknownCommand(name)
+    : unknownVerb(name, others.join(' '));
 }
 
-/** Names what is spelled alike, or else the verb of a command, such as `gaps fill` if `fill-gaps` was typed. */
+function unknownVerb(command: string, verb: string): PipelineError {
+  const guess = didYouMean(verb, listVerbs(command));
+  const whole = guess === '' ? ` ("eod help ${command}" explains it)` : '';
+  return usageError(`unknown command '${verb}' of ${command}${guess}${whole}`);
+}
+
 function unknownCommand(name: string): PipelineError {
-  const words = name.toLowerCase().split('-');
-  const verb = commands.find(({ path }) => {
-    const parts = path.split(' ');
-    return isVerb(path) && words.includes(parts[1] ?? '') && words.every((word) => parts.includes(word));
-  });
-  const names = COMMANDS.map(({ path }) => path);
-  const guess = verb === undefined ? didYouMean(name, names) : `; did you mean ${verb.path}?`;
+  const guess = didYouMean(
+    name,
+    COMMANDS.map(({ path }) => path),
+  );
   return usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
 }
 
@@ -182,12 +173,11 @@ function plainSentence(text: string): string {
 
 /** Runs one command line to its end, and closes what it has opened. @returns the exit code. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<number> {
-  const meant = meantBy(args);
-  const program = buildProgram(cli, meant);
   try {
-    await program.parseAsync([...meant], { from: 'user' });
+    const words = joinVerb(args);
+    await buildProgram(cli, words).parseAsync([...words], { from: 'user' });
   } catch (error) {
-    const cause = explainMistake(program, cli, await unwrapped(error));
+    const cause = await explainedCause(cli, error);
     // After a signal, an error is only a consequence of stopping.
     const signalCode = cli.life.cutShort();
     cli.exitCode = signalCode ?? explain(cli, cause);
@@ -208,60 +198,32 @@ const GLOBAL = /^(--demo|-[qv]|--quiet|--verbose|--no-color)$/;
 const asOperand = (arg: string) => (/^--[^\s=]*\s/.test(arg) ? ` ${arg}` : arg);
 
 /**
- * What people type and what it means: `eod -h backfill` is `eod help backfill`, `eod version` is `eod --version`,
- * `eod runs list` and `eod runs show 12` are `eod runs` and `eod runs 12`, and `eod runs help` is `eod help runs`. The
- * name of a verb is one argument.
+ * The command line with the name of a verb as one argument: `runs resume`.
+ *
+ * @throws PipelineError `usage` if a word resembles a verb: ids, symbols and names of data sets do not.
  */
-function meantBy(args: readonly string[]): readonly string[] {
+function joinVerb(args: readonly string[]): readonly string[] {
   const start = args.findIndex((arg) => !GLOBAL.test(arg));
   const next = args.findIndex((arg, at) => at > start && !GLOBAL.test(arg));
   const [first = '', second = ''] = [args[start], args[next]];
-  if (first === 'version' && next === -1) return ['--version'];
-  const replaced = (...words: readonly string[]) =>
-    args.flatMap((arg, at) => (at === start ? words : at === next ? [] : [arg]));
-  if (/^(-h|--help)$/.test(first) && next !== -1) return replaced('help', second);
   if (first === 'query') return args.map(asOperand);
   const verbs = listVerbs(first);
-  if (verbs.includes(second)) return replaced(`${first} ${second}`);
-  if (first !== 'operations' && verbs.length === 0) return args;
-  if (second === 'help') return replaced('help', first);
-  return /^(list|show)$/.test(second) ? replaced(first) : args;
-}
-
-/** Adds to some errors of commander which command is meant, and what it takes. */
-function explainMistake(program: Command, cli: Cli, error: unknown): unknown {
-  if (!(error instanceof CommanderError)) return error;
-  const { command: path } = cli;
-  const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
-  if (path === undefined) return error.code === 'commander.unknownCommand' ? unknownCommand(name) : error;
-  const [listPath = '', verb] = path.split(' ');
-  const list = findCommand(program, listPath);
-  if (
-    error.code === 'commander.unknownOption' &&
-    verb !== undefined &&
-    list?.options.some(({ long }) => long === name)
-  ) {
-    return usageError(
-      `${name} is an option of the list of "eod ${listPath}", not of its verb "${verb}" ("${helpLine(cli)}" explains it)`,
-    );
-  }
-  if (error.code !== 'commander.excessArguments') return error;
-  const command = findCommand(program, path);
-  const [argument] = command?.registeredArguments ?? [];
-  const takes = argument === undefined ? 'no arguments' : `only one argument (${argument.name()})`;
-  const flags = command?.options.map((option) => option.flags) ?? [];
-  const options = flags.length === 0 || flags.length > MOST_FLAGS ? '' : `; its options: ${flags.join(', ')}`;
-  return usageError(`${path} takes ${takes}${options} ("${helpLine(cli)}" explains it)`);
+  if (verbs.includes(second))
+    return args.flatMap((arg, at) => (at === start ? `${first} ${second}` : at === next ? [] : arg));
+  if (/^[a-z]+$/.test(second) && nearest(second, verbs) !== null) throw unknownVerb(first, second);
+  return args;
 }
 
 /** The command line that explains what was called. */
 const helpLine = ({ command }: Cli) => ['eod help', command].filter(Boolean).join(' ');
 
-/** A longer list of options is left to the help. */
-const MOST_FLAGS = 8;
-
-/** Drizzle's error quotes the whole statement; returns what Postgres said instead. */
-async function unwrapped(error: unknown): Promise<unknown> {
+/**
+ * What went wrong: for an error of drizzle, which quotes the whole statement, what Postgres says; for an unknown command
+ * the one that resembles it.
+ */
+async function explainedCause({ command }: Cli, error: unknown): Promise<unknown> {
+  if (error instanceof CommanderError && error.code === 'commander.unknownCommand' && command === undefined)
+    return unknownCommand(/'(.*?)'/.exec(error.message)?.[1] ?? '');
   if (error instanceof PipelineError || error instanceof CommanderError) return error;
   const [{ DrizzleQueryError }, { databaseError }] = await Promise.all([
     import('drizzle-orm'),

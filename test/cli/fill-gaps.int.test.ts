@@ -166,7 +166,7 @@ test('of an empty database it says that nothing is loaded; years without a calen
   const options = { cwd, env: { DATABASE_URL: url } };
   expect(await runCli(['gaps'], options)).toMatchObject({
     code: 0,
-    stdout: 'nothing is loaded yet, so nothing is missing\n',
+    stdout: 'no trading day is loaded yet, so none is missing\n',
   });
   const year = ['--from', '1776-01-01', '--to', '1776-12-31', '--dry-run'];
   const { stderr } = await runCli(['backfill', 'bhavcopy_cm', ...year], options);

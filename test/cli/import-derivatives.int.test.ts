@@ -45,7 +45,7 @@ describe('files of derivatives', () => {
       const { code, stdout } = await runCli(['gaps', name], optionsFor(url));
       expect({ code, stdout }).toEqual({
         code: 0,
-        stdout: 'no trading day of it is loaded yet, so none is missing\n',
+        stdout: 'no trading day is loaded yet, so none is missing\n',
       });
     }
     const { code, json, stderr } = await runJson<ImportReport>(
@@ -120,7 +120,7 @@ describe('files of derivatives', () => {
     expect((await runJson<Gaps>([...ofExchange, 'NFO'], options)).json.gaps).toMatchObject([gap]);
     expect(await runCli([...ofExchange, 'BFO'], options)).toMatchObject({
       code: 0,
-      stdout: 'no trading day of it is loaded yet, so none is missing\n',
+      stdout: 'no trading day is loaded yet, so none is missing\n',
     });
 
     const { json: status } = await runJson<Status>(['status'], options);
@@ -207,7 +207,7 @@ describe('files of derivatives', () => {
         'nothing is missing, 2024-11-12 to 2024-11-14\nnot checked for gaps, because these have no daily schedule: Deliveries,\n  deliveries\n',
     });
     expect((await runCli(['gaps', 'corporate_actions'], optionsFor(url))).stdout).toBe(
-      'no trading day of it is loaded yet, so none is missing\n',
+      'no trading day is loaded yet, so none is missing\n',
     );
     const range = ['--from', '2024-11-12', '--to', '2024-11-14'];
     expect(await runCli(['reconcile', ...range], optionsFor(url))).toMatchObject({ code: 0 });

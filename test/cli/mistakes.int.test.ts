@@ -19,17 +19,18 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['help backup', `unknown command 'backup' ("eod help --all" lists them)`],
   ['--frob', `unknown option '--frob' ("eod help" lists what there is)`],
   ['-x', `unknown option '-x' ("eod help" lists what there is)`],
-  ['runs -3', 'runs: "-3" is neither the number of a run nor a verb (resume, cancel)'],
+  ['runs -3', 'the number of the run: "-3" is not a whole number from 1'],
   ['runs resume x --json', 'the number of the run: "x" is not a whole number from 1'],
   ['runs --limit 0', '--limit: "0" is not a whole number from 1 to 9999999'],
   ['runs --jsn', "unknown option '--jsn'; did you mean --json?"],
   ['runs --limit', `option '--limit <n>' argument missing ("eod help runs" explains it)`],
-  ['runs first --json', 'runs: "first" is neither the number of a run nor a verb (resume, cancel)'],
-  ['runs 12 13', 'runs: "13" is too much: give one id'],
+  ['runs first --json', 'the number of the run: "first" is not a whole number from 1'],
+  ['runs show', 'the number of the run: "show" is not a whole number from 1'],
   [
-    'runs resme 12',
-    'runs: "resme" is neither the number of a run nor a verb (resume, cancel); did you mean resume?',
+    'runs 12 13',
+    `too many arguments for 'runs'. Expected 1 argument but got 2 ("eod help runs" explains it)`,
   ],
+  ['runs resme 12', "unknown command 'resme' of runs; did you mean resume?"],
   ['runs resume', `missing required argument 'id' ("eod help runs resume" explains it)`],
   [
     'backfill --from 2025-02-20 --to 2025-02-27',
@@ -55,7 +56,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   [
     'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --exchange N.S.E',
-    '--exchange: "N.S.E" is not an exchange such as BSE or NSE',
+    '--exchange: unknown exchange "N.S.E"; did you mean NSE?; if the source has it, name it in EOD_OPERATION_EXCHANGES',
   ],
   [
     'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --exchange ,',
@@ -75,7 +76,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   [
     'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --band H',
-    'GetBhavCopyCM has no request option "band", nor any other',
+    'no chosen operation (GetBhavCopyCM) has a request option "band" (known: none)',
   ],
   [
     'backfill GetCircuitBreakers --from 2025-02-20 --to 2025-02-27 --param band',
@@ -97,47 +98,22 @@ const COMMAND_LINES: readonly Mistake[] = [
     'gaps fill --from 2025-02-27 --to 2025-02-20',
     '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
   ],
-  ['gaps 12', 'gaps: "12" is neither an operation (gaps have no numbers) nor a verb (fill)'],
-  [
-    'gaps fil',
-    'gaps: "fil" is neither an operation (gaps have no numbers) nor a verb (fill); did you mean fill?',
-  ],
+  ['gaps 12', 'unknown operation "12" ("eod operations" lists them)'],
+  ['gaps fil', "unknown command 'fil' of gaps; did you mean fill?"],
   ['gaps --exchange NYSE', '--exchange: unknown exchange "NYSE"; did you mean NSE?'],
   [
     'gaps --all GetBhavCopyCM --to 2999-12-31',
     '--to: 2999-12-31 is in the future (today is TODAY in Asia/Kolkata)',
   ],
-  [
-    'rejects retyr',
-    'rejects: "retyr" is neither the number of a reject nor a verb (retry, accept); did you mean retry?',
-  ],
-  // What narrows a list says nothing of one or of a verb.
-  ...[
-    ['runs 1 --limit 3', '--limit'],
-    ['rejects 1 --operation GetBhavCopyCM --exchange NSE', '--operation, --exchange'],
-    ['withdrawals 1 --limit 3', '--limit'],
-    ['findings 1 --resolved', '--resolved'],
-    ['events NSE:ITC:2025-01-06:demerger --kind split', '--kind'],
-  ].map(([line = '', flags]): [string, string] => {
-    const [list, id] = line.split(' ');
-    return [line, `${list}: "${id}" shows one, for which ${flags} means nothing: leave out one of them`];
-  }),
-  ['runs --limit 3 resume 7', 'runs: flags follow the verb: write "eod runs resume" first'],
-  [
-    'rejects retry --limit 3',
-    '--limit is an option of the list of "eod rejects", not of its verb "retry" ("eod help rejects retry" explains it)',
-  ],
-  ['help --all backfill', 'help --all lists every command: leave out "backfill"'],
+  ['rejects retyr', "unknown command 'retyr' of rejects; did you mean retry?"],
+  ['rejects retry --limit 3', `unknown option '--limit' ("eod help rejects retry" explains it)`],
   ['gap', `unknown command 'gap'; did you mean gaps?`],
-  ['resume 7', `unknown command 'resume'; did you mean runs resume?`],
-  ['fill-gaps', `unknown command 'fill-gaps'; did you mean gaps fill?`],
-  ['help cancel', `unknown command 'cancel'; did you mean runs cancel?`],
   [
     'rejects --operation GetBhavCopy',
     'unknown operation "GetBhavCopy"; did you mean GetBhavCopyCM? ("eod operations" lists them)',
   ],
   ['issues --kind rejects', '--kind: unknown kind "rejects"; did you mean reject? …'],
-  ['events sett', 'events: "sett" is neither the id of an event nor a verb (set, ignore); did you mean set?'],
+  ['events sett', "unknown command 'sett' of events; did you mean set?"],
   [
     'events set NSE:ITC:2025-01-06:demerger --factor half',
     '--factor: "half" is not two whole numbers above 0, such as 1:2, which halves prices',
@@ -148,7 +124,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     '--status: unknown status "aplied"; did you mean applied? (known: applied, needs_review, ignored)',
   ],
   ['events --kind splits', '--kind: unknown kind "splits"; did you mean split?'],
-  ['findings first', 'findings: "first" is neither the number of a finding nor a verb (accept)'],
+  ['findings first', 'the number of the finding: "first" is not a whole number from 1'],
   ['findings accept', 'say which: eod findings accept 3, or --check, --exchange, --from and --to'],
   ['rejects accept', 'say which: eod rejects accept 17, or --operation, --exchange, --from and --to'],
   ['findings --check previous_clos', '--check: unknown check "previous_clos"; did you mean previous_close?'],
@@ -161,10 +137,6 @@ const COMMAND_LINES: readonly Mistake[] = [
   ["query 'select 1' --csv --json", 'give one of --csv and --json'],
   ["query 'select 1' --timeout 0", '--timeout: "0" is not a whole number from 1 to 86400'],
   ["query ''", 'there is no SQL: give a statement, or - to read it from stdin'],
-  [
-    'operations market.prices_adjusted',
-    'unknown operation "market.prices_adjusted"; docs/tables.md describes views, as does "\\d+ market.prices_adjusted" in psql ("eod operations" lists them)',
-  ],
   [
     'gaps bhavcopy_c',
     'unknown operation "bhavcopy_c"; did you mean bhavcopy_cm? ("eod operations" lists them)',
@@ -214,12 +186,15 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['-q -v status', "option '-q, --quiet' cannot be used with option '-v, --verbose'"],
   [
     'backfill GetBhavCopyCM --exchange NYSE --from 2025-02-27 --to 2025-02-27',
-    '--exchange: unknown exchange "NYSE"; did you mean NSE?; if the source has it, send it with --param exchange=NYSE, or name it in EOD_OPERATION_EXCHANGES',
+    '--exchange: unknown exchange "NYSE"; did you mean NSE?; if the source has it, name it in EOD_OPERATION_EXCHANGES',
   ],
   ['--demo status', 'nothing has been loaded by "eod demo" yet: run it first'],
   ['--quite status', "unknown option '--quite'; did you mean --quiet?"],
   ['status --no-colour', "unknown option '--no-colour'; did you mean --no-color?"],
-  ['status --json now', `status takes no arguments; its options: --json ("eod help status" explains it)`],
+  [
+    'status --json now',
+    `too many arguments for 'status'. Expected 0 arguments but got 1 ("eod help status" explains it)`,
+  ],
   ['import --force --strict --json', `missing required argument 'paths' ("eod help import" explains it)`],
   [
     'nightly --dry-run --json --date soon',
@@ -232,7 +207,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   [
     'init a b --force --json',
-    `init takes only one argument (file); its options: --force, --json ("eod help init" explains it)`,
+    `too many arguments for 'init'. Expected 1 argument but got 2 ("eod help init" explains it)`,
   ],
   ['config --json --all', `unknown option '--all' ("eod help config" explains it)`],
   [

@@ -73,7 +73,7 @@ test('what commands print for people fits a terminal of 80 columns', async () =>
     ['withdrawals'],
     ['issues'],
     ['rejects'],
-    ['rejects', 'show', '1'],
+    ['rejects', '1'],
     ['prune', '--dry-run'],
   ];
   const cwd = temporaryFolder();

@@ -78,8 +78,8 @@ test('rejects: listed, shown, tried again, resolved', async () => {
   const id = String(list[0]?.id);
   const { json: shown } = await runJson<RejectDetail>(['rejects', id], options());
   expect(shown).toMatchObject({ record: { Symbol: 'M&M' }, resolvedAt: null });
-  expect((await runCli(['rejects', 'show', id], options())).stdout).toContain('ClosePrice: is odd');
-  expect((await runCli(['rejects', 'show', '999'], options())).code).toBe(2);
+  expect((await runCli(['rejects', id], options())).stdout).toContain('ClosePrice: is odd');
+  expect((await runCli(['rejects', '999'], options())).code).toBe(2);
 
   const { json, code } = await runJson<{ tried: number; resolved: number; open: number[] }>(
     ['rejects', 'retry'],
@@ -131,7 +131,7 @@ test('rejects of an imported file: read from the file, which pruning keeps', asy
     json: { runId: 2, tried: 1, resolved: 0, report: { unchanged: 98, rejected: 1 } },
     code: 1,
   });
-  const shown = await runCli(['rejects', 'show', '1'], options(fresh));
+  const shown = await runCli(['rejects', '1'], options(fresh));
   expect(shown.stdout).toContain(`record 49 of ${file}`);
   expect(shown.stdout).toMatch(/its file is kept \(1\)/);
 

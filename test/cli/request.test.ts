@@ -75,17 +75,14 @@ describe('what a backfill requests', () => {
     });
   });
 
-  test('an exchange that nobody knows is refused, unless a parameter sends it or a setting names it', () => {
+  test('an exchange that nobody knows is refused, unless a setting names it', () => {
     expect(() => request(['GetCircuitBreakers'], { ...RANGE, exchange: 'NYSE' })).toThrow(
-      '--exchange: unknown exchange "NYSE"; did you mean NSE?; if the source has it, send it with --param exchange=NYSE, or name it in EOD_OPERATION_EXCHANGES',
+      '--exchange: unknown exchange "NYSE"; did you mean NSE?; if the source has it, name it in EOD_OPERATION_EXCHANGES',
     );
     const exchangesOf = (flags: BackfillValues, env = {}) =>
       request(['GetCircuitBreakers'], { ...RANGE, ...flags }, env).targets.map(({ exchange }) => exchange);
-    expect(exchangesOf({ param: ['exchange=nyse'] })).toEqual(['NYSE']);
-    expect(exchangesOf({ exchange: 'nse', param: ['Exchange=NYSE'] })).toEqual(['NSE', 'NYSE']);
     const named = { EOD_OPERATION_EXCHANGES: 'GetCircuitBreakers=NYSE' };
     expect(exchangesOf({ exchange: 'NYSE' }, named)).toEqual(['NYSE']);
-    expect(request(['GetCircuitBreakers'], { ...RANGE, param: ['exchange=NYSE'] }).options).toEqual({});
   });
 
   test('values that are not known are sent as they are, and parameters that nobody declares too', () => {
@@ -139,15 +136,20 @@ const MISTAKES: [names: string[], flags: BackfillValues, says: RegExp][] = [
   [['GetBhavCopyCM'], { ...RANGE, from: '20250220' }, /--from: "20250220" is not a day/],
   [['GetBhavCopyCM'], { ...RANGE, to: '2025-03-07' }, /2025-03-07 is in the future \(today is 2025-03-06/],
   [['GetBhavCopyCM'], { from: '2025-02-27', to: '2025-02-20' }, /reversed/],
-  [['GetBhavCopyCM'], { ...RANGE, exchange: 'B S E' }, /"B S E" is not an exchange such as BSE or NSE/],
+  [['GetBhavCopyCM'], { ...RANGE, exchange: 'B S E' }, /unknown exchange "B S E"; did you mean BSE\?/],
   [['GetBhavCopyCM'], { ...RANGE, exchange: ',' }, /names no exchange/],
   [['GetBhavCopyCM'], { ...RANGE, instruments: '@nowhere.txt' }, /nowhere\.txt cannot be read/],
   [['GetBhavCopyCM'], { ...RANGE, instruments: ',' }, /names no instrument/],
   [['GetTotalTradeHighlights'], { ...RANGE, instruments: 'TCS' }, /cannot be requested by instrument/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['AccessKey=x'] }, /AccessKey is set by EOD_ACCESS_KEY/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['from=1'] }, /from is set by --from/],
+  [['GetCircuitBreakers'], { ...RANGE, param: ['Exchange=NYSE'] }, /Exchange is set by --exchange/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['band'] }, /"band" is not name=value/],
-  [['GetBhavCopyCM'], { ...RANGE, band: 'H' }, /GetBhavCopyCM has no request option "band"/],
+  [
+    ['GetBhavCopyCM'],
+    { ...RANGE, band: 'H' },
+    /no chosen operation \(GetBhavCopyCM\) has a request option "band"/,
+  ],
   [
     ['GetFinancialRatios'],
     { ...RANGE, natureOfReport: 'Alone' },

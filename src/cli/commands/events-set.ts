@@ -23,7 +23,7 @@ export default defineCommand({
     const ratio = factor === undefined ? null : await parseFactor(factor);
     const context = await openContext(cli);
     const event = await decideEvent(context, id, reset ? 'reset' : ratio);
-    if (event === null) throw await noSuchEvent(context, id);
+    if (event === null) throw noSuchEvent(id);
     if (json) return printJson(cli, event);
     print(cli, [event, ...event.others].map(eventText).join('\n'));
   },

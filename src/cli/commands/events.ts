@@ -1,5 +1,4 @@
 import { type PipelineError, usageError } from '../../core/errors.ts';
-import { didYouMean } from '../../core/input.ts';
 import { priceEffectText } from '../../core/wording.ts';
 import { EVENT_KINDS } from '../../extract/corporate-actions/purpose.ts';
 import type { Context } from '../../jobs/context.ts';
@@ -10,7 +9,6 @@ import {
   day,
   exampleDays,
   exchangeOption,
-  isNoVerb,
   limit,
   optional,
   parseOpenRange,
@@ -32,13 +30,7 @@ export default defineCommand({
   group: 'Repair',
   summary:
     'List splits, bonuses, dividends and other corporate events, and decide those that need a decision.',
-  args: {
-    id: optional('id of an event, to show that one; or a symbol, to list its events', {
-      noun: 'the id of an event',
-      // Symbols are in upper case.
-      accepts: (typed, verbs) => isEventId(typed) || typed !== typed.toLowerCase() || isNoVerb(typed, verbs),
-    }),
-  },
+  args: { id: optional('id of an event, to show that one; or a symbol, to list its events') },
   options: {
     status: words('only events with these states: applied, needs_review, ignored', EVENT_STATUSES, 'status'),
     kind: words('only these kinds, e.g. split,bonus', EVENT_KINDS, 'kind'),
@@ -86,7 +78,7 @@ async function showEvent(cli: Cli, id: string, json: boolean): Promise<void> {
   const { openReadable } = await import('../open-context.ts');
   const { db } = await openReadable(cli, 'tables');
   const [event] = (await listEvents(db.pool, { ids: [id] }, 1)).events;
-  if (event === undefined) throw await noSuchEvent({ db }, id);
+  if (event === undefined) throw noSuchEvent(id);
   if (json) return printJson(cli, event);
   print(cli, eventText(event));
 }
@@ -118,15 +110,5 @@ export function eventText(event: StoredEvent): string {
   return [`${id}  ${effect.filter(Boolean).join('  ')}`, ...notes.map((text) => `    ${text}`)].join('\n');
 }
 
-export async function noSuchEvent({ db }: Pick<Context, 'db'>, id: string): Promise<PipelineError> {
-  const { listEvents } = await import('../../load/corporate-events.ts');
-  const { events } = await listEvents(db.pool, {}, 100_000);
-  const isSymbol = events.some(({ symbol }) => symbol === id.toUpperCase());
-  const guess = isSymbol
-    ? `, but there are events of this symbol ("eod events ${id}")`
-    : didYouMean(
-        id,
-        events.map((event) => event.id),
-      );
-  return usageError(`there is no event "${id}"${guess} ("eod events" lists them)`);
-}
+export const noSuchEvent = (id: string): PipelineError =>
+  usageError(`there is no event "${id}" ("eod events" lists them)`);

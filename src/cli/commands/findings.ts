@@ -9,9 +9,9 @@ import {
   flag,
   limit,
   onlyDays,
+  optionalNumberOf,
   parseOpenRange,
   SEVERITIES,
-  shownNumber,
   text,
   words,
 } from '../options.ts';
@@ -59,7 +59,7 @@ export default defineCommand({
   path: 'findings',
   group: 'Repair',
   summary: 'List the open findings of "eod reconcile", the newest days first; with a number, show that one.',
-  args: { id: shownNumber('finding', 'number of a finding, to show that one') },
+  args: { id: optionalNumberOf('finding', 'number of a finding, to show that one') },
   options: {
     ...filterOptions,
     resolved: flag('also findings that a later check resolved, and accepted ones'),

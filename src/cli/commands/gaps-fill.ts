@@ -5,7 +5,7 @@ import { loadSettings, logNote, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { detachOption, dryRunOption, exampleDays, several } from '../options.ts';
 import { plural } from '../output.ts';
-import { gapScope } from '../parse-request.ts';
+import { parseScope } from '../parse-request.ts';
 import { logUnknownYears } from '../run-output.ts';
 import { noTradingDayText, ONLY_THESE, scopeOptions } from './gaps.ts';
 
@@ -24,7 +24,7 @@ export default defineCommand({
     const { readRequestedNames } = await import('../../state/coverage/completeness.ts');
     const { runRequest } = await import('../work-on-run.ts');
     const config = await loadSettings(cli);
-    const scope = gapScope(values, { config, clock: systemClock }, findOperations);
+    const scope = parseScope(values, findOperations, { config, clock: systemClock });
     await runRequest(cli, values, config, async (context) => {
       const { gaps: all, ...report } = await readGaps(context, scope);
       // An operation that is not requested every night is requested if it is named here.

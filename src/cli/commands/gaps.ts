@@ -1,5 +1,4 @@
 import { systemClock } from '../../core/clock.ts';
-import { nearest } from '../../core/input.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { observedTradingDayText } from '../../core/wording.ts';
 import { isInFiles } from '../../extract/files/formats.ts';
@@ -11,7 +10,7 @@ import { EXIT, loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { day, exampleDays, exchangeOption, flag, several } from '../options.ts';
 import { type Column, memberColumns, plural, rangeText, table } from '../output.ts';
-import { gapScope } from '../parse-request.ts';
+import { parseScope } from '../parse-request.ts';
 import { dataSetColumns, logUnknownYears } from '../run-output.ts';
 
 const COLUMNS: readonly Column<Gap>[] = [
@@ -22,7 +21,7 @@ const COLUMNS: readonly Column<Gap>[] = [
 
 export const ONLY_THESE = 'only these operations (default: all)';
 
-/** Where to look for gaps; `gapScope` reads it. */
+/** Where to look for gaps; `parseScope` reads it. */
 export const scopeOptions = {
   from: day('first day (default: the first day loaded, for each operation and exchange)'),
   to: day('last day (default: the last published trading day; without requests, the last imported)'),
@@ -36,13 +35,7 @@ export default defineCommand({
   group: 'Look',
   summary:
     'List trading days that should be loaded and are not, and why. Exit code 1 if there are any. The verb loads them.',
-  args: {
-    // A gap is what an operation lacks of an exchange, and changes with every run.
-    operations: several(ONLY_THESE, {
-      noun: 'an operation (gaps have no numbers)',
-      accepts: (typed, verbs) => !/^\d+$/.test(typed) && nearest(typed, verbs, 1) === null,
-    }),
-  },
+  args: { operations: several(ONLY_THESE) },
   options: {
     ...scopeOptions,
     all: flag('also list trading days that are not published yet, which are not gaps'),
@@ -59,15 +52,14 @@ export default defineCommand({
     const { openContext } = await import('../open-context.ts');
     const config = await loadSettings(cli);
     // Before a database is opened, so that a mistake is reported at once.
-    const scope = gapScope(values, { config, clock: systemClock }, findCovered);
+    const scope = parseScope(values, findCovered, { config, clock: systemClock });
     const context = await openContext(cli, { config });
     const { pending, ...report } = await readGaps(context, scope);
     if (json) printJson(cli, all ? { ...report, pending } : report);
     else {
-      const { operations: names } = values;
       const byTradingDay = coveredSets.filter(hasTradingDays).map(({ name }) => ({ operation: name }));
-      const lists = names.length === 0 ? await readLists(context, byTradingDay) : [];
-      print(cli, gapsText(report, all ? pending : [], lists, names));
+      const lists = values.operations.length === 0 ? await readLists(context, byTradingDay) : [];
+      print(cli, gapsText(report, all ? pending : [], lists));
     }
     logUnknownYears(cli, report.unknownYears);
     cli.exitCode = report.total > 0 ? EXIT.failed : EXIT.done;
@@ -88,22 +80,11 @@ function ownRanges(ranges: Gaps['ranges']): string[] {
   ];
 }
 
-function nothingLoadedText(lists: readonly ImportedList[], names: readonly string[]): string {
-  if (names.length > 0) return 'no trading day of it is loaded yet, so none is missing';
-  return lists.length > 0
-    ? 'no trading day is loaded yet, so none is missing'
-    : 'nothing is loaded yet, so nothing is missing';
-}
-
-/**
- * @param lists of which no trading day is known.
- * @param names of the data sets, if some were named.
- */
+/** @param lists of which no trading day is known. */
 function gapsText(
   report: Omit<Gaps, 'pending'>,
   pending: readonly Gap[],
   lists: readonly ImportedList[],
-  names: readonly string[],
 ): string {
   const { from, to, gaps, total, hasTradingDay } = report;
   const range = from === null || to === null ? '' : `, ${from} to ${to}`;
@@ -111,7 +92,7 @@ function gapsText(
   if (listed.length === 0 && !hasTradingDay) return noTradingDayText(report);
   return [
     ...(listed.length === 0 ? [] : [table(COLUMNS, listed), '']),
-    ...(total === 0 && from === null ? [nothingLoadedText(lists, names)] : []),
+    ...(total === 0 && from === null ? ['no trading day is loaded yet, so none is missing'] : []),
     ...(total === 0 && from !== null ? [`nothing is missing${range}`, ...ownRanges(report.ranges)] : []),
     ...(total > 0
       ? [`${plural(total, 'trading day')} missing in ${plural(gaps.length, 'range')}${range}`]

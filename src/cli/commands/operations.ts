@@ -65,14 +65,7 @@ function describeOperation(cli: Cli, name: string, json: boolean): void {
   const described = allNamedBy(dataSets, name).map(describeDataSet);
   if (described.length === 0) {
     const known = dataSets.map((dataSet) => dataSet.name);
-    const guess = didYouMean(name, known);
-    const relation = name.replace(/^market\./, '');
-    // Operations are in camel case.
-    const isView = guess === '' && /^[a-z\d_]+$/.test(relation);
-    const where = isView
-      ? `; docs/tables.md describes views, as does "\\d+ market.${relation}" in psql`
-      : guess;
-    throw usageError(`unknown operation "${name}"${where}`, 'list_operations');
+    throw usageError(`unknown operation "${name}"${didYouMean(name, known)}`, 'list_operations');
   }
   if (json) {
     printJson(cli, described.length === 1 ? described[0] : described);

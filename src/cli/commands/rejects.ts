@@ -3,9 +3,9 @@ import { pairTitle } from '../../operations/registry.ts';
 import type { OpenReject, RejectFilter, readReject } from '../../state/rejects.ts';
 import { type Cli, print, printJson, printRecord } from '../cli.ts';
 import { defineCommand, type OptionValues } from '../define-command.ts';
-import { exchangeOption, limit, onlyDays, parseOpenRange, shownNumber, text } from '../options.ts';
+import { exchangeOption, limit, onlyDays, optionalNumberOf, text } from '../options.ts';
 import { type Column, momentText, plural, rangeText, table } from '../output.ts';
-import { parseDataSets } from '../parse-request.ts';
+import { parseDataSet, parseScope } from '../parse-request.ts';
 import { dataSetColumns } from '../run-output.ts';
 
 const COLUMNS: readonly Column<OpenReject>[] = [
@@ -31,18 +31,15 @@ export const readFilter = ({
   operation,
   exchange,
   ...days
-}: OptionValues<typeof filterOptions>): RejectFilter => ({
-  operations: operation === undefined ? undefined : parseDataSets([operation]),
-  exchanges: exchange,
-  ...parseOpenRange(days),
-});
+}: OptionValues<typeof filterOptions>): RejectFilter =>
+  parseScope({ operations: [operation ?? []].flat(), exchange, ...days }, parseDataSet);
 
 export default defineCommand({
   path: 'rejects',
   group: 'Repair',
   summary:
     'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
-  args: { id: shownNumber('reject', 'number of a reject, to show the record as the source sent it') },
+  args: { id: optionalNumberOf('reject', 'number of a reject, to show the record as the source sent it') },
   options: { ...filterOptions, limit: limit(50) },
   json: 'a list of rejects',
   examples: ['eod rejects', 'eod rejects 17', 'eod rejects retry'],

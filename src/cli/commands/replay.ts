@@ -3,7 +3,7 @@ import { usageError } from '../../core/errors.ts';
 import { loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { exampleDays, exchangeOption, flag, onlyDays, several } from '../options.ts';
-import { responseFilter } from '../parse-request.ts';
+import { parseDataSet, parseScope } from '../parse-request.ts';
 
 const { from, to } = exampleDays();
 
@@ -24,7 +24,7 @@ export default defineCommand({
     const { openContext } = await import('../open-context.ts');
     const { printEnding, workOnReplay } = await import('../work-on-run.ts');
     const config = await loadSettings(cli);
-    const filter = responseFilter(values, { config, clock: systemClock });
+    const filter = parseScope(values, parseDataSet, { config, clock: systemClock });
     const context = await openContext(cli, { config, wait: 'short' });
     const runId = await planReplay(context, filter, { rejectsOnly: values.rejects });
     if (runId !== null) return printEnding(cli, await workOnReplay(cli, context, runId), values.json, config);

@@ -6,7 +6,7 @@ import { plural } from '../output.ts';
 export default defineCommand({
   path: 'runs cancel',
   summary: 'Cancel a run. What it has loaded stays; the rest is not requested.',
-  args: { id: numberOf('run', 'the number of the run') },
+  args: { id: numberOf('run') },
   options: { yes: yesOption },
   examples: ['eod runs cancel 12'],
   async run(cli, { id, json, yes }) {

@@ -5,7 +5,7 @@ import { numberOf } from '../options.ts';
 export default defineCommand({
   path: 'runs resume',
   summary: 'Continue a run: what is left of a stopped one, or what failed.',
-  args: { id: numberOf('run', 'the number of the run') },
+  args: { id: numberOf('run') },
   examples: ['eod runs resume 12'],
   async run(cli, { id, json }) {
     const { reopenRun, resumeRun } = await import('../../jobs/runs/run-control.ts');

@@ -5,7 +5,7 @@ import { EXIT, loadSettings, logNote, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { exampleDays, exchangeOption, onlyDays, several } from '../options.ts';
 import { firstLines, plural } from '../output.ts';
-import { responseFilter } from '../parse-request.ts';
+import { parseDataSet, parseScope } from '../parse-request.ts';
 
 /** How often the progress is printed. */
 const PROGRESS_EVERY_MS = 10_000;
@@ -24,7 +24,7 @@ export default defineCommand({
     const { verifyRows } = await import('../../jobs/replay/verify-rows.ts');
     const { openContext } = await import('../open-context.ts');
     const config = await loadSettings(cli);
-    const filter = responseFilter(values, { config, clock: systemClock });
+    const filter = parseScope(values, parseDataSet, { config, clock: systemClock });
     const context = await openContext(cli, { config, wait: 'short' });
     let printed = performance.now();
     const verified = await verifyRows(context, filter, cli.life.signal, ({ parts, of }) => {
