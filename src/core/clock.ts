@@ -111,16 +111,3 @@ export function exampleDays(): DayRange {
   while (isWeekend(to)) to = addDays(to, -1);
   return { from: addDays(to, -7), to };
 }
-
-/**
- * By how much our clock is certainly ahead of another (negative: behind), which was read at some time during a call; 0 if
- * the time that the call took may be all of the difference. Unit: milliseconds.
- */
-export function certainLead(
-  call: { readonly sentAt: number; readonly receivedAt: number },
-  theirs: number,
-): number {
-  const half = (call.receivedAt - call.sentAt) / 2;
-  const lead = call.sentAt + half - theirs;
-  return Math.sign(lead) * Math.max(0, Math.abs(lead) - half);
-}

@@ -15,12 +15,14 @@ export function isLoopback(host: string): boolean {
 export const isOpenToNetwork = (config: Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_PASSWORD'>): boolean =>
   !isLoopback(config.EOD_HTTP_HOST) && config.EOD_WEB_PASSWORD === undefined;
 
-/**
- * A rule that holds unless some settings contradict each other, though each is valid.
- *
- * @param problem what is said if it does not hold, with values of settings in place of `{NAME}`.
- * @param remedy what to do then.
- */
+/** A contradiction between settings, and what to do about it. */
+interface Contradiction {
+  /** In the rules, `{NAME}` stands for the value of a setting. */
+  readonly problem: string;
+  readonly remedy: string;
+}
+
+/** A rule that holds unless some settings contradict each other, though each is valid. */
 const consistent = (holds: (config: Config) => boolean, problem: string, remedy: string) => ({
   holds,
   problem,
@@ -45,20 +47,14 @@ const encrypted = (
   );
 
 const SECRET_ADDRESS = 'its address, which is a secret, travels';
-const VERIFY_TLS = 'remove EOD_TLS_VERIFY, or set it to true';
 
 const RULES = [
   encrypted('EOD_BASE_URL', 'the access key travels', 'service'),
   consistent(
-    ({ EOD_BASE_URL: url, EOD_TLS_VERIFY }) => EOD_TLS_VERIFY || !isLoopback(hostInClear(url) ?? ''),
-    'EOD_TLS_VERIFY=false has no effect on an address with http://',
-    VERIFY_TLS,
-  ),
-  consistent(
     ({ EOD_BASE_URL: url, EOD_TLS_VERIFY }) =>
       EOD_TLS_VERIFY || url === undefined || hostInClear(url) !== null,
     'EOD_TLS_VERIFY=false: anybody between here and the source can impersonate it and read the access key',
-    VERIFY_TLS,
+    'remove EOD_TLS_VERIFY, or set it to true',
   ),
   consistent(
     (config) => !isOpenToNetwork(config),
@@ -88,19 +84,9 @@ const RULES = [
     'set EOD_STATEMENT_TIMEOUT_MS to several times EOD_LOCK_TIMEOUT_MS',
   ),
   consistent(
-    (config) => config.EOD_NOT_READY_WAIT_MS < config.EOD_NOT_READY_BUDGET_MS,
-    'EOD_NOT_READY_WAIT_MS ({EOD_NOT_READY_WAIT_MS}) is as long as EOD_NOT_READY_BUDGET_MS ({EOD_NOT_READY_BUDGET_MS}): a response that is not ready is requested at most once more',
-    'set EOD_NOT_READY_WAIT_MS to a small part of EOD_NOT_READY_BUDGET_MS',
-  ),
-  consistent(
     (config) => config.EOD_OUTAGE_PATIENCE_MS > config.EOD_TIMEOUT_MS,
     'EOD_OUTAGE_PATIENCE_MS ({EOD_OUTAGE_PATIENCE_MS}) is no longer than one call may take (EOD_TIMEOUT_MS, {EOD_TIMEOUT_MS}): a single call without a response ends the night',
     'set EOD_OUTAGE_PATIENCE_MS to several times EOD_TIMEOUT_MS',
-  ),
-  consistent(
-    (config) => config.EOD_LOOKBACK_SESSIONS < config.EOD_HISTORY_DAYS,
-    'EOD_LOOKBACK_SESSIONS ({EOD_LOOKBACK_SESSIONS}) reaches further back than a night may (EOD_HISTORY_DAYS, {EOD_HISTORY_DAYS})',
-    'set EOD_LOOKBACK_SESSIONS to a few trading days',
   ),
   consistent(
     (config) => config.EOD_PUBLISHED_AT > '15:30',
@@ -120,12 +106,6 @@ const RULES = [
     'remove EOD_TIMEZONE, or set it to Asia/Kolkata',
   ),
 ];
-
-/** A contradiction between settings, and what to do about it. */
-interface Contradiction {
-  readonly problem: string;
-  readonly remedy: string;
-}
 
 /** The contradictions between settings that are valid one by one. */
 export function contradictions(config: Config): Contradiction[] {

@@ -13,15 +13,13 @@ export interface ServerFacts {
   readonly readOnly: boolean;
   /** The folder of its data on its own machine; null if the role may not see it. */
   readonly dataDirectory: string | null;
-  /** Milliseconds since the epoch by the server's clock. */
-  readonly now: number;
 }
-
-const NOW = '(extract(epoch from clock_timestamp()) * 1000)::float8 as now';
 
 /** The server's time, in milliseconds since the epoch. */
 export async function readServerTime(pool: pg.Pool): Promise<number> {
-  const { rows } = await pool.query<{ now: number }>(`select ${NOW}`);
+  const { rows } = await pool.query<{ now: number }>(
+    'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now',
+  );
   return rows[0]?.now ?? Date.now();
 }
 
@@ -39,8 +37,7 @@ export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
     select split_part(current_setting('server_version'), ' ', 1) as version,
            current_setting('server_version_num')::int / 10000 as major, current_setting('server_encoding') as encoding, current_user as role,
            current_setting('transaction_read_only')::bool as "readOnly",
-           case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory') end as "dataDirectory",
-           ${NOW}`);
+           case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory') end as "dataDirectory"`);
   return firstItem(rows);
 }
 

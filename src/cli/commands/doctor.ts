@@ -4,12 +4,12 @@ import { EXIT, loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import type { Check } from '../doctor/check.ts';
 import { flag, text } from '../options.ts';
-import { type Column, plural, table } from '../output.ts';
+import { type Column, memberColumns, plural, table } from '../output.ts';
 
 const COLUMNS: readonly Column<Check>[] = [
-  { head: 'state', cell: ({ state }) => state },
+  ...memberColumns<Check>('state'),
   { head: 'check', cell: ({ name }) => name },
-  { head: 'found', cell: (check) => check.found },
+  ...memberColumns<Check>('found'),
 ];
 
 export default defineCommand({
@@ -34,8 +34,7 @@ export default defineCommand({
     'eod doctor --source --save responses/',
   ],
   async run(cli, { offline, alert, source, save, json }) {
-    const { alertAddress } = await import('../doctor/alert-check.ts');
-    const { examine } = await import('../doctor/index.ts');
+    const { alertAddress, examine } = await import('../doctor/index.ts');
     const { examineOperations } = await import('../doctor/source-operations.ts');
     if (source) return examineOperations(cli, { save, json });
     if (save !== undefined) throw usageError('--save keeps what --source requests: give both');

@@ -17,24 +17,19 @@ export interface Outcome {
 export type Check = Outcome & { readonly name: string };
 
 /** Nothing is wrong. */
-export const ok = (sentence: string): Outcome => ({ state: 'ok', found: sentence, remedy: null });
+export const ok = (fact: string): Outcome => ({ state: 'ok', found: fact, remedy: null });
 
 /** The check was not made. */
-export const skipped = (sentence: string): Outcome => ({ state: 'skipped', found: sentence, remedy: null });
+export const skipped = (fact: string): Outcome => ({ state: 'skipped', found: fact, remedy: null });
 
 /** Something works now, but may stop working. */
-export const warning = (sentence: string, remedy: string): Outcome => ({
-  state: 'warning',
-  found: sentence,
-  remedy,
-});
+export const warning = (fact: string, remedy: string): Outcome => ({ state: 'warning', found: fact, remedy });
 
 /** There is a reason why the pipeline cannot work. */
-export const failed = (sentence: string, remedy: string): Outcome => ({
-  state: 'failed',
-  found: sentence,
-  remedy,
-});
+export const failed = (fact: string, remedy: string): Outcome => ({ state: 'failed', found: fact, remedy });
+
+/** The private Postgres may have to be started. */
+const CHECK_MS = 60_000;
 
 /**
  * Makes a check within a time limit. What it throws is its outcome, so that no check hides another. An outcome without a
@@ -42,14 +37,13 @@ export const failed = (sentence: string, remedy: string): Outcome => ({
  *
  * @param remedy if it cannot be made.
  */
-export async function bounded(
+export async function makeCheck(
   name: string,
-  milliseconds: number,
   remedy: string,
   work: () => Promise<Outcome | readonly Outcome[]> | Outcome | readonly Outcome[],
 ): Promise<readonly Check[]> {
   try {
-    const outcomes = await within(Promise.resolve(work()), milliseconds);
+    const outcomes = await within(Promise.resolve(work()), CHECK_MS);
     return [outcomes].flat().map((outcome) => ({ name, ...outcome }));
   } catch (error) {
     return [{ name, ...failed(messageOf(error) || 'no response', remedy) }];

@@ -1,26 +1,22 @@
 import { loadCalendar } from '../../calendar/calendar.ts';
 import type { Config } from '../../core/config.ts';
+import { messageOf, usageError } from '../../core/errors.ts';
 import { supportedNode } from '../../core/version.ts';
-import type { ObservedDate } from '../../extract/types.ts';
+import { postAlert } from '../../jobs/alerts/send-alerts.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
-import { alertCheck } from './alert-check.ts';
-import { bounded, type Check, failed, type Outcome, ok, skipped } from './check.ts';
+import { type Check, failed, makeCheck, type Outcome, ok, skipped } from './check.ts';
 import {
   diskCheck,
   migrationsCheck,
   openServer,
-  queueChecks,
-  replayChecks,
+  queueCheck,
   rightsCheck,
   type Server,
   serverCheck,
 } from './server-checks.ts';
 import { nightCheck, settingsChecks } from './settings-checks.ts';
-import { clockCheck, sourceChecks } from './source-checks.ts';
-
-/** The private Postgres may have to be started. */
-const CHECK_MS = 60_000;
+import { sourceChecks } from './source-checks.ts';
 
 const NO_SERVER =
   'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session';
@@ -39,30 +35,28 @@ export async function examine(
   { isOffline, alertAddress }: { readonly isOffline: boolean; readonly alertAddress: string | null },
 ): Promise<readonly Check[]> {
   const checks: Check[] = [];
-  const check = async (name: string, remedy: string, work: Parameters<typeof bounded>[3]) => {
-    for (const outcome of await bounded(name, CHECK_MS, remedy, work)) checks.push(outcome);
+  const check = async (name: string, remedy: string, work: Parameters<typeof makeCheck>[2]) => {
+    for (const outcome of await makeCheck(name, remedy, work)) checks.push(outcome);
   };
   // If the user's file cannot be read, the other checks use the built-in calendar alone.
   let calendar = loadCalendar();
-  const observed: { server: Server | null; date: ObservedDate | null } = { server: null, date: null };
+  const opened: { server: Server | null } = { server: null };
 
   await check('node', '', () => nodeCheck(process.version, supportedNode()));
   await check('settings', '', () => settingsChecks(config));
   await check('database', NO_SERVER, async () => {
-    observed.server = await openServer(cli, config);
-    return serverCheck(cli, config, observed.server);
+    opened.server = await openServer(cli, config);
+    return serverCheck(cli, config, opened.server);
   });
-  const { server } = observed;
+  const { server } = opened;
   if (server !== null) {
     await check('rights', 'docs/security.md has the statements', () => rightsCheck(server, config));
     await check('migrations', 'run "eod migrate" as the owner', () => migrationsCheck(server, config));
   }
-  const isMigrated = checks.some(({ name, state }) => name === 'migrations' && state === 'ok');
-  if (server !== null && isMigrated) await check('replay', '', () => replayChecks(server));
-  const isReady = checks.filter(({ name, state }) => /^(rights|migrations)$/.test(name) && state === 'ok');
-  const tables = isReady.length === 2 ? (server?.db ?? null) : null;
+  const isOk = (wanted: string) => checks.some(({ name, state }) => name === wanted && state === 'ok');
+  const tables = isOk('rights') && isOk('migrations') ? (server?.db ?? null) : null;
   await check('disk', 'set EOD_DATA_DIR to a folder of yours', () => diskCheck(cli, config, server));
-  await check('queue', 'see REDIS_URL', () => queueChecks(config.REDIS_URL));
+  await check('queue', 'see REDIS_URL', () => queueCheck(config.REDIS_URL));
   await check('night', 'correct or remove EOD_CALENDAR_FILE', () => {
     calendar = openCalendar(cli, config);
     return nightCheck(config, calendar);
@@ -70,16 +64,37 @@ export async function examine(
   await check('source', '"eod init" writes a .env with all settings', async () => {
     if (cli.demo === true) return skipped('the demo starts a simulated source of its own');
     if (isOffline) return skipped('--offline: no call was made');
-    const { checks: sourceOutcomes, date } = await sourceChecks(cli, config, calendar, tables);
-    observed.date = date;
-    return sourceOutcomes;
+    return sourceChecks(cli, config, calendar, tables);
   });
-  await check('clock', '', () => clockCheck(config, server, observed.date));
   if (alertAddress !== null)
     await check('alert', '', () => alertCheck(config, alertAddress, cli.life.signal));
   const redact = environmentRedactor(cli);
   // Remedies are our own words: a password such as `eod` must not be replaced in them.
   return checks.map((outcome) => ({ ...outcome, found: redact(outcome.found) }));
+}
+
+/** The address that alerts are posted to. @throws PipelineError `usage` if none is set. */
+export function alertAddress({ EOD_ALERT_WEBHOOK: address }: Config): string {
+  if (address !== undefined) return address;
+  throw usageError('--alert: set EOD_ALERT_WEBHOOK to the address that alerts are posted to');
+}
+
+/** Posts a test alert to an address. */
+async function alertCheck(config: Config, address: string, signal: AbortSignal): Promise<Outcome> {
+  const { host } = new URL(address);
+  const alert = {
+    kind: 'test',
+    subject: 'test',
+    message: 'this is a test alert; nothing is wrong',
+    facts: {},
+    raisedAt: new Date().toISOString(),
+  };
+  try {
+    await postAlert(address, alert, { secret: config.EOD_ALERT_SECRET, proxies: config, signal });
+    return ok(`${host} accepted the test alert`);
+  } catch (error) {
+    return failed(`${host} did not accept the test alert: ${messageOf(error)}`, 'correct EOD_ALERT_WEBHOOK');
+  }
 }
 
 /** Checks the version of Node against `engines` of package.json, e.g. `>=20.19`. */

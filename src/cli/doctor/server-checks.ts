@@ -1,26 +1,23 @@
 import { existsSync } from 'node:fs';
 import { access, constants, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { certainLead } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { createLog } from '../../core/log.ts';
+import { listText } from '../../core/wording.ts';
 import { queueSchema } from '../../jobs/queue/queue.ts';
 import { OLDEST_SERVER, schemaState } from '../../migrate.ts';
 import type { Database } from '../../postgres/database.ts';
 import { clusterLocation } from '../../postgres/embedded/account.ts';
-import { readRoleRights, readServerFacts, readServerTime, type ServerFacts } from '../../postgres/inspect.ts';
-import { openRunsProgress } from '../../state/runs/reports.ts';
+import { readRoleRights, readServerFacts, type ServerFacts } from '../../postgres/inspect.ts';
 import type { Cli } from '../cli.ts';
 import { hasPrivatePostgres, openStore } from '../open-context.ts';
-import { firstFew, replayText } from '../output.ts';
 import { describeFailure, describeLocation, readRedisFacts } from '../reachable.ts';
 import { failed, type Outcome, ok, skipped, warning } from './check.ts';
 
-/** A database that responds, and how far its clock is ahead of ours, in milliseconds. */
+/** A database that responds. */
 export interface Server {
   readonly db: Database;
   readonly facts: ServerFacts;
-  readonly clockAheadMs: number;
 }
 
 /**
@@ -33,11 +30,7 @@ export async function openServer(cli: Cli, config: Config): Promise<Server | nul
   if (config.DATABASE_URL === undefined && !hasPrivatePostgres(cli, config)) return null;
   const log = createLog({ ...config, EOD_LOG_LEVEL: 'silent' });
   const db = (await openStore(cli, config, log, 'none')).withoutRetry;
-  // The first query opens the connection, which must not be taken as a difference of the clocks.
-  await readServerTime(db.pool);
-  const sentAt = Date.now();
-  const facts = await readServerFacts(db.pool);
-  return { db, facts, clockAheadMs: -certainLead({ sentAt, receivedAt: Date.now() }, facts.now) };
+  return { db, facts: await readServerFacts(db.pool) };
 }
 
 export function serverCheck(
@@ -70,7 +63,7 @@ export async function rightsCheck({ db, facts }: Server, config: Config): Promis
     'change rows of': rights.unchangeable,
     use: rights.closed,
     'create temporary tables in': mayStage ? [] : ['this database'],
-  }).flatMap(([verb, names]) => (names.length === 0 ? [] : [`${verb} ${firstFew(names)}`]));
+  }).flatMap(([verb, names]) => (names.length === 0 ? [] : [`${verb} ${listText(names, ', ')}`]));
   if (lacking.length > 0) {
     return failed(
       `the role ${facts.role} may not ${lacking.join('; ')}`,
@@ -91,7 +84,7 @@ export async function migrationsCheck({ db }: Server, config: Config): Promise<O
 }
 
 const GB = 1024 ** 3;
-/** A year of all operations takes about this much with its kept responses; with less there is little room to replay them. */
+/** A year of all operations, with its kept responses, takes about this much. */
 const ROOMY_BYTES = 5 * GB;
 /** Postgres stops when it cannot write its log (WAL). */
 const LEAST_BYTES = 0.5 * GB;
@@ -99,50 +92,33 @@ const LEAST_BYTES = 0.5 * GB;
 /** Checks the free space where Postgres keeps its data, if that is on this machine. */
 export async function diskCheck(cli: Cli, config: Config, server: Server | null): Promise<Outcome> {
   const isPrivate = config.DATABASE_URL === undefined;
-  const { path, why } = clusterLocation(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'));
+  const { path } = clusterLocation(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'));
   let folder = isPrivate ? path : (server?.facts.dataDirectory ?? '');
   if (!isPrivate && !existsSync(folder)) return skipped('the disk of Postgres cannot be seen from here');
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   if (isPrivate) await access(folder, constants.W_OK);
   const { bavail, bsize } = await statfs(folder);
   const free = bavail * bsize;
-  const whose = isPrivate
-    ? `the private Postgres${why === null ? '' : `, because ${why}`}`
-    : 'the data of Postgres';
-  const spaceText = `${(free / GB).toFixed(1)} GB are free in ${folder} (${whose})`;
+  const spaceText = `${(free / GB).toFixed(1)} GB are free for the data of Postgres in ${folder}`;
   const remedy = `free some room, or ${isPrivate ? 'set EOD_DATA_DIR to' : 'move the data of Postgres to'} a larger disk`;
   if (free < LEAST_BYTES) return failed(spaceText, remedy);
   return free < ROOMY_BYTES ? warning(spaceText, remedy) : ok(spaceText);
 }
 
-/** Warns of replays that have not ended: none, if all have. */
-export async function replayChecks({ db }: Server): Promise<readonly Outcome[]> {
-  const open = (await openRunsProgress(db.drizzle)).filter(({ kind }) => kind === 'replay');
-  return open.map(({ runId, ended, total }) =>
-    warning(
-      replayText({ runId, ended, total }),
-      `wait until it ends, or "eod runs resume ${runId}" continues it`,
-    ),
-  );
-}
-
 /** Checks Redis as the server of the queue, if the queue is not in Postgres. */
-export async function queueChecks(url: string | undefined): Promise<readonly Outcome[]> {
-  if (url === undefined) return [ok('the queue is in Postgres (REDIS_URL is not set)')];
+export async function queueCheck(url: string | undefined): Promise<Outcome> {
+  if (url === undefined) return ok('the queue is in Postgres (REDIS_URL is not set)');
   const location = `Redis at ${describeLocation(url)}`;
   try {
     const { version, isReplica, evictionPolicy, maxMemory } = await readRedisFacts(url);
     const serverText = `${location}: version ${version}`;
-    const policy = `maxmemory-policy is ${evictionPolicy}, and maxmemory ${maxMemory}`;
-    const mayDrop = maxMemory > 0 ? failed : warning;
-    return [
-      isReplica ? failed(`${serverText}, a replica`, 'name the primary server in REDIS_URL') : ok(serverText),
-      evictionPolicy === 'noeviction'
-        ? { name: 'queue eviction', ...ok(policy) }
-        : { name: 'queue eviction', ...mayDrop(policy, 'set maxmemory-policy noeviction in Redis') },
-    ];
+    if (isReplica) return failed(`${serverText}, a replica`, 'name the primary server in REDIS_URL');
+    if (evictionPolicy === 'noeviction') return ok(serverText);
+    const policy = `maxmemory-policy is ${evictionPolicy}, and maxmemory ${maxMemory}: it may drop jobs`;
+    const report = maxMemory > 0 ? failed : warning;
+    return report(`${serverText}, ${policy}`, 'set maxmemory-policy noeviction in Redis');
   } catch (error) {
     const remedy = 'start it, or correct REDIS_URL; without REDIS_URL the queue is in Postgres';
-    return [failed(`${location}: ${describeFailure(error)}`, remedy)];
+    return failed(`${location}: ${describeFailure(error)}`, remedy);
   }
 }

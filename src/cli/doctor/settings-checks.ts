@@ -3,9 +3,8 @@ import { systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { contradictions } from '../../core/consistent-settings.ts';
 import { messageOf } from '../../core/errors.ts';
-import { type Operation, settingFor } from '../../declaration/operation.ts';
 import { callsOfNight } from '../../jobs/runs/night-calls.ts';
-import { operations } from '../../operations/registry.ts';
+import { namedBy, operations } from '../../operations/registry.ts';
 import { severities } from '../../quality/index.ts';
 import { count, plural } from '../output.ts';
 import { FITTING } from '../run-output.ts';
@@ -13,11 +12,9 @@ import { failed, type Outcome, ok, warning } from './check.ts';
 
 /** Returns a check for each contradiction between settings, or one that says there is none. */
 export function settingsChecks(config: Config): readonly Outcome[] {
-  const inRanges = operations.filter(({ windows }) => windows.per === 'range');
   const problems: Outcome[] = [
     ...contradictions(config).map(({ problem, remedy }) => warning(problem, remedy)),
-    ...unknownNames(config, 'EOD_WINDOW_DAYS', inRanges, 'not requested in ranges of days'),
-    ...unknownNames(config, 'EOD_OPERATION_EXCHANGES', operations, 'no operation'),
+    ...unknownNames(config),
   ];
   try {
     severities(config);
@@ -29,20 +26,14 @@ export function settingsChecks(config: Config): readonly Outcome[] {
   return problems.length === 0 ? [ok('no two of them contradict each other')] : problems;
 }
 
-/** A check of a setting by operation, if it names others than those to which it applies. */
-function unknownNames(
-  config: Config,
-  setting: 'EOD_WINDOW_DAYS' | 'EOD_OPERATION_EXCHANGES',
-  known: readonly Operation[],
-  why: string,
-): Outcome[] {
-  const isKnown = (name: string) =>
-    known.some((operation) => settingFor({ [name]: true }, operation) !== undefined);
-  const others = Object.keys(config[setting]).filter((name) => !isKnown(name));
-  if (others.length === 0) return [];
-  const problem = `${setting} names ${others.join(', ')}, which is ${why}: it has no effect`;
-  return [warning(problem, `it applies to ${known.map(({ name }) => name).join(', ')}`)];
-}
+/** Warns of names in the settings of single operations that are none of an operation. */
+const unknownNames = (config: Config): Outcome[] =>
+  (['EOD_WINDOW_DAYS', 'EOD_OPERATION_EXCHANGES'] as const).flatMap((setting) => {
+    const unknown = Object.keys(config[setting]).filter((name) => namedBy(operations, name) === undefined);
+    if (unknown.length === 0) return [];
+    const problem = `${setting} names ${unknown.join(', ')}, which is no operation: it has no effect`;
+    return [warning(problem, '"eod operations" lists the operations')];
+  });
 
 /** Checks that the calls of an ordinary night can be made before the next night begins. */
 export function nightCheck(config: Config, calendar: Calendar, clock = systemClock): Outcome {

@@ -1,19 +1,22 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Calendar } from '../../calendar/calendar.ts';
-import { certainLead, clockOf } from '../../core/clock.ts';
+import { clockOf, systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { countRule } from '../../extract/envelope.ts';
 import { createSource } from '../../extract/index.ts';
 import type { ObservedDate, RawResponse, Source } from '../../extract/types.ts';
 import { assessEvidence } from '../../jobs/policy/failure-policy.ts';
+import { computeCallLimit, fullHourWait } from '../../jobs/policy/quota.ts';
 import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
 import type { Database } from '../../postgres/database.ts';
+import { readServerTime } from '../../postgres/inspect.ts';
+import { returnCall, takeCall } from '../../state/source/call-budget.ts';
+import { noteSourceResponded } from '../../state/source/source-state.ts';
 import type { Cli } from '../cli.ts';
-import { countedCall, storeEvidence } from '../counted-call.ts';
 import { sourceSettings } from '../open-context.ts';
 import { count, duration } from '../output.ts';
 import { failed, type Outcome, ok, skipped, warning } from './check.ts';
-import type { Server } from './server-checks.ts';
 
 /** The operation with the shortest response: a few figures about one trading day. */
 const CHEAPEST = 'GetTotalTradeHighlights';
@@ -31,7 +34,23 @@ export function openSource({ life }: Cli, config: Config): Promise<Source> {
 }
 
 /**
- * Makes a call that is counted where calls can be counted, and reads its response.
+ * Counts a call that is about to be made, where calls can be counted. Waits for the full hour if it is near: a call sent
+ * at the end of one hour and received in the next would count against the wrong one.
+ *
+ * @returns what it was counted against; null if no call may be made.
+ */
+async function takeCountedCall({ life }: Cli, config: Config, db: Database | null) {
+  // The hour is that of the workers' calls, whatever the clock of this machine says.
+  const readTime = () => (db === null ? systemClock.now() : readServerTime(db.pool));
+  await sleep(fullHourWait(await readTime(), config.EOD_TIMEZONE), undefined, { signal: life.signal });
+  const now = await readTime();
+  const callLimit = computeCallLimit(config, { now: () => now });
+  return db === null || (await takeCall(db.drizzle, callLimit)) ? callLimit : null;
+}
+
+/**
+ * Makes a call that is counted where calls can be counted, stores for the workers that the source responded, and reads its
+ * response.
  *
  * @returns null if the hour has no call left. That there is no data is no error.
  */
@@ -41,20 +60,28 @@ export async function call(
   source: Source,
   { operation, ...requested }: LastRequest,
 ) {
-  const callLimit = await countedCall(cli, config, db);
+  const callLimit = await takeCountedCall(cli, config, db);
   if (callLimit === null) return null;
   let response: RawResponse | null = null;
+  let extracted: ReturnType<Source['read']> | null = null;
+  let failure: PipelineError | null = null;
   try {
     response = await source.fetch(operation, requested, cli.life.signal);
-    const extracted = source.read(operation, requested, response, countRule(config.EOD_COUNT, false));
-    if (db !== null) await storeEvidence(db, callLimit, null);
-    return { body: response.body, extracted, error: null };
+    extracted = source.read(operation, requested, response, countRule(config.EOD_COUNT, false));
   } catch (error) {
     if (!(error instanceof PipelineError) || error.kind === 'aborted') throw error;
-    if (db !== null) await storeEvidence(db, callLimit, error);
-    const body = response?.body ?? error.response ?? null;
-    return { body, extracted: null, error: error.kind === 'no_data' ? null : error };
+    failure = error;
   }
+  if (db !== null) {
+    const { source: state, key } =
+      failure === null ? { source: 'success', key: 'accepted' } : assessEvidence(failure, 1);
+    if (failure?.isUnsent === true) await returnCall(db.drizzle, callLimit);
+    // A refused key is left to a worker, which sends the alert.
+    if (state === 'success' && key !== 'refused')
+      await noteSourceResponded(db.drizzle, callLimit.keyHash, key === 'accepted');
+  }
+  const body = response?.body ?? failure?.response ?? null;
+  return { body, extracted, error: failure?.kind === 'no_data' ? null : failure };
 }
 
 const UNREACHABLE =
@@ -79,24 +106,20 @@ const REMEDIES: Partial<Readonly<Record<ErrorKind, string>>> = {
 export const remedyFor = (kind: ErrorKind): string =>
   REMEDIES[kind] ?? 'check EOD_BASE_URL, EOD_FORMAT, EOD_DATE_DIALECT and EOD_COUNT: it has no known form';
 
-/**
- * Makes one call to check whether the source can be reached, and whether it accepts the access key.
- *
- * @returns the checks, and the clock of the source.
- */
+/** Makes one call to check whether the source can be reached, whether it accepts the access key, and what its clock shows. */
 export async function sourceChecks(
   cli: Cli,
   config: Config,
   calendar: Calendar,
   db: Database | null,
-): Promise<{ readonly checks: readonly Outcome[]; readonly date: ObservedDate | null }> {
+): Promise<readonly Outcome[]> {
   const source = await openSource(cli, config);
   const requests = lastRequests({ config, calendar, clock: clockOf(config) });
   const request =
     requests.find(({ operation }) => operation.name === CHEAPEST) ?? (requests[0] as LastRequest);
   const started = performance.now();
   const response = await call(cli, { config, db }, source, request);
-  if (response === null) return { checks: [skipped(USED_UP)], date: null };
+  if (response === null) return [skipped(USED_UP)];
   const ms = count(Math.round(performance.now() - started));
   const budget = db === null ? 'one call, not counted: the database cannot be used' : 'one call of the hour';
   const { error, extracted } = response;
@@ -114,31 +137,39 @@ export async function sourceChecks(
           );
   const refusal = failed(messageOf(error), remedyFor('credential'));
   const keyCheck = { name: 'access key', ...(key === 'refused' ? refusal : ok('it was accepted')) };
-  return { checks: key === 'unknown' ? [sourceCheck] : [sourceCheck, keyCheck], date: source.lastDate() };
+  const date = source.lastDate();
+  return [
+    sourceCheck,
+    ...(key === 'unknown' ? [] : [keyCheck]),
+    ...(date === null ? [] : [{ name: 'clock', ...clockCheck(config, date) }]),
+  ];
 }
 
-/**
- * Differences between clocks that are worth a warning, or harmful: nights and the hours of the quota begin by the
- * clock.
- */
+/** Differences between clocks that are worth a warning, or harmful: the hours of the quota begin by the source's. */
 const NOTICEABLE_MS = 5_000;
 const HARMFUL_MS = 60_000;
 
-/** Compares our clock with that of the source, and that of the database. */
-export function clockCheck(config: Config, server: Server | null, date: ObservedDate | null): Outcome {
-  const zone = `EOD_TIMEZONE is ${config.EOD_TIMEZONE}`;
-  const leads = [
-    // The header has whole seconds, so on average it is half a second behind.
-    ...(date === null ? [] : [{ whose: "the source's", ahead: certainLead(date, date.statedAt + 500) }]),
-    ...(server === null ? [] : [{ whose: "the database's", ahead: -server.clockAheadMs }]),
-  ];
-  const [worst] = leads.toSorted((a, b) => Math.abs(b.ahead) - Math.abs(a.ahead));
-  if (worst === undefined) return skipped(`there is no other clock to compare ours with; ${zone}`);
-  const off = Math.abs(worst.ahead);
-  if (off < NOTICEABLE_MS) {
-    return ok(`ours agrees with ${leads.map(({ whose }) => whose).join(' and ')}; ${zone}`);
-  }
-  const leadText = `ours is ${duration(off / 1000)} ${worst.ahead > 0 ? 'ahead of' : 'behind'} ${worst.whose}; ${zone}`;
+/** Compares our clock with that of the source. */
+function clockCheck({ EOD_TIMEZONE }: Config, date: ObservedDate): Outcome {
+  const zone = `EOD_TIMEZONE is ${EOD_TIMEZONE}`;
+  // The header has whole seconds, so on average it is half a second behind.
+  const lead = certainLead(date, date.statedAt + 500);
+  const difference = Math.abs(lead);
+  if (difference < NOTICEABLE_MS) return ok(`ours agrees with the source's; ${zone}`);
+  const leadText = `ours is ${duration(difference / 1000)} ${lead > 0 ? 'ahead of' : 'behind'} the source's; ${zone}`;
   const remedy = 'let the machine set its clock by NTP (timedatectl set-ntp true)';
-  return off < HARMFUL_MS ? warning(leadText, remedy) : failed(leadText, remedy);
+  return (difference < HARMFUL_MS ? warning : failed)(leadText, remedy);
+}
+
+/**
+ * By how much our clock is certainly ahead of another (negative: behind), which was read at some time during a call; 0 if
+ * the time that the call took may be all of the difference. Unit: milliseconds.
+ */
+export function certainLead(
+  call: { readonly sentAt: number; readonly receivedAt: number },
+  theirs: number,
+): number {
+  const half = (call.receivedAt - call.sentAt) / 2;
+  const lead = call.sentAt + half - theirs;
+  return Math.sign(lead) * Math.max(0, Math.abs(lead) - half);
 }

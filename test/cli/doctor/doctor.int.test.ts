@@ -29,7 +29,6 @@ test('where all is well nothing fails, and one call was made and counted', async
     migrations: 'ok',
     disk: existsSync(data) ? 'ok' : 'skipped',
     queue: 'ok',
-    'queue eviction': 'ok',
     night: 'ok',
     source: 'ok',
     'access key': 'ok',
@@ -48,7 +47,7 @@ test('--offline makes no call', async () => {
   const { requests } = sandbox.stats();
   const { code, states } = await examine(SETTINGS, '--offline');
   expect(code).toBe(0);
-  expect(states).toMatchObject({ source: 'skipped', clock: 'ok' });
+  expect(states).toMatchObject({ source: 'skipped', database: 'ok' });
   expect(sandbox.stats().requests).toBe(requests);
 });
 
@@ -91,14 +90,14 @@ test('--alert says whether a test alert arrives, and never the address', async (
 });
 
 test('a page for people: what is not ok, each remedy, within 80 columns', async () => {
-  const env = { ...SETTINGS, EOD_ACCESS_KEY: 'a wrong key', EOD_LOOKBACK_SESSIONS: '40' };
+  const env = { ...SETTINGS, EOD_ACCESS_KEY: 'a wrong key', EOD_STATEMENT_TIMEOUT_MS: '60000' };
   const { code, stdout } = await runCli(['doctor'], { cwd, env });
   expect(code).toBe(1);
   expect(stdout).toMatch(/^failed +access key +\S/m);
   expect(stdout).not.toMatch(/^ok /m);
   expect(stdout).toMatch(/^What to do:$/m);
   expect(stdout).toMatch(/^ {2}access key: correct EOD_ACCESS_KEY/m);
-  expect(stdout).toMatch(/^ {2}settings: set EOD_LOOKBACK_SESSIONS to/m);
+  expect(stdout).toMatch(/^ {2}settings: set EOD_STATEMENT_TIMEOUT_MS to/m);
   expect(stdout).not.toMatch(/^skipped /m);
   expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(
     / \d+ of \d+ checks are ok \("eod -v doctor" lists them\)\. 1 check failed\. $/,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../../src/calendar/calendar.ts';
 import { nodeCheck } from '../../../src/cli/doctor/index.ts';
 import { nightCheck, settingsChecks } from '../../../src/cli/doctor/settings-checks.ts';
-import { certainLead } from '../../../src/core/clock.ts';
+import { certainLead } from '../../../src/cli/doctor/source-checks.ts';
 import { loadConfig } from '../../../src/core/config.ts';
 import { callsOfNight } from '../../../src/jobs/runs/night-calls.ts';
 import { forAll } from '../../support/for-all.ts';
@@ -20,7 +20,6 @@ describe('settings', () => {
   test.each<[Record<string, string>, RegExp]>([
     [{ EOD_BASE_URL: 'http://data.example.com' }, /clear text/],
     [{ EOD_BASE_URL: 'https://data.example.com', EOD_TLS_VERIFY: 'false' }, /impersonate it/],
-    [{ EOD_BASE_URL: 'http://127.0.0.1:8090', EOD_TLS_VERIFY: 'false' }, /no effect/],
     [{ EOD_HTTP_HOST: '0.0.0.0' }, /anyone who can reach the dashboard/],
     [{ EOD_ALERT_SECRET: 'sixteen-letters-or-more' }, /which is not set/],
     [{ EOD_ALERT_WEBHOOK: 'http://hooks.example.com/x' }, /clear text/],
@@ -28,12 +27,10 @@ describe('settings', () => {
     [{ REDIS_URL: 'redis://10.0.0.1' }, /private Postgres/],
     [{ EOD_NIGHTLY_RESERVE: '100%' }, /a backfill can never make one/],
     [{ EOD_STATEMENT_TIMEOUT_MS: '60000' }, /before EOD_LOCK_TIMEOUT_MS/],
-    [{ EOD_NOT_READY_WAIT_MS: '5000', EOD_NOT_READY_BUDGET_MS: '5000' }, /at most once more/],
     [{ EOD_OUTAGE_PATIENCE_MS: '60000' }, /ends the night/],
-    [{ EOD_LOOKBACK_SESSIONS: '40' }, /further back than a night may/],
     [{ EOD_PUBLISHED_AT: '09:00' }, /before the exchanges close/],
     [{ EOD_TIMEZONE: 'Europe/Berlin' }, /not the zone of the exchanges/],
-    [{ EOD_WINDOW_DAYS: 'GetBhavCopyCM=5' }, /GetBhavCopyCM, which is not requested in ranges/],
+    [{ EOD_WINDOW_DAYS: 'GetSeriesChanges=5' }, /GetSeriesChanges, which is no operation/],
     [{ EOD_OPERATION_EXCHANGES: 'GetBhavCopy=NSE' }, /GetBhavCopy, which is no operation/],
     [{ EOD_FINDING_SEVERITY: 'previous_clos=off' }, /previous_clos/],
   ])('%j', (env, found) => {

@@ -89,14 +89,12 @@ test('a replay that is killed twice and resumed ends in the rows of the response
   expect(await isRunning()).toBe(true);
   await loadNewer(context);
   const [run] = await all(context, `select id::int ${REPLAY}`);
-  // Until it is resumed, status and doctor say that some rows may not follow from the responses.
+  // Until it is resumed, the status says that some rows may not follow from the responses.
   const unfinished = new RegExp(
     `replay ${run?.id} has folded \\d+ of 12 parts: rows of the others may not be what the kept responses say`,
   );
-  for (const command of ['status', 'doctor']) {
-    const { stdout } = await eod(context, command, ...(command === 'doctor' ? ['--offline'] : []));
-    expect(stdout.replace(/\s+/g, ' '), command).toMatch(unfinished);
-  }
+  const { stdout: meanwhile } = await eod(context, 'status');
+  expect(meanwhile.replace(/\s+/g, ' ')).toMatch(unfinished);
   await killAfter(context, ['runs', 'resume', String(run?.id)], 7);
   await resume(context);
   expect(await values(context)).toEqual(await values(undisturbed));
