@@ -22,7 +22,7 @@ export async function exportPrices(url: string, from: string, rows: number): Pro
     const onPartial = () => undefined;
     const request = { table: 'prices_adjusted', format: 'parquet', doubles, from } as const;
     const { seconds, result } = await measured(url, () =>
-      exportTable(database, { ...request, fileFor, onPartial }, limits, () => undefined),
+      exportTable(database, { ...request, fileFor, onPartial }, limits),
     );
     check('exports', { rows: [result.rows, rows] });
     return seconds;
@@ -53,10 +53,9 @@ export async function keepFolders(url: string, loadNight: () => Promise<unknown>
   const folder = mkdtempSync(join(tmpdir(), 'eod-bench-folders-'));
   const database = openDatabase({ url, connections: 2 });
   const limits = { timeoutMs: 0, signal: new AbortController().signal };
-  const ignore = () => undefined;
   const request = {
     ...({ folder, tables: TABLES, format: 'parquet', by: 'month', doubles: true } as const),
-    ...{ onBytes: ignore, onPartial: ignore },
+    onPartial: () => undefined,
   };
   const update = async () => {
     const { seconds, result } = await measured(url, () => exportPartitions(database, request, limits));

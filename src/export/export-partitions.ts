@@ -44,8 +44,6 @@ interface PartitionRequest {
   readonly by: PartitionBy;
   /** Numerics as DOUBLE in Parquet. */
   readonly doubles: boolean;
-  /** Called with the number of further bytes that have come from Postgres. */
-  readonly onBytes: (bytes: number) => void;
   /** Called with the name of each temporary file before it is written. */
   readonly onPartial: (file: string) => void;
 }
@@ -133,9 +131,9 @@ async function updateFolder(
   request: PartitionRequest & Awaited<ReturnType<typeof readLoad>>,
   signal: ReadLimits['signal'],
 ) {
-  const { format, by, doubles, onBytes, onPartial, state, load } = request;
+  const { format, by, doubles, onPartial, state, load } = request;
   const nameFile = ({ partition }: { readonly partition: string }) => `${partition}.${format}`;
-  const plan = (rows: string) => planWriter(client, relation, { format, doubles, rows }, onBytes);
+  const plan = (rows: string) => planWriter(client, relation, { format, doubles, rows });
   // Decimals are as wide in every file as the widest of all rows.
   const decimals = doubles ? null : await plan(chosenRows(relation, {}));
   const { columns } = decimals ?? (await plan(rowsOfPartitions(relation, [])));

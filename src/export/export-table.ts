@@ -42,22 +42,15 @@ interface Exported {
 /**
  * Writes rows of a table or view to a file, which gets its name when it is complete: an export that fails leaves nothing
  * behind.
- *
- * @param onBytes called with the number of further bytes that have come from Postgres.
  */
-export function exportTable(
-  db: Database,
-  request: ExportRequest,
-  limits: ReadLimits,
-  onBytes: (bytes: number) => void,
-): Promise<Exported> {
+export function exportTable(db: Database, request: ExportRequest, limits: ReadLimits): Promise<Exported> {
   return readOnly(db, limits, async (client) => {
     // Timestamps in UTC, whatever the server's time zone is.
     await client.query("set local timezone to 'UTC'");
     const relation = await findRelation(client, request.table);
     const file = request.fileFor(shortName(relation));
     const chosen = chosenRows(relation, request);
-    const write = await planWriter(client, relation, { ...request, rows: chosen }, onBytes);
+    const write = await planWriter(client, relation, { ...request, rows: chosen });
     const target = await findTarget(file);
     const isOfSome = (request.symbols?.length ?? 0) > 1;
     const missing = isOfSome ? await missingSymbols(client, relation, request) : [];
@@ -140,7 +133,6 @@ export async function planWriter(
   client: PoolClient,
   relation: Relation,
   form: { readonly format: Format; readonly doubles: boolean; readonly rows: string },
-  onBytes: (bytes: number) => void,
 ): Promise<FileWriter> {
   const { columns } = relation;
   const list = columnList(relation);
@@ -151,7 +143,7 @@ export async function planWriter(
       columns: JSON.stringify(plan.columns.map(({ element }) => element)),
       notices: plan.notices,
       async file(handle, rows) {
-        const { chunks, rowCount } = startCopy(client, `copy (select ${list} ${rows}) to stdout`, onBytes);
+        const { chunks, rowCount } = startCopy(client, `copy (select ${list} ${rows}) to stdout`);
         await writeParquet(handle, plan.columns, chunks);
         return rowCount();
       },
@@ -170,7 +162,7 @@ export async function planWriter(
     columns: JSON.stringify(columns),
     notices: [],
     async file(handle, rows) {
-      const { chunks, rowCount } = startCopy(client, copy(rows), onBytes);
+      const { chunks, rowCount } = startCopy(client, copy(rows));
       for await (const chunk of chunks) await handle.appendFile(chunk);
       return rowCount();
     },
@@ -181,7 +173,7 @@ export async function planWriter(
 const CHUNK_BYTES = 1_000_000;
 
 /** The chunks that COPY sends, and, once they are read, how many rows that was. */
-function startCopy(client: PoolClient, statement: string, onBytes: (bytes: number) => void) {
+function startCopy(client: PoolClient, statement: string) {
   const stream = client.query(copyTo(statement));
   async function* chunks(): AsyncGenerator<Buffer> {
     let pieces: Buffer[] = [];
@@ -190,12 +182,10 @@ function startCopy(client: PoolClient, statement: string, onBytes: (bytes: numbe
       pieces.push(chunk);
       size += chunk.length;
       if (size < CHUNK_BYTES) continue;
-      onBytes(size);
       yield Buffer.concat(pieces);
       pieces = [];
       size = 0;
     }
-    onBytes(size);
     yield Buffer.concat(pieces);
   }
   return { chunks: chunks(), rowCount: () => stream.rowCount };

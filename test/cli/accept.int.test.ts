@@ -150,7 +150,6 @@ test('the commands of issues settle rejects and findings, single ones and groups
   const text = (await runCli(['issues'], options)).stdout;
   expect(text).toContain('2 rejects: Prices, bhavcopy_cm NSE 2025-09-12\n    for example: ClosePrice is odd');
   expect(text).toContain('\n1 issue: 1 with 2 rejects\n');
-  expect(text).toContain('each of several is listed by "eod rejects"');
   expect((await run((await commands())[0])).stdout).toMatch(/^2 rejects accepted/);
   expect(await openRejects(store.drizzle, {}, 9)).toEqual([]);
   // It is not known which security they are of: that no band was hit may not be said of the day.

@@ -85,12 +85,12 @@ describe('eod import', () => {
     });
     const full = join(cwd, 'archive', 'old', 'sec_bhavdata_full_14112024.csv');
     expect((await runCli(['import', full, '--force'], options)).stdout).toMatch(
-      /^1 file: 1 loaded, 0 skipped, 0 refused\nformat .* in market\nnse-full +1 +100 +0 +0 {2}bhavcopy_cm, deliveries$/m,
+      /^1 file: 1 loaded, 0 skipped, 0 not recognised, 0 refused\nformat .* in market\nnse-full +1 +100 +0 +0 {2}bhavcopy_cm, deliveries$/m,
     );
 
     const again = await runCli(['import', join(cwd, 'archive')], options);
     expect(again.code).toBe(1);
-    expect(again.stdout).toContain('8 files: 0 loaded, 7 skipped (imported before), 1 refused');
+    expect(again.stdout).toContain('8 files: 0 loaded, 7 skipped, 0 not recognised, 1 refused');
     // Nothing was loaded, so it has no days, and nothing to count.
     expect(again.stdout).toMatch(
       /^run \d+ \(import\): failed after .*\n0 windows, 0 requests\nstarted .*\n\ndatabase state/,
@@ -103,14 +103,14 @@ describe('eod import', () => {
     expect(status.stdout).toMatch(/^data set +exchange +complete to +latest +missing/m);
     expect(status.stdout).toMatch(/^bhavcopy_cm +BSE +2021-04-07 +2025-09-09 +29 +100$/m);
     expect(status.stdout).toContain('“missing” counts the last 30 trading days; eod gaps lists all of them');
-    expect(status.stdout).toContain('\nall data sets come from files\n');
+    expect(status.stdout).toContain('\ncome from files: deliveries, bhavcopy_cm');
     const { operations } = (await runJson<Status>(['status'], options)).json;
     for (const one of operations) {
       expect(one).toMatchObject({ hasBeenRequested: false, lastRun: null, lastRequestedAt: null });
     }
     const good = await runCli(['import', join(cwd, 'archive', 'old', 'EQ070421.CSV'), '--force'], options);
     expect(good.code).toBe(0);
-    expect(good.stdout).toContain('1 file: 1 loaded, 0 skipped, 0 refused');
+    expect(good.stdout).toContain('1 file: 1 loaded, 0 skipped, 0 not recognised, 0 refused');
 
     const shown = await runJson<RunReport>(['runs', '1'], options);
     expect(shown.json).toMatchObject({ kind: 'import', state: 'failed' });
@@ -158,11 +158,9 @@ describe('eod import', () => {
     writeFileSync(join(cwd, 'all.zip'), zip(entries));
     const archive = await runCli(['import', 'all.zip'], options);
     expect(archive.code).toBe(0);
-    expect(archive.stdout).toContain(
-      '1 file: 1 loaded, 0 skipped, 0 not recognised (and 2 in archives), 0 refused',
-    );
+    expect(archive.stdout).toContain('1 file: 1 loaded, 0 skipped, 2 not recognised, 0 refused');
     expect(archive.stderr).toContain(
-      '2 files not recognised, all in archives:\n  "Date,Symbol,Client": all.zip/funds.csv and 1 more',
+      '2 files not recognised:\n  "Date,Symbol,Client": all.zip/funds.csv and 1 more',
     );
   });
 
@@ -190,7 +188,7 @@ describe('eod import', () => {
     symlinkSync(join(cwd, 'EQ070421.CSV'), join(cwd, 'in', name('link')));
     const { code, stdout, stderr } = await runCli(['import', 'in'], options);
     expect(code).toBe(1);
-    expect(stdout).toContain('5 files: 1 loaded, 0 skipped, 2 not recognised (and 1 in archives), 2 refused');
+    expect(stdout).toContain('5 files: 1 loaded, 0 skipped, 3 not recognised, 2 refused');
     expect(stderr).toContain(
       `  in/${shown('link')}: is a link that leads out of the folder that was named; name what it leads to as well`,
     );
@@ -212,7 +210,7 @@ describe('eod import', () => {
     );
     const { code, stdout, stderr } = await runCli(['import', 'series_change.csv'], options);
     expect(code).toBe(0);
-    expect(stdout).toContain('1 file: 0 loaded, 1 skipped, 0 refused');
+    expect(stdout).toContain('1 file: 0 loaded, 1 skipped, 0 not recognised, 0 refused');
     expect(stderr).toContain(
       '1 file with nothing to load:\n  series_change.csv: has no line that is stored\n',
     );

@@ -201,7 +201,7 @@ test('progress on a terminal is one line, rewritten in place and never wider tha
 });
 
 describe('progress without a terminal', () => {
-  const FAKE: Parameters<typeof vi.useFakeTimers>[0] = { toFake: ['Date', 'setInterval', 'clearInterval'] };
+  const FAKE: Parameters<typeof vi.useFakeTimers>[0] = { toFake: ['Date'] };
   afterEach(() => void vi.useRealTimers());
 
   test('says once that the run waits, however long it waits', () => {
@@ -240,8 +240,7 @@ describe('progress without a terminal', () => {
     expect(stderr()).toMatch(/^run 7: 140 of 161\+ windows done · .*\nrun 7: 140\/207 windows · /);
   });
 
-  test('says what is done after the last window and for how long, and at the end how long all took', () => {
-    const deriving = 'run 7: 2/2 windows · 0 records · naming instruments, computing corporate events';
+  test('says what is done after the last window, and at the end how long all took', () => {
     vi.useFakeTimers(FAKE);
     const { cli, stderr } = captureCli();
     const view = progressView(cli, 7);
@@ -253,13 +252,14 @@ describe('progress without a terminal', () => {
       total: 2,
       fetched: 0,
     } as const;
-    view.update({ ...facts, state: 'running' });
-    vi.advanceTimersByTime(65_000);
+    for (let second = 0; second < 65; second++) {
+      view.update({ ...facts, state: 'running' });
+      vi.advanceTimersByTime(1_000);
+    }
     view.update({ ...facts, state: 'completed' });
     view.end();
     expect(stderr()).toBe(
-      [10, 20, 30, 40, 50].map((seconds) => `${deriving}: ${seconds}s\n`).join('') +
-        `${deriving}: 1m 00s\n` +
+      'run 7: 2/2 windows · 0 records · naming instruments, computing corporate events\n' +
         'run 7: 2/2 windows · 0 records · took 1m 05s\n',
     );
   });

@@ -2,7 +2,6 @@ import { readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { timeText } from '../../src/cli/commands/query.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
 import { readQuery } from '../../src/postgres/read-only.ts';
 import { runCli, runJson } from '../support/cli.ts';
@@ -326,11 +325,4 @@ test('the time of a statement is shown on a terminal or with -v, not with the ro
     stderr: expect.stringMatching(time),
   });
   expect(await run('--csv', sql)).toMatchObject({ stdout: 'n\n1\n', stderr: '' });
-  for (const [ms, text] of [
-    [12.3454, 'Time: 12.345 ms'],
-    [1_362.218, 'Time: 1362.218 ms (00:01.362)'],
-    [125_000, 'Time: 125000.000 ms (02:05.000)'],
-    [3_725_001.4, 'Time: 3725001.400 ms (01:02:05.001)'],
-  ] as const)
-    expect(timeText(ms)).toBe(text);
 });

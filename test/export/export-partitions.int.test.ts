@@ -85,7 +85,6 @@ function exportTo(store: typeof context, folder: string, failsAt = Number.POSITI
       format: 'ndjson',
       by: 'month',
       doubles: true,
-      onBytes: () => undefined,
       onPartial,
     },
     { timeoutMs: 0, signal: new AbortController().signal },

@@ -9,7 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { describe, expect, test } from 'vitest';
 import { bhavRow, loadBhav, openPool } from '../load/support.ts';
@@ -320,7 +320,6 @@ test('mistakes are reported before anything is written', async () => {
   writeFileSync(join(cwd, 'file'), '');
   execFileSync('mkfifo', [join(cwd, 'pipe'), join(cwd, 'odd.parquet')]);
   symlinkSync('pipe', join(cwd, 'to-pipe.csv'));
-  symlinkSync('..', join(cwd, 'up'));
   const before = readdirSync(cwd);
   await execute(url, 'create view market."../../x" as select 1 as n');
   for (const [args, says] of [
@@ -336,7 +335,6 @@ test('mistakes are reported before anything is written', async () => {
     [['odd', '--partition', 'month'], '--partition needs --out DIR'],
     [['odd', '--partition', 'month', '--out', '.', '--from', '2025-01-01'], '--from cannot be used with'],
     [['odd', '--partition', 'month', '--out', 'file'], '--out: '],
-    [['odd', '--partition', 'month', '--out', '../made'], 'there is no folder'],
     [['odd', '--partition', 'week'], '--partition: unknown value "week"'],
     [['odd', '--format', 'xlsx'], '--format: unknown value "xlsx"'],
     [['odd', '--format', 'csv', '--decimals'], '--decimals applies to Parquet'],
@@ -345,9 +343,6 @@ test('mistakes are reported before anything is written', async () => {
     [['odd', '--from', '2025-02-01', '--to', '2025-01-01'], 'reversed'],
     [['odd', '--symbol', ','], '--symbol names no symbol'],
     [['odd', '--series', 'EQ'], 'has no column to choose series by'],
-    [['odd', '--out', '../made/odd.parquet'], 'there is no folder'],
-    [['odd', '--out', '../made/'], 'there is no folder'],
-    [['odd', '--out', 'up/made/'], 'there is no folder'],
     [['odd', '--out', 'pipe'], 'is no regular file, so it is not replaced'],
     [['odd', '--out', 'to-pipe.csv'], 'is no regular file'],
     [['odd', '--out', './'], 'is no regular file'],
@@ -360,7 +355,6 @@ test('mistakes are reported before anything is written', async () => {
   }
   expect(readdirSync(cwd)).toEqual(before);
   expect(statSync(join(cwd, 'pipe')).isFIFO()).toBe(true);
-  expect(readdirSync(dirname(cwd))).not.toContain('made');
   // What is named for it can be exported, also outside the working folder.
   const elsewhere = temporaryFolder();
   await exported(cwd, 'market.../../x', '--out', join(elsewhere, 'x.csv'));

@@ -100,7 +100,6 @@ async function questions(store: Watched): Promise<[string, () => Promise<unknown
       store.db,
       { table, format: 'csv', doubles: true, fileFor: () => file, onPartial: () => undefined },
       limits,
-      () => undefined,
     );
   const selected = (of: string) => () => store.db.pool.query(`select * from ${of}`);
   return [

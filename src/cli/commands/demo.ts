@@ -4,13 +4,10 @@ import type { Config } from '../../core/config.ts';
 import { isInstalled } from '../../core/data-folder.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { readEnvironment } from '../../core/environment.ts';
-import { largest } from '../../core/iterables.ts';
 import { exchangesOf, isQuarterly } from '../../declaration/operation.ts';
-import type { Context } from '../../jobs/context.ts';
-import { adjustedCloses, type ExampleResult, runExamples } from '../../load/examples.ts';
+import { type ExampleResult, runExamples } from '../../load/examples.ts';
 import { requestedOperations } from '../../operations/requested.ts';
 import { EXAMPLE_KEY } from '../../sandbox/behaviour.ts';
-import type { Sandbox, Split } from '../../sandbox/index.ts';
 import type { RunRequest } from '../../state/request.ts';
 import type { RunReport } from '../../state/runs/reports.ts';
 import { demoSettings, EXIT, logNote, logStderr, print, printJson } from '../cli.ts';
@@ -25,8 +22,6 @@ const TRADING_DAYS = 5;
 interface DemoReport {
   readonly report: RunReport;
   readonly queries: readonly ExampleResult[];
-  /** A share that split in these trading days; null if there was none. */
-  readonly split: SplitShare | null;
   readonly databaseUrl: string;
   readonly sourceUrl: string;
 }
@@ -45,7 +40,7 @@ export default defineCommand({
     const { startSandbox } = await import('../../sandbox/index.ts');
     const { reportRun } = await import('../../state/runs/reports.ts');
     const { openContext } = await import('../open-context.ts');
-    const { newRun, workOnRun } = await import('../work-on-run.ts');
+    const { startNewRun, workOnRun } = await import('../work-on-run.ts');
     const { life } = cli;
     cli.demo = true;
     const calendar = loadCalendar();
@@ -67,7 +62,7 @@ export default defineCommand({
       cli,
       `calling the sandbox at ${sandbox.url} for ${TRADING_DAYS} trading days of ${requestedOperations(config).length} operations`,
     );
-    const runId = await newRun(context, request);
+    const runId = await startNewRun(context, request);
     const { report, interrupted } = await workOnRun(cli, context, runId);
     if (interrupted) {
       await cancelRun(context, runId);
@@ -80,7 +75,6 @@ export default defineCommand({
     const shown = {
       report,
       queries: await runExamples(context.db.pool),
-      split: await splitShare(context, calendar.lastTradingDays('NSE', last, TRADING_DAYS), sandbox),
       databaseUrl,
       sourceUrl: sandbox.url,
     };
@@ -96,54 +90,6 @@ export default defineCommand({
     if (keep) await life.stopped;
   },
 });
-
-/** A share that split, and its closes before and after. */
-interface SplitShare extends Split {
-  readonly closes: Awaited<ReturnType<typeof adjustedCloses>>;
-}
-
-/**
- * The split with the most of these trading days on both sides; prices are adjusted for it by what the source has sent.
- */
-async function splitShare(
-  context: Context,
-  tradingDays: readonly Day[],
-  sandbox: Sandbox,
-): Promise<SplitShare | null> {
-  const [from = '', to = from] = [tradingDays[0], tradingDays.at(-1)];
-  const splits = sandbox.splits(from, to);
-  const beside = ({ exDate }: Split) =>
-    Math.min(
-      tradingDays.filter((day) => day < exDate).length,
-      tradingDays.filter((day) => day >= exDate).length,
-    );
-  const [chosen] = splits.filter(({ kind }) => kind === 'split').sort((a, b) => beside(b) - beside(a));
-  if (chosen === undefined || beside(chosen) === 0) return null;
-  return {
-    ...chosen,
-    closes: await adjustedCloses(context.db.pool, { exchange: 'NSE', symbol: chosen.symbol, from, to }),
-  };
-}
-
-/** The width of the longest bar. */
-const BAR = 24;
-
-/** The closes as bars, unadjusted and adjusted side by side. */
-function splitText({ symbol, exDate, ratio, closes }: SplitShare): string {
-  const most = largest(closes.map(({ printed }) => printed));
-  const bar = (value: number) => '█'.repeat(Math.max(1, Math.round((value / most) * BAR)));
-  const cell = (value: number) => `${bar(value)} ${value.toFixed(2)}`;
-  const width = BAR + 1 + most.toFixed(2).length;
-  return [
-    bold(`${symbol} split ${ratio.replace(':', ' shares for ')} on ${exDate}: its closes on NSE`),
-    '',
-    `            ${'close as printed'.padEnd(width)}  adjusted: market.prices_adjusted`,
-    ...closes.map(
-      ({ day, printed, adjusted }) => `${day}  ${cell(printed).padEnd(width)}  ${cell(adjusted)}`,
-    ),
-    '',
-  ].join('\n');
-}
 
 /** The most days a quarter has. */
 const QUARTER_DAYS = 92;
@@ -173,7 +119,7 @@ function summaryText({ fetched, inserted, updated, unchanged, rejected }: RunRep
 }
 
 function demoText(
-  { report, queries, split, databaseUrl, sourceUrl }: DemoReport,
+  { report, queries, databaseUrl, sourceUrl }: DemoReport,
   { keep, root, timeZone }: { keep: boolean; root: string; timeZone: string },
 ): string {
   const shown = queries.map(({ title, sql, rows }) => {
@@ -189,7 +135,6 @@ function demoText(
     summaryText(report),
     '',
     ...shown,
-    ...(split === null ? [] : [splitText(split)]),
     ...(keep
       ? [
           'Connect with:',

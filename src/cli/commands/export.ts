@@ -1,6 +1,6 @@
-import { existsSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { dirname, join, relative, resolve, sep } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
 import type { exportTable, Format } from '../../export/export-table.ts';
 import { type Cli, logNote, print, printJson } from '../cli.ts';
@@ -12,6 +12,7 @@ import {
   onlyDays,
   parseOpenRange,
   several,
+  splitList,
   text,
   word,
 } from '../options.ts';
@@ -86,7 +87,6 @@ async function exportRows(cli: Cli, table: string, format: Format, values: Expor
   const { db } = await openForUser(cli, 'tables');
   await refuseCodes({ db }, symbols ?? []);
   const onPartial = await removedAtExit(cli);
-  const progress = progressLine(cli, table);
   const exported = await exportTable(
     db,
     {
@@ -102,8 +102,7 @@ async function exportRows(cli: Cli, table: string, format: Format, values: Expor
       onPartial,
     },
     { timeoutMs: 0, signal: cli.life.signal },
-    progress.add,
-  ).finally(progress.end);
+  );
   for (const notice of exported.notices) logNote(cli, `eod: ${notice}`);
   if (exported.rows === 0) logNote(cli, `eod: no row of ${exported.table} ${filterText(values)}`);
   if (values.json) return printJson(cli, exported);
@@ -138,15 +137,14 @@ async function exportFolders(
       throw usageError(`--${name} cannot be used with --partition, whose files have all rows`);
   if (values.out === undefined)
     throw usageError('--partition needs --out DIR, the folder that it keeps up to date');
-  const folder = await usableFolder(cli, resolve(cli.cwd, values.out));
+  const folder = await usableFolder(resolve(cli.cwd, values.out));
   const { db } = await openForUser(cli, 'tables');
   const onPartial = await removedAtExit(cli);
-  const progress = progressLine(cli, tables.join(', '));
   const exported = await exportPartitions(
     db,
-    { tables, folder, format, by, doubles: !values.decimals, onBytes: progress.add, onPartial },
+    { tables, folder, format, by, doubles: !values.decimals, onPartial },
     { timeoutMs: 0, signal: cli.life.signal },
-  ).finally(progress.end);
+  );
   for (const notice of exported.tables.flatMap(({ notices }) => notices)) logNote(cli, `eod: ${notice}`);
   if (values.json) return printJson(cli, exported);
   for (const { folder: path, rows, files, written, removed } of exported.tables) {
@@ -161,11 +159,9 @@ async function exportFolders(
 
 /** The names that a flag lists, in upper case; undefined if it is not given. */
 function listed(flag: string, text: string | undefined): string[] | undefined {
-  const names = text
-    ?.split(',')
-    .map((name) => name.trim().toUpperCase())
-    .filter((name) => name !== '');
-  if (names?.length === 0) throw usageError(`${flag} names no ${flag.slice(2)}`);
+  if (text === undefined) return undefined;
+  const names = splitList(text.toUpperCase());
+  if (names.length === 0) throw usageError(`${flag} names no ${flag.slice(2)}`);
   return names;
 }
 
@@ -178,10 +174,7 @@ function filterText(values: ExportValues): string {
 }
 
 /** Makes a folder unless there is one. */
-async function usableFolder({ cwd }: Cli, folder: string): Promise<string> {
-  // Outside, it is more often a mistake in the path than a wish.
-  if (isOutside(cwd, folder) && !existsSync(folder))
-    throw usageError(`--out: there is no folder ${folder}; outside the working folder, make it first`);
+async function usableFolder(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true }).catch((error) => {
     throw usageError(`--out: ${folder} cannot be used: ${messageOf(error)}`);
   });
@@ -197,7 +190,7 @@ async function outputFile(
   const { checkNamesFiles } = await import('../../export/relation.ts');
   const path = resolve(cli.cwd, out ?? '.');
   const isFolder = out?.endsWith('/') === true || (existsSync(path) && statSync(path).isDirectory());
-  await usableFolder(cli, isFolder ? path : dirname(path));
+  await usableFolder(isFolder ? path : dirname(path));
   if (!isFolder) return () => path;
   return (name) => {
     checkNamesFiles(name, 'name one with --out FILE');
@@ -205,32 +198,4 @@ async function outputFile(
   };
 }
 
-/** Whether a folder lies outside of another one, by its path or behind a link. */
-function isOutside(cwd: string, folder: string): boolean {
-  let there = folder;
-  while (!existsSync(there)) there = dirname(there);
-  return relative(realpathSync(cwd), realpathSync(there)).split(sep)[0] === '..';
-}
-
 const sizeText = (bytes: number) => (bytes < 1e6 ? `${count(bytes / 1e3)} kB` : `${count(bytes / 1e6)} MB`);
-
-const PROGRESS_EVERY_MS = 500;
-
-/** Shows on a terminal how much has been read; how much there is in all is not known before the end. */
-function progressLine({ stderr, verbosity }: Cli, table: string) {
-  let bytes = 0;
-  let next = Date.now() + PROGRESS_EVERY_MS;
-  let isShown = false;
-  return {
-    add(more: number) {
-      bytes += more;
-      if (stderr.isTTY !== true || verbosity === 'nothing' || Date.now() < next) return;
-      next = Date.now() + PROGRESS_EVERY_MS;
-      isShown = true;
-      stderr.write(`\r${table}: ${sizeText(bytes)} read`);
-    },
-    end() {
-      if (isShown) stderr.write('\n');
-    },
-  };
-}

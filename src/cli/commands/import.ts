@@ -62,31 +62,20 @@ export default defineCommand({
     if (report.left > 0) {
       logStderr(cli, `stopped: ${plural(report.left, 'file')} left; import the same files again to go on`);
     }
-    cli.exitCode = (report.left > 0 ? cli.life.cutShort() : null) ?? importExitCode(report);
+    const stopCode = report.left > 0 ? cli.life.cutShort() : null;
+    cli.exitCode = stopCode ?? (report.state === 'completed' ? EXIT.done : EXIT.failed);
   },
 });
-
-function importExitCode({ state }: ImportReport): number {
-  return state === 'completed' ? EXIT.done : EXIT.failed;
-}
 
 /** The run, and how many files were loaded. */
 function importText(report: ImportReport, timeZone: string): string {
   const { files } = report;
   const inState = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
-  const unknown = inState('unknown');
-  const [skipped, before] = [
-    inState('skipped'),
-    files.filter(({ error }) => error === IMPORTED_BEFORE).length,
-  ];
-  const ofThem = before === 0 ? '' : ` (${before === skipped ? '' : `${before} of them `}imported before)`;
-  const inside = leftOutInside(files);
-  const notRecognised = `${unknown} not recognised${inside === 0 ? '' : ` (and ${inside} in archives)`}, `;
   return [
     // Files that failed are named on stderr; the run's own error would name them again.
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
-    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${skipped} skipped${ofThem}, ${unknown + inside === 0 ? '' : notRecognised}${inState('failed')} refused`,
+    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped, ${unknownFiles(files).length} not recognised, ${inState('failed')} refused`,
     ...formatsText(files),
   ].join('\n');
 }
@@ -119,23 +108,20 @@ function formatsText(files: readonly FileReport[]): string[] {
   return sums.size === 0 ? [] : [table(formatColumns, [...sums.values()])];
 }
 
-/** How many files in archives are of unknown form. */
-const leftOutInside = (files: readonly FileReport[]) =>
-  files.reduce((sum, { leftOut }) => sum + leftOut.length, 0);
+/** The files of unknown form, also those in archives. */
+const unknownFiles = (files: readonly FileReport[]) =>
+  files.flatMap((file) => [...(file.state === 'unknown' ? [file] : []), ...file.leftOut]);
 
 /** The files of unknown form, a line for each form. */
 function unknownText(files: readonly FileReport[]): string | null {
-  const unknown = files.flatMap((file) => [...(file.state === 'unknown' ? [file] : []), ...file.leftOut]);
+  const unknown = unknownFiles(files);
   if (unknown.length === 0) return null;
   const forms = groupBy(unknown, ({ form }) => form);
   const lines = firstLines([...forms], ([form, [first, ...others]]) => {
     const more = others.length === 0 ? '' : ` and ${others.length} more`;
-    return `  "${form}": ${first?.file}${more}`;
+    return `  "${form}": ${first.file}${more}`;
   });
-  const inside = leftOutInside(files);
-  const ofThem =
-    inside === 0 ? '' : `, ${inside === unknown.length ? 'all' : `${inside} of them`} in archives`;
-  return [`${plural(unknown.length, 'file')} not recognised${ofThem}:`, ...lines].join('\n');
+  return [`${plural(unknown.length, 'file')} not recognised:`, ...lines].join('\n');
 }
 
 /** Files, each with why it was not loaded. */

@@ -43,8 +43,6 @@ export default defineCommand({
     if (total === 0) return print(cli, [...first, await noneText({ db }, isFiltered)].join('\n'));
     const listed = issues.reduce((sum, issue) => sum + issuesIn(issue), 0);
     const more = total > listed ? `; the first ${count(listed)} listed, --limit shows more` : '';
-    const several = issues.filter(({ items }) => items > 1);
-    const lists = [...new Set(several.map((issue) => LISTS_OF_SEVERAL[issue.kind]))];
     print(
       cli,
       [
@@ -52,22 +50,11 @@ export default defineCommand({
         ...issues.map((issue) => issueText(issue, config)),
         '',
         wrap(`${issueCountsText(counts)}${more}`),
-        ...(lists.length > 0 ? [`each of several is listed by ${lists.join(' and ')}`] : []),
         ...factorNotes(issues),
       ].join('\n'),
     );
   },
 });
-
-/** The command that lists each member of an issue that stands for several. */
-const LISTS_OF_SEVERAL: Readonly<Record<Issue['kind'], string>> = {
-  reject: '"eod rejects"',
-  withdrawal: '"eod withdrawals"',
-  suspicious: '"eod runs"',
-  corporate_action: '"eod events --status needs_review"',
-  finding: '"eod findings"',
-  missing_right: '"eod runs"',
-};
 
 /** An issue for people: what it is about, what is wrong, and the command that settles it. */
 function issueText(issue: Issue, config: Config): string {

@@ -68,17 +68,11 @@ export default defineCommand({
       logStderr(cli, `eod: only the first ${count} rows are shown${how}`);
     }
     // On a terminal only, as stderr in a file or a pipe shows what went wrong. The time of printing is not counted.
-    if (cli.stderr.isTTY === true || cli.verbosity === 'everything') logNote(cli, timeText(whole - written));
+    if (cli.stderr.isTTY === true || cli.verbosity === 'everything') {
+      logNote(cli, `Time: ${(whole - written).toFixed(3)} ms`);
+    }
   },
 });
-
-/** How long a statement took, as psql writes it. */
-export function timeText(ms: number): string {
-  const time = `Time: ${ms.toFixed(3)} ms`;
-  if (ms < 1_000) return time;
-  const [clock = ''] = /T(?:00:)?(.+)Z/.exec(new Date(Math.round(ms)).toISOString())?.slice(1) ?? [];
-  return `${time} (${clock})`;
-}
 
 async function readStdin({ stdin }: Cli): Promise<string> {
   const chunks: Buffer[] = [];
