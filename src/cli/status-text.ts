@@ -2,11 +2,11 @@ import type { Config } from '../core/config.ts';
 import { type Pair, pairName } from '../core/exchanges.ts';
 import { isUnusual, observedTradingDayText } from '../core/wording.ts';
 import { chooseQueue } from '../jobs/queue/queue.ts';
-import { type QuotaStatus, RECENT_TRADING_DAYS, type Status } from '../jobs/runs/read-status.ts';
+import type { QuotaStatus, Status } from '../jobs/runs/read-status.ts';
 import { listedAs, pairTitle } from '../operations/registry.ts';
 import { MISSING_OF } from '../state/coverage/freshness.ts';
 import type { OpenRunProgress } from '../state/runs/reports.ts';
-import { exampleDays } from './options.ts';
+import { FIRST_STEPS } from '../web/commands.ts';
 import {
   type Column,
   clockTime,
@@ -54,11 +54,6 @@ const RUN_COLUMNS: readonly Column<OpenRunProgress>[] = [
   { head: 'done', cell: (run) => run.ended },
   ...memberColumns<OpenRunProgress>('fetched'),
 ];
-
-const STATE_NAMES: Readonly<Record<string, string>> = {
-  not_requested: 'not requested yet',
-  not_published: 'not published',
-};
 
 /**
  * What `eod status` prints.
@@ -147,25 +142,14 @@ function operationsText(operations: readonly OperationStatus[], lists: Status['l
     { head: 'open rejects', cell: (line) => line.openRejects ?? '' },
     { head: 'suspicious', cell: (line) => line.suspiciousWindows ?? '' },
   ];
-  const notes = operations.flatMap((operation) => {
-    const facts = [recentText(operation), unusualText(operation)].filter(Boolean);
-    return facts.map((fact) => `${pairTitle(operation)}: ${fact}`);
-  });
+  const notes = operations.flatMap(unusualText);
   const lines: Line[] = [...operations, ...lists.map(listLine)];
   lines.sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));
-  const files = lines.filter(isFromFiles);
-  const names = [...new Set(files.map(({ operation }) => listedAs(operation)))];
+  const names = [...new Set(lines.filter(isFromFiles).map(({ operation }) => listedAs(operation)))];
   const isMissing = operations.some(({ missingSessions }) => missingSessions > 0);
   return [
     fittedTable(COLUMNS, counts, lines, pairTitle),
-    ...(files.length === 0
-      ? []
-      : [
-          '',
-          files.length === lines.length
-            ? 'all data sets come from files'
-            : `come from files: ${names.join(', ')}`,
-        ]),
+    ...(names.length === 0 ? [] : ['', `come from files: ${names.join(', ')}`]),
     ...(isMissing
       ? ['', `“missing” counts the last ${MISSING_OF} trading days; eod gaps lists all of them`]
       : []),
@@ -177,27 +161,16 @@ function operationsText(operations: readonly OperationStatus[], lists: Status['l
 const isFromFiles = ({ isRequested, hasBeenRequested, lastComplete }: Line) =>
   !isRequested || (hasBeenRequested === false && lastComplete !== null);
 
-/** The states of the last trading days, if one of them needs a look. */
-function recentText({ recent }: OperationStatus): string {
-  if (Object.keys(recent).every((state) => UNREMARKABLE.includes(state))) return '';
-  const states = Object.entries(recent).map(([state, number]) => `${number} ${STATE_NAMES[state] ?? state}`);
-  return `of the last ${RECENT_TRADING_DAYS} trading days ${states.join(', ')}`;
+function unusualText(operation: OperationStatus): string[] {
+  const { lastComplete, lastRecords, medianRecords } = operation;
+  if (lastRecords === null || medianRecords === null || !isUnusual(lastRecords, medianRecords)) return [];
+  const rows = `${count(lastRecords)} rows, usually ${count(Math.round(medianRecords))}`;
+  return [`${pairTitle(operation)}: ${lastComplete} has ${rows}`];
 }
-
-/** States of a trading day that need no look. One that was not requested yet is listed as missing, if it is. */
-const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'not_requested'];
-
-function unusualText({ lastComplete, lastRecords, medianRecords }: OperationStatus): string {
-  if (lastRecords === null || medianRecords === null || !isUnusual(lastRecords, medianRecords)) return '';
-  return `${lastComplete} has ${count(lastRecords)} rows, usually ${count(Math.round(medianRecords))}`;
-}
-
-const { from, to } = exampleDays();
 
 /** What a new user can do first. */
-function firstSteps(hasSource: boolean): string {
-  const week = `eod backfill --all --from ${from} --to ${to}`;
-  return [
+const firstSteps = (hasSource: boolean): string =>
+  [
     'nothing is loaded yet; first steps:',
     '',
     ...(hasSource
@@ -207,19 +180,6 @@ function firstSteps(hasSource: boolean): string {
           '  the address of the data service, and your key for it',
           '',
         ]),
-    `  ${week} --dry-run`,
-    '  shows how many calls a week takes',
-    '',
-    `  ${week}`,
-    '  loads it',
-    '',
-    '  eod up',
-    '  then loads every night',
-    '',
-    '  eod import FOLDER',
-    '  loads files of the exchanges, without a key',
-    '',
-    '"eod demo" shows all of it without a key; "eod --demo status" shows what it',
-    'has loaded',
+    ...FIRST_STEPS.flatMap(({ command, does }) => [`  ${command}`, `  ${does}`, '']),
+    '"eod --demo status" shows what "eod demo" has loaded',
   ].join('\n');
-}

@@ -25,16 +25,16 @@ type LogSettings = Pick<
  * Creates the log. It writes to stderr, because only results go to stdout: text on a terminal, otherwise JSON lines
  * (EOD_LOG_FORMAT). Secrets are removed from the finished line, so that no error or nested object can reveal one.
  *
- * @param isOfPerson whether a person waits for the command: its lines are sentences, whether on a terminal or not.
+ * @param isForPerson whether a person waits for the command: its lines are sentences, whether on a terminal or not.
  */
 export function createLog(
   config: LogSettings,
   stderr: { write(text: string): unknown; readonly isTTY?: boolean } = process.stderr,
-  isOfPerson = false,
+  isForPerson = false,
 ): Logger {
   const { EOD_LOG_FORMAT: set, EOD_TIMEZONE: zone } = config;
   const isText = set === 'text' || (set === 'auto' && stderr.isTTY === true);
-  const isSentence = set === 'auto' && isOfPerson;
+  const isSentence = set === 'auto' && isForPerson;
   const format = (line: string) => (isSentence ? sentence(line) : isText ? textLine(line, zone) : line);
   const redact = settingsRedactor(config);
   return pino(

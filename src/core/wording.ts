@@ -41,6 +41,19 @@ export function rangeText({ from, to }: DayRange): string {
   return from === to ? from : `${from} to ${to}`;
 }
 
+/** `2025-02-20, latest 2025-02-27`: the day up to which none is missing, and the latest that is complete. */
+export const completeText = ({
+  completeTo,
+  lastComplete,
+}: {
+  readonly completeTo: string | null;
+  readonly lastComplete: string | null;
+}): string =>
+  [
+    completeTo ?? 'no complete day yet',
+    ...(lastComplete === completeTo ? [] : [`latest ${lastComplete}`]),
+  ].join(', ');
+
 /** Whether a run has days: an import that loaded nothing has only that on which it was started. */
 export const hasDays = (run: {
   readonly kind: string;

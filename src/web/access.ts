@@ -67,7 +67,6 @@ export async function refuseNul(request: FastifyRequest, reply: FastifyReply) {
 /** Refuses requests of foreign hosts, and requests without the password, if EOD_WEB_PASSWORD is set. */
 export async function guard(scope: FastifyInstance, config: AccessSettings, log: Logger): Promise<void> {
   const { EOD_WEB_PASSWORD: password } = config;
-  let isProxyReported = false;
   await scope.register(rateLimit, { global: false, timeWindow: WRONG_WITHIN_MS, cache: MAX_WRONG_OF_ALL });
   const limits = [
     scope.createRateLimit({ max: MAX_WRONG_PASSWORDS }),
@@ -88,14 +87,6 @@ export async function guard(scope: FastifyInstance, config: AccessSettings, log:
       for (const limit of limits) {
         const count = await limit(request, { increment: !isRight });
         if (count.isAllowed || !(count.isExceeded || (isRight && count.remaining === 0))) continue;
-        const isOfProxy = request.ips === undefined && request.headers['x-forwarded-for'] !== undefined;
-        if (isOfProxy && !isProxyReported) {
-          isProxyReported = true;
-          log.warn(
-            { address: request.ip },
-            'dashboard: too many wrong passwords from a proxy keep all of its visitors out (see EOD_TRUSTED_PROXIES)',
-          );
-        }
         return refuse(reply, 429, 'Too many wrong passwords: try again in a minute.');
       }
       if (isRight) return;

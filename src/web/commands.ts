@@ -23,8 +23,17 @@ export const COMMANDS = {
   retryRejects: 'eod rejects retry',
 } as const;
 
+/** What a new user can do: commands, and what each does. */
+export const FIRST_STEPS = [
+  { command: COMMANDS.backfillWeekDry, does: 'shows how many calls a week takes' },
+  { command: COMMANDS.backfillWeek, does: 'loads it' },
+  { command: COMMANDS.up, does: 'then loads every night' },
+  { command: COMMANDS.import, does: 'loads files of the exchanges, without a key' },
+  { command: COMMANDS.demo, does: 'shows all of it with made-up data, without a key' },
+] as const;
+
 /** A text or page whose commands have --demo; "eod demo", which loads its data, stays. */
-export const ofDemo = (text: string): string =>
+export const withDemoFlags = (text: string): string =>
   text.replace(/(^ *|["'>])eod (?!--demo |demo\b)(?=[a-z])/gm, '$1eod --demo ');
 
 /** The command that checks days which were never checked since they were loaded. */

@@ -8,7 +8,7 @@ import { DEFAULT_TIMEOUTS, openDatabase } from '../postgres/database.ts';
 import { databaseError } from '../postgres/database-errors.ts';
 import { guard } from './access.ts';
 import { ASSETS } from './assets.ts';
-import { ofDemo } from './commands.ts';
+import { withDemoFlags } from './commands.ts';
 import { Heading, type Page, type Requested } from './page.tsx';
 import { coveragePage, dataSetPage } from './pages/coverage-page.tsx';
 import { dayPage } from './pages/day.tsx';
@@ -73,7 +73,7 @@ function servePages(scope: FastifyInstance, context: QueueContext, isDemo: boole
     return reply
       .code(page.status ?? 200)
       .type('text/html; charset=utf-8')
-      .send(isDemo ? ofDemo(html) : html);
+      .send(isDemo ? withDemoFlags(html) : html);
   };
   for (const [path, makePage] of Object.entries(PAGES)) {
     scope.get(path, async (request, reply) => {

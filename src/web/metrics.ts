@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { dayStart } from '../core/days.ts';
 import { responsesWaiting, sourceCallEnded, windowEnded } from '../core/events.ts';
 import { commit, packageVersion } from '../core/version.ts';
-import { oneAtATime, within } from '../core/waits.ts';
+import { endsWithin, oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { WINDOW_QUEUES } from '../jobs/queue/queue.ts';
 import { callsLeft, readKeyStatus } from '../jobs/runs/read-status.ts';
@@ -12,17 +12,14 @@ import { countOpenRejects } from '../state/rejects.ts';
 import { lastCompletedRuns, openWindowsByState } from '../state/runs/outcomes.ts';
 import { readWorkers } from '../state/workers.ts';
 
-/** How often the database is read while metrics are scraped. A scrape does not wait for it. */
-const READ_EVERY_MS = 10_000;
+/** Years of history take seconds to read. A scrape waits for so long, and then gets what was read before. */
+const SCRAPE_WAITS_MS = 2_000;
 
-/** Years of history take seconds: then it is read less often, so that reading takes at most a tenth of the time. */
+/** After reading, the database is left alone for so many times as long, so that reading takes at most a tenth of the time. */
 const REST = 9;
 
 /** Reading that takes longer has failed. */
 const READ_WITHIN_MS = 60_000;
-
-/** If there was no scrape for this long, the database is no longer read. */
-const SCRAPED_WITHIN_MS = 300_000;
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -73,26 +70,16 @@ export function createMetrics(context: QueueContext, roles: readonly string[]) {
     }
     restsUntil = performance.now() + REST * (performance.now() - begunAt);
   });
-  let scrapedAt = 0;
-  let reading: { readonly first: Promise<void>; readonly timer: NodeJS.Timeout } | undefined;
-  const stopReading = () => {
-    clearInterval(reading?.timer);
-    reading = undefined;
-  };
-  const readAgain = () => {
-    if (performance.now() - scrapedAt > SCRAPED_WITHIN_MS) stopReading();
-    else if (performance.now() >= restsUntil) void readFacts();
-  };
+  let first: Promise<void> | undefined;
   return {
     contentType: registry.contentType,
     async text() {
-      scrapedAt = performance.now();
-      reading ??= { first: readFacts(), timer: setInterval(readAgain, READ_EVERY_MS).unref() };
-      await reading.first;
+      first ??= readFacts();
+      await first;
+      if (performance.now() >= restsUntil) await endsWithin(readFacts(), SCRAPE_WAITS_MS);
       return registry.metrics();
     },
     close() {
-      stopReading();
       stopCounting();
       registry.clear();
     },

@@ -98,7 +98,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
     (await (await fetch(`${server.url}${path}`)).text()).replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ');
   const tonight = await page('/');
   expect(tonight).not.toMatch(/is complete/);
-  expect(tonight).toMatch(/(Requests fail|requests fail)/);
+  expect(tonight).toMatch(/Requests of \d+ data sets have failed and are tried again: see why/);
   expect(tonight).toMatch(new RegExp(`Run ${runId} .*${LINE.source}`));
   expect(await page(`/runs/${runId}`)).toMatch(LINE);
 

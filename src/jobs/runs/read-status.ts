@@ -28,7 +28,7 @@ import { chooseQueue } from '../queue/queue.ts';
 import { type AdvisedState, readPipelineState } from './pipeline-state.ts';
 
 /** How many trading days the status reports on … */
-export const RECENT_TRADING_DAYS = 10;
+const RECENT_TRADING_DAYS = 10;
 
 /** … or, for operations with figures of quarters, how many quarters. */
 const RECENT_QUARTERS = 4;

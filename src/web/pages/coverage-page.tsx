@@ -2,7 +2,7 @@ import { today } from '../../core/clock.ts';
 import { type Day, daysBetween, weekday } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { count, plural } from '../../core/wording.ts';
+import { completeText, count, plural } from '../../core/wording.ts';
 import { BHAV_COPY } from '../../declaration/operation.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import {
@@ -19,21 +19,11 @@ import { readFreshness } from '../../state/coverage/freshness.ts';
 import { GAP_REASONS, gapText } from '../../state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { Command, Section, Years } from '../components/basics.tsx';
-import { type Mark, MarkIcon } from '../components/marks.tsx';
+import { MarkIcon } from '../components/marks.tsx';
 import { byTitle, DataSet, monthName } from '../components/names.tsx';
 import { coveragePath, Heading, type Page, pageWithoutRows, type Requested } from '../page.tsx';
 import { chooseYear, rangeOfYear, readPair } from './path-values.ts';
 import { readPrices, readTrends } from './trends.tsx';
-
-const MARKS: Readonly<Record<DayKind, Mark>> = {
-  complete: 'complete',
-  empty: 'empty',
-  holiday: 'holiday',
-  missing: 'missing',
-  suspicious: 'suspicious',
-  pending: 'pending',
-  nothing: 'none',
-};
 
 /** The names of the kinds of days, in the order of the legend. */
 const LEGEND: readonly (readonly [Exclude<DayKind, 'nothing'>, string])[] = [
@@ -74,11 +64,9 @@ export async function coveragePage(context: QueueContext, requested: Requested):
   if (known.latest === null && !sets.some(({ days }) => days.some(isKnown)))
     return pageWithoutRows('Coverage', context);
   const completeTo = (pair: Pair) => {
-    const latest = freshness.find((state) => pairName(state) === pairName(pair));
-    const to = latest?.completeTo == null ? 'no complete day yet' : `complete to ${latest.completeTo}`;
-    return latest?.lastComplete == null || latest.completeTo === latest.lastComplete
-      ? to
-      : `${to}, latest ${latest.lastComplete}`;
+    const known = freshness.find((state) => pairName(state) === pairName(pair));
+    const text = completeText(known ?? { completeTo: null, lastComplete: null });
+    return known?.completeTo == null ? text : `complete to ${text}`;
   };
   return {
     title: `Coverage ${year}`,
@@ -151,7 +139,7 @@ export async function dataSetPage(context: QueueContext, requested: Requested): 
 
 /** The missing trading days by reason, and what to do about them. */
 function missingTradingDays(set: DataSetDays, isRequested: boolean, { config }: QueueContext) {
-  const hasKey = config.EOD_ACCESS_KEY !== undefined && isRequested;
+  const mayRequest = config.EOD_ACCESS_KEY !== undefined && isRequested;
   const missing = set.days.flatMap(({ day, kind, reason, detail }) =>
     kind === 'missing' && reason !== null ? [{ day, reason, detail }] : [],
   );
@@ -167,18 +155,13 @@ function missingTradingDays(set: DataSetDays, isRequested: boolean, { config }: 
           </li>
         ))}
       </ul>
-      {hasKey && missing.some(({ reason }) => reason !== 'beyond_history') ? (
+      {mayRequest && missing.some(({ reason }) => reason !== 'beyond_history') ? (
         <p>
           <Command>{`${COMMANDS.fillGaps} ${set.operation}`}</Command> requests what the source still has.
         </p>
       ) : (
         <p>
-          {hasKey
-            ? 'They are too old for the source'
-            : isRequested
-              ? 'Without EOD_ACCESS_KEY nothing is requested'
-              : 'Files alone fill it'}
-          : <Command>{COMMANDS.import}</Command> loads files of the exchanges.
+          <Command>{COMMANDS.import}</Command> loads files of the exchanges.
         </p>
       )}
     </Section>
@@ -216,9 +199,7 @@ function Legend({ strip = false }: { readonly strip?: boolean }) {
               <path class={`cell-${kind}`} d={`M0 0${SMALL[kind]}`} />
             </svg>
           ) : (
-            <span class={`swatch day-${kind}`}>
-              {kind === 'complete' ? null : <MarkIcon mark={MARKS[kind]} />}
-            </span>
+            <span class={`swatch day-${kind}`}>{kind === 'complete' ? null : <MarkIcon mark={kind} />}</span>
           )}
           {text}
         </li>
@@ -313,7 +294,7 @@ function dayCell(day: CoverageDay, pair: Pair) {
     <a class={`day day-${day.kind}`} href={coveragePath(pair, day.day)} title={text}>
       {number}
       <span class="hidden">{` ${monthText(day.day)}${text.slice(day.day.length)}`}</span>
-      {day.kind === 'complete' ? null : <MarkIcon mark={MARKS[day.kind]} />}
+      {day.kind === 'complete' ? null : <MarkIcon mark={day.kind} />}
     </a>
   );
 }

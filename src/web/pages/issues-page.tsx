@@ -99,11 +99,7 @@ export async function issuesPage(context: QueueContext, { query }: Requested): P
             </Section>
           </>
         )}
-        {checksSection(
-          checked,
-          counts.every((entry) => entry.kind !== 'finding'),
-          zone,
-        )}
+        {checksSection(checked, zone)}
       </>
     ),
   };
@@ -170,37 +166,22 @@ function effectText({ kind, subject, effect, items }: Issue): string | null {
   return kind === 'withdrawal' ? plural(effect, 'row') : null;
 }
 
-/** What is known of contradictions between data sets: only of days on which they were looked for. */
-function checksSection(
-  { loaded, unchecked, from, to, checkedAt }: CheckedDays,
-  isClean: boolean,
-  zone: string,
-) {
-  if (unchecked > 0 && from !== null && to !== null) {
-    return (
-      <Section id="checks" title="Checks">
-        {isClean && unchecked < loaded ? <p>No contradictions on the days that were checked.</p> : null}
+/** Which days with prices were compared with the other data sets: of others nothing is known. */
+function checksSection({ loaded, unchecked, from, to, checkedAt }: CheckedDays, zone: string) {
+  return (
+    <Section id="checks" title="Checks">
+      {unchecked > 0 && from !== null && to !== null ? (
         <p>
           {count(unchecked)} of {plural(loaded, 'day')} with prices, between {from} and {to}, were not checked
           since they were loaded: <Command>{reconcileCommand(from, to)}</Command>.
         </p>
-      </Section>
-    );
-  }
-  if (!isClean) return null;
-  return (
-    <Section id="checks" title="Checks">
-      <p>
-        {loaded === 0 ? (
-          'No prices are loaded to check.'
-        ) : (
-          <>
-            The data sets do not contradict each other. Every day with prices is checked, the last at{' '}
-            <Moment iso={checkedAt} zone={zone} />.
-          </>
-        )}{' '}
-        Checks run after each night; <Command>{COMMANDS.reconcile}</Command> runs them now.
-      </p>
+      ) : (
+        <p>
+          Of {plural(loaded, 'day')} with prices all are checked, the last at{' '}
+          <Moment iso={checkedAt} zone={zone} />. Checks run after each night;{' '}
+          <Command>{COMMANDS.reconcile}</Command> runs them now.
+        </p>
+      )}
     </Section>
   );
 }

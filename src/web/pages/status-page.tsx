@@ -4,6 +4,7 @@ import { groupBy } from '../../core/iterables.ts';
 import { within } from '../../core/waits.ts';
 import {
   clockTime,
+  completeText,
   count,
   duration,
   isUnusual,
@@ -18,7 +19,7 @@ import { callsLeft, type QuotaStatus } from '../../jobs/runs/read-status.ts';
 import { readTonight, type Tonight } from '../../jobs/runs/read-tonight.ts';
 import { MISSING_OF } from '../../state/coverage/freshness.ts';
 import { gapText } from '../../state/coverage/gap-reasons.ts';
-import { COMMANDS, pipelineAdvice, runCommand } from '../commands.ts';
+import { COMMANDS, FIRST_STEPS, pipelineAdvice, runCommand } from '../commands.ts';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { type Column, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
@@ -33,15 +34,15 @@ const REFRESH_S = 15;
 export async function statusPage(context: QueueContext): Promise<Page> {
   const [tonight, hasQueue] = await Promise.all([readTonight(context), queueResponds(context)]);
   const zone = context.config.EOD_TIMEZONE;
-  const summary = summarizeNight(tonight, zone);
-  const hasRequests = summary.isFilledByFiles !== true;
+  const { operations } = tonight;
+  const hasRequests = operations.length === 0 || operations.some(({ isScheduled }) => isScheduled);
   return {
-    title: summary.title,
+    title: summarizeNight(tonight).title,
     refreshS: REFRESH_S,
     main: (
       <>
         <Heading title="Status" />
-        {nightBox(summary, tonight)}
+        {nightBox(tonight, hasRequests, zone)}
         {tonight.isUnused && tonight.openRuns.length === 0 ? null : (
           <div class="columns">
             <div class="side-column">
@@ -76,92 +77,26 @@ export async function statusPage(context: QueueContext): Promise<Page> {
   };
 }
 
-interface NightSummary {
+/** The worst that is true of the pipeline, or the latest trading day that is complete. */
+function summarizeNight({ isUnused, operations, openRuns, pipeline }: Tonight): {
   readonly mark: Mark;
   readonly title: string;
-  readonly text: ComponentChildren;
-  /** True if only imports can fill the gaps. */
-  readonly isFilledByFiles?: boolean;
-}
-
-/** The worst that is true of the pipeline, and else whether the latest trading day is complete. */
-function summarizeNight(tonight: Tonight, zone: string): NightSummary {
-  const { isUnused, operations, lists, openRuns, pipeline } = tonight;
-  if (pipeline.state === 'blocked' || pipeline.state === 'failed') {
-    return { mark: 'missing', title: sentenceCase(pipeline.cause ?? ''), text: occasionText(pipeline, zone) };
+} {
+  if (pipeline.cause !== null) {
+    const isLoading = pipeline.state === 'missing' && openRuns.some(({ state }) => state === 'running');
+    return { mark: isLoading ? 'running' : 'missing', title: sentenceCase(pipeline.cause) };
   }
-  if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet', text: null };
-  const due = operations.filter(({ lastDue }) => lastDue !== null);
-  const missing = due.filter(({ isLate }) => isLate);
-  const latest = due
-    .map(({ lastDue }) => lastDue ?? '')
-    .sort()
-    .at(-1);
-  if (latest === undefined) {
-    return { mark: 'pending', title: 'No trading day is due yet', text: null };
-  }
-  const older = operations.reduce((sum, operation) => sum + missingBefore(operation), 0);
-  const failing = new Set(openRuns.flatMap(({ retries }) => retries.map(pairName))).size;
-  const text = (about: string) => (
-    <>
-      {about}
-      {failing === 0 ? null : (
-        <>
-          {' '}
-          Requests of {plural(failing, 'data set')} have failed and are tried again:{' '}
-          <a href="#runs">see why</a>.
-        </>
-      )}
-      {older === 0 ? null : (
-        <>
-          {' '}
-          {plural(older, 'other trading day')} {older === 1 ? 'is' : 'are'} missing (last {MISSING_OF} of each
-          data set): <a href="/coverage">see the coverage</a>.
-        </>
-      )}
-    </>
-  );
-  const isFilledByFiles = operations.every(({ isScheduled }) => !isScheduled);
-  if (missing.length > 0) {
-    const isWorking = openRuns.some(({ state }) => state === 'running');
-    const lack = `${plural(missing.length, 'data set')} of ${due.length} ${missing.length === 1 ? 'lacks its' : 'lack their'} latest trading day`;
-    const isLatest = missing.some(({ lastDue }) => lastDue === latest);
-    const subject = isLatest ? latest : plural(missing.length, 'data set');
-    const isOne = isLatest || missing.length === 1;
-    return {
-      mark: isWorking && failing === 0 ? 'running' : 'missing',
-      title: isWorking
-        ? `${subject} ${isOne ? 'is' : 'are'} still loading${failing > 0 ? ', but requests fail' : ''}`
-        : `${subject} ${isOne ? 'is' : 'are'} not complete`,
-      text: text(`${lack}${isWorking ? '; a run is loading them' : ''}.`),
-      isFilledByFiles,
-    };
-  }
-  if (failing > 0) return { mark: 'suspicious', title: 'Requests fail', text: text('') };
-  const mark = older === 0 ? 'complete' : 'suspicious';
-  if (isFilledByFiles) {
-    const dataSets = new Set([...operations, ...lists].map(({ operation }) => operation));
-    return {
-      mark,
-      title: older === 0 ? 'What was imported is complete' : 'What was imported has gaps',
-      text: text(
-        `${plural(dataSets.size, 'data set')}, up to ${latest}. Without an access key nothing else is expected.`,
-      ),
-      isFilledByFiles,
-    };
-  }
-  return {
-    mark,
-    title: older === 0 ? `${latest} is complete` : `${latest} is complete, other trading days are not`,
-    text: text(`All ${plural(due.length, 'data set')} have the latest trading day that is due.`),
-  };
+  if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet' };
+  const days = operations.flatMap(({ lastDue }) => lastDue ?? []);
+  if (days.length === 0) return { mark: 'pending', title: 'No trading day is due yet' };
+  return { mark: 'complete', title: `${days.sort().at(-1)} is complete` };
 }
 
 /** Since when the pipeline is in a state, and the run that shows it. */
 function occasionText({ since, runId }: Tonight['pipeline'], zone: string) {
   if (since === null && runId === null) return null;
   return (
-    <>
+    <p>
       {since === null ? null : (
         <>
           Since <Moment iso={since} zone={zone} />.{' '}
@@ -172,56 +107,47 @@ function occasionText({ since, runId }: Tonight['pipeline'], zone: string) {
           <a href={`/runs/${runId}`}>Run {runId}</a> shows more.
         </>
       )}
-    </>
+    </p>
   );
 }
 
-/** How many of the last trading days before the latest are missing. */
-const missingBefore = ({ missingSessions, isLate }: Tonight['operations'][number]) =>
-  missingSessions - (isLate ? 1 : 0);
-
-function nightBox({ mark, title, text, isFilledByFiles }: NightSummary, { workers, pipeline }: Tonight) {
+function nightBox(tonight: Tonight, hasRequests: boolean, zone: string) {
+  const { workers, pipeline, openRuns } = tonight;
+  const { mark, title } = summarizeNight(tonight);
   const advice = pipelineAdvice(pipeline);
-  const isNothing = mark === 'none';
+  const failing = new Set(openRuns.flatMap(({ retries }) => retries.map(pairName))).size;
   return (
     <section class={`night night-${mark}`} aria-labelledby="night">
       <MarkIcon mark={mark} />
       <div>
         <h2 id="night">{title}</h2>
-        {text === null ? null : <p>{text}</p>}
-        {isNothing ? <FirstSteps /> : null}
+        {occasionText(pipeline, zone)}
+        {failing === 0 ? null : (
+          <p>
+            Requests of {plural(failing, 'data set')} have failed and are tried again:{' '}
+            <a href="#runs">see why</a>.
+          </p>
+        )}
         {advice === null ? null : (
           <p>
             <Command>{advice.command}</Command> {advice.does}.
           </p>
         )}
-        {workers.seen === 0 && !isNothing && isFilledByFiles !== true ? (
+        {mark === 'none' ? (
+          <ol class="steps">
+            {FIRST_STEPS.map(({ command, does }) => (
+              <li key={command}>
+                <Command>{command}</Command> {does}
+              </li>
+            ))}
+          </ol>
+        ) : workers.seen === 0 && hasRequests ? (
           <p>
             No worker is running: <Command>{COMMANDS.up}</Command> starts one.
           </p>
         ) : null}
       </div>
     </section>
-  );
-}
-
-function FirstSteps() {
-  return (
-    <ol class="steps">
-      <li>
-        See how many calls a week takes: <Command>{COMMANDS.backfillWeekDry}</Command>
-      </li>
-      <li>
-        Load it: <Command>{COMMANDS.backfillWeek}</Command>
-      </li>
-      <li>
-        Load every night: <Command>{COMMANDS.up}</Command>
-      </li>
-      <li>
-        Or, without a key, load files of the exchanges: <Command>{COMMANDS.import}</Command>, or look at
-        made-up data: <Command>{COMMANDS.demo}</Command>
-      </li>
-    </ol>
   );
 }
 
@@ -307,18 +233,9 @@ const COLUMNS: readonly Column<Line>[] = [
   },
   {
     head: 'Complete to',
-    cell: ofTradingDay(
-      ({ completeTo, lastComplete }) =>
-        lastComplete === null ? (
-          <span class="muted">no complete day yet</span>
-        ) : (
-          <>
-            {completeTo ?? <span class="muted">no complete day yet</span>}
-            {completeTo === lastComplete ? null : <span class="muted">, latest {lastComplete}</span>}
-          </>
-        ),
-      ({ isDaily }) => <span class="muted">{isDaily ? 'daily' : 'a list'}</span>,
-    ),
+    cell: ofTradingDay(completeText, ({ isDaily }) => (
+      <span class="muted">{isDaily ? 'daily' : 'a list'}</span>
+    )),
   },
   {
     head: 'Records',

@@ -4,7 +4,6 @@ import type { Pair } from '../../core/exchanges.ts';
 import { count, plural } from '../../core/wording.ts';
 import { countsEachDay, expectedVariants, isQuarterly } from '../../declaration/operation.ts';
 import type { Context } from '../../jobs/context.ts';
-import { readCodesAsSymbols } from '../../load/corporate-events.ts';
 import { adjustedCloses, mostTraded } from '../../load/examples.ts';
 import { dataSetNamed, pairTitle } from '../../operations/registry.ts';
 import { readArrivals, readTradingDayRecords } from '../../state/coverage/completeness.ts';
@@ -16,17 +15,6 @@ import { rangeOfYear } from './path-values.ts';
 /** Data that is loaded later than this is not late: it was loaded for a past range. */
 const AWAITED_HOURS = 48;
 
-/** How late the trading days of a data set were stored. */
-interface Lateness {
-  /** Trading days that were stored within AWAITED_HOURS. */
-  readonly arrivals: Awaited<ReturnType<typeof readArrivals>>;
-  /** Number of trading days that were stored after that. */
-  readonly afterwards: number;
-  /** Median and maximum of the hours; null if there are no arrivals. */
-  readonly median: number | null;
-  readonly worst: number | null;
-}
-
 /**
  * How many records each trading day of a data set had, and how late they were stored. Null if it has no data for each
  * trading day, because then there is no time at which data is due.
@@ -35,15 +23,15 @@ export async function readTrends(context: Context, pair: Pair, range: DayRange):
   const dataSet = dataSetNamed(pair.operation);
   if (expectedVariants(dataSet) === null || isQuarterly(dataSet)) return null;
   const scope = { expected: [pair], others: false, ...range };
-  const [tradingDays, lateness] = await Promise.all([
+  const [tradingDays, arrivals] = await Promise.all([
     readTradingDayRecords(context, scope),
-    readLateness(context, pair, range),
+    readArrivals(context, [pair], range),
   ]);
   const complete = tradingDays.filter(({ state }) => state === 'complete');
   return (
     <div class="charts">
       {countsEachDay(dataSet) ? rowsChart(pair, complete) : null}
-      {latenessChart(pair, lateness)}
+      {latenessChart(pair, arrivals)}
     </div>
   );
 }
@@ -67,10 +55,14 @@ function rowsChart(pair: Pair, tradingDays: readonly { readonly day: Day; readon
   );
 }
 
-function latenessChart(pair: Pair, { arrivals, afterwards, median, worst }: Lateness) {
-  if (median === null || worst === null) return null;
+function latenessChart(pair: Pair, tradingDays: Awaited<ReturnType<typeof readArrivals>>) {
+  const arrivals = tradingDays.filter(({ hours }) => hours <= AWAITED_HOURS);
+  const sorted = arrivals.map(({ hours }) => hours).sort((a, b) => a - b);
+  const [median, longest] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted.at(-1)];
+  if (median === undefined || longest === undefined) return null;
+  const afterwards = tradingDays.length - arrivals.length;
   const later = afterwards === 0 ? '' : `; ${plural(afterwards, 'trading day')} loaded afterwards`;
-  const summary = `${plural(arrivals.length, 'trading day')}: half within ${hoursText(median)}, the latest after ${hoursText(worst)}${later}`;
+  const summary = `${plural(arrivals.length, 'trading day')}: half within ${hoursText(median)}, the latest after ${hoursText(longest)}${later}`;
   return (
     <Section id="late" title="Hours from due to stored" note={summary}>
       <TimeChart
@@ -96,25 +88,10 @@ export async function readPrices(
 ): Promise<VNode | null> {
   const range = rangeOfYear(year);
   const wanted = query.get('symbol')?.trim().toUpperCase() ?? '';
-  const [code] = await readCodesAsSymbols(db.pool, [wanted]);
   const symbols = await mostTraded(db.pool, exchange, range.to, 8);
   const symbol = wanted === '' ? symbols[0] : wanted;
   if (symbol === undefined) return null;
   const closes = await adjustedCloses(db.pool, { exchange, symbol, ...range });
-  return pricesSection({ symbol, exchange, closes, symbols, year, code });
-}
-
-interface Prices {
-  readonly symbol: string;
-  readonly exchange: string;
-  readonly closes: Awaited<ReturnType<typeof adjustedCloses>>;
-  readonly symbols: readonly string[];
-  readonly year: number;
-  /** If the symbol is a scrip code: the symbol that it belongs to, or null. */
-  readonly code: { readonly symbol: string | null } | undefined;
-}
-
-function pricesSection({ symbol, exchange, closes, symbols, year, code }: Prices) {
   const [first, last] = [closes[0], closes.at(-1)];
   const summary =
     first === undefined || last === undefined
@@ -137,11 +114,7 @@ function pricesSection({ symbol, exchange, closes, symbols, year, code }: Prices
         </button>
       </form>
       {closes.length === 0 ? (
-        <p>
-          {code === undefined
-            ? `No prices of ${symbol} are stored in ${year}.`
-            : `${symbol} is digits only, which is a scrip code of BSE and not a symbol; ${code.symbol === null ? 'market.instruments has the symbols of scrip codes' : `its symbol is ${code.symbol}`}.`}
-        </p>
+        <p>{`No prices of ${symbol} are stored in ${year}.`}</p>
       ) : (
         <>
           <TimeChart
@@ -159,16 +132,4 @@ function pricesSection({ symbol, exchange, closes, symbols, year, code }: Prices
       )}
     </Section>
   );
-}
-
-async function readLateness(context: Context, pair: Pair, range: DayRange): Promise<Lateness> {
-  const tradingDays = await readArrivals(context, [pair], range);
-  const arrivals = tradingDays.filter(({ hours }) => hours <= AWAITED_HOURS);
-  const sorted = arrivals.map(({ hours }) => hours).sort((a, b) => a - b);
-  return {
-    arrivals,
-    afterwards: tradingDays.length - arrivals.length,
-    median: sorted[Math.floor((sorted.length - 1) / 2)] ?? null,
-    worst: sorted.at(-1) ?? null,
-  };
 }

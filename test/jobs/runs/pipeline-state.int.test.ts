@@ -186,8 +186,8 @@ describe('the first line', () => {
       if (state.state !== 'missing') {
         expect(status[0]).toMatch(new RegExp(`^${state.cause}`));
         expect(issues[0]).toBe(status[0]);
-        expect(title.toLowerCase()).toContain(state.cause?.toLowerCase());
       }
+      expect(title.toLowerCase()).toContain(state.cause?.toLowerCase());
       expect(page).toContain(`${advice?.command} ${advice?.does}.`);
       if (state.runId !== null) {
         expect(status[0]).toContain(`run ${state.runId} shows more)`);
