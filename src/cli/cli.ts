@@ -12,7 +12,7 @@ import {
 import { usageError } from '../core/errors.ts';
 import { PACKAGE } from '../core/package-folders.ts';
 import { escapeControls } from '../core/wording.ts';
-import { ofDemo } from '../web/commands.ts';
+import { withDemoFlags } from '../web/commands.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { wrap } from './output.ts';
 
@@ -103,28 +103,21 @@ export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 const BOLD = /(\u001b\[(?:1|22)m)/;
 
 /** Commands that are printed work on the demo's data where the command that prints them does. */
-const ofCommand = ({ demo }: Cli, text: string): string => (demo === true ? ofDemo(text) : text);
+const adaptCommands = ({ demo }: Cli, text: string): string => (demo === true ? withDemoFlags(text) : text);
 
 /** Prints a result to stdout, wrapped at PAGE_WIDTH. Bold appears on a terminal only. */
 export function print(cli: Cli, text: string): void {
   const isPlain = cli.stdout.isTTY !== true || cli.color === false || (cli.env.NO_COLOR ?? '') !== '';
-  const parts = text.split(BOLD).map((part, at) => (at % 2 === 0 ? escapeControls(part) : part));
-  const lines = wrap(ofCommand(cli, parts.join('')));
-  cli.stdout.write(
-    `${
-      isPlain
-        ? lines
-            .split(BOLD)
-            .filter((_, at) => at % 2 === 0)
-            .join('')
-        : lines
-    }\n`,
-  );
+  const shown = text
+    .split(BOLD)
+    .map((part, at) => (at % 2 === 0 ? escapeControls(part) : isPlain ? '' : part))
+    .join('');
+  cli.stdout.write(`${wrap(adaptCommands(cli, shown))}\n`);
 }
 
 /** Prints a record as the source sent it: one member a line and never wrapped, so that it can be copied. */
 export function printRecord(cli: Cli, record: unknown): void {
-  cli.stdout.write(`${escapeControls(ofCommand(cli, JSON.stringify(record, null, 2)))}\n`);
+  cli.stdout.write(`${escapeControls(adaptCommands(cli, JSON.stringify(record, null, 2)))}\n`);
 }
 
 /**
@@ -162,7 +155,7 @@ export function logNote(cli: Cli, text: string): void {
 
 /** Prints to stderr what must be known, such as an error: only results go to stdout. */
 export function logStderr(cli: Cli, text: string): void {
-  cli.stderr.write(`${escapeControls(ofCommand(cli, text))}\n`);
+  cli.stderr.write(`${escapeControls(adaptCommands(cli, text))}\n`);
 }
 
 /**

@@ -149,10 +149,7 @@ export async function openReadable(
   const db = await openStore(cli, config, log, 'none');
   if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(cli, db, config, true));
   // From the catalog, which any role may read.
-  else if (!(await cli.life.open(() => hasSchema(db)))) {
-    if (reads === 'tables') throw noTables();
-    return { config, log, db };
-  }
+  else if (reads === 'tables' && !(await cli.life.open(() => hasSchema(db)))) throw noTables();
   return { config, log, db };
 }
 
@@ -199,7 +196,7 @@ async function checkRequested(
   const named = (pairs: readonly Pair[]) => pairs.map(pairName);
   log.warn(
     { onlyHere: named(difference.onlyHere), onlyInDatabase: named(difference.onlyExpected) },
-    'EOD_OPERATIONS, EOD_EXCHANGES or EOD_OPERATION_EXCHANGES is not what the database was told: what is missing is said by the stored ones until "eod migrate" or "eod up" stores these',
+    'EOD_OPERATIONS, EOD_EXCHANGES or EOD_OPERATION_EXCHANGES differs from what the database has stored, by which it is decided what is missing: "eod migrate" or "eod up" stores the new value',
   );
 }
 
@@ -223,19 +220,11 @@ function chooseRetry(cli: Cli, config: Config): RetryOptions {
 }
 
 /**
- * How many database connections a process opens at most, without those of a queue in Postgres: nightly runs and
- * backfills are worked on side by side, EOD_CONCURRENCY windows each.
- */
-function poolSize({ EOD_CONCURRENCY }: Pick<Config, 'EOD_CONCURRENCY'>): number {
-  return 2 * EOD_CONCURRENCY + SPARE_CONNECTIONS;
-}
-
-/**
  * The log of a command: EOD_LOG_LEVEL says what it shows, unless `--quiet` wants less or `--verbose` more.
  *
- * @param isOfPerson false for a command that works on runs or serves: its log is collected.
+ * @param isForPerson false for a command that works on runs or serves: its log is collected.
  */
-export function openLog({ verbosity, stderr }: Cli, config: Config, isOfPerson = true): Logger {
+export function openLog({ verbosity, stderr }: Cli, config: Config, isForPerson = true): Logger {
   const { EOD_LOG_LEVEL: set } = config;
   const level =
     verbosity === 'nothing' && set !== 'fatal' && set !== 'silent'
@@ -243,14 +232,15 @@ export function openLog({ verbosity, stderr }: Cli, config: Config, isOfPerson =
       : verbosity === 'everything' && set !== 'trace'
         ? 'debug'
         : set;
-  return createLog({ ...config, EOD_LOG_LEVEL: level }, stderr, isOfPerson);
+  return createLog({ ...config, EOD_LOG_LEVEL: level }, stderr, isForPerson);
 }
 
 /** Opens the database without looking at its schema: DATABASE_URL, or the private Postgres. */
 export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wait): Promise<Database> {
   const { life } = cli;
   const url = config.DATABASE_URL ?? (await startPrivatePostgres(cli, config, log));
-  const connections = poolSize(config);
+  // Nightly runs and backfills are worked on side by side. Those of a queue in Postgres are not among them.
+  const connections = 2 * config.EOD_CONCURRENCY + SPARE_CONNECTIONS;
   const { host, pathname } = new URL(url);
   log.debug({ host, database: pathname.slice(1), connections }, 'opens the database');
   const retry = wait === 'none' ? {} : { retry: chooseRetry(cli, config) };

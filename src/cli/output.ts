@@ -10,10 +10,6 @@ export function bold(text: string): string {
   return text === '' ? '' : `\u001b[1m${text}\u001b[22m`;
 }
 
-/** `a, b and 3 more`. */
-export const firstFew = (list: readonly string[]): string =>
-  list.length <= 3 ? list.join(', ') : `${list.slice(0, 2).join(', ')} and ${list.length - 2} more`;
-
 type Cell = string | number | null;
 
 export interface Column<Row> {

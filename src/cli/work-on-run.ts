@@ -40,16 +40,16 @@ interface RunValues {
  * Starts a run for a request and works on it to its end. With `--detach` it leaves the work to others; with `--dry-run`
  * it only prints a forecast.
  *
- * @param requestOf the request; null if there is nothing to request, which the command then reports.
+ * @param makeRequest the request; null if there is nothing to request, which the command then reports.
  */
 export async function runRequest(
   cli: Cli,
   { dryRun, detach = false, json }: RunValues,
   config: Config,
-  requestOf: (context: Context) => Promise<RunRequest | null>,
+  makeRequest: (context: Context) => Promise<RunRequest | null>,
 ): Promise<void> {
   const request = async (context: Context) => {
-    const requested = await requestOf(context);
+    const requested = await makeRequest(context);
     if (requested !== null) logUnknownYears(cli, newUnknownYears(context, requested.targets));
     return requested;
   };
@@ -66,7 +66,7 @@ export async function runRequest(
     const requested = await request(context);
     if (requested === null) return;
     const { drizzle } = context.db;
-    const report = await reportRun(context, await newRun(context, requested));
+    const report = await reportRun(context, await startNewRun(context, requested));
     const nobody = noWorkersText(await readWorkers(drizzle), config.EOD_TIMEZONE);
     if (nobody !== null) logNote(cli, nobody);
     if (json) return printJson(cli, report);
@@ -76,12 +76,12 @@ export async function runRequest(
   const requested = await request(context);
   if (requested === null) return;
   const isAttended = cli.stdout.isTTY === true || cli.stderr.isTTY === true;
-  const runId = await newRun(context, { ...requested, ...(isAttended ? { isAttended } : {}) });
+  const runId = await startNewRun(context, { ...requested, ...(isAttended ? { isAttended } : {}) });
   printEnding(cli, await workOnRun(cli, context, runId), json, config);
 }
 
 /** Plans and enqueues a new run. */
-export async function newRun(context: QueueContext, request: RunRequest): Promise<number> {
+export async function startNewRun(context: QueueContext, request: RunRequest): Promise<number> {
   const runId = await startRun(context, request);
   if (runId === null) throw new Error('a run without a tick always has a number');
   return runId;
@@ -101,11 +101,11 @@ export function printEnding(cli: Cli, ending: Ending, json: boolean, config: Con
   else print(cli, runText(report, config.EOD_TIMEZONE));
   const failures = failuresText(report);
   if (failures !== null) logStderr(cli, failures);
-  cli.exitCode = concluded(cli, ending);
+  cli.exitCode = concludeRun(cli, ending);
 }
 
 /** Prints how to go on with a run that a signal, or a refused key, has stopped. @returns the exit code of the command. */
-export function concluded(cli: Cli, { report, interrupted }: Ending): number {
+export function concludeRun(cli: Cli, { report, interrupted }: Ending): number {
   if (!interrupted && report.state !== 'paused') return runExitCode(report);
   const { runId, windows } = report;
   const left = plural(windows.open, 'window');

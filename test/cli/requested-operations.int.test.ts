@@ -58,7 +58,7 @@ test('migrate stores what is requested, and completeness follows it, whatever a 
   expect(await completenessOf('GetIndexDetail')).toBe(0);
   const other = await missing('default,-GetSeriesChange,GetIndexDetail');
   expect(other.names).toEqual(same.names);
-  expect(other.stderr).toContain('is not what the database was told');
+  expect(other.stderr).toContain('differs from what the database has stored');
   expect(other.stderr).toContain('GetIndexDetail BSE_IDX');
   expect(other.stderr).toMatch(/GetBhavCopyFO BFO.*GetSeriesChange (BSE|NSE)/s);
 
@@ -90,7 +90,7 @@ test('eod up with the scheduler stores what it requests, another role does not',
   const up = (roles: string) =>
     spawnEod(['up', '--roles', roles], optionsFor('default,GetIndexDetail', { EOD_HTTP_PORT: '0' }));
   const web = up('web');
-  await web.output(/is not what the database was told/);
+  await web.output(/differs from what the database has stored/);
   web.kill('SIGTERM');
   await web.ended;
   expect(await expectedExchanges('GetIndexDetail')).toEqual([]);

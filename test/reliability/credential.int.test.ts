@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { concluded } from '../../src/cli/work-on-run.ts';
+import { concludeRun } from '../../src/cli/work-on-run.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { reportRun } from '../../src/state/runs/reports.ts';
 import { captureCli, runCli } from '../support/cli.ts';
@@ -40,7 +40,7 @@ describe.each(mostly('postgres'))('a refused key (queue on %s)', (backend) => {
     // A command that works on the paused one ends, and says how to go on.
     const { cli, stderr } = captureCli();
     const stopped = { report: await reportRun(setup, paused?.id ?? 0), interrupted: false };
-    expect(concluded(cli, stopped)).toBe(1);
+    expect(concludeRun(cli, stopped)).toBe(1);
     expect(stderr()).toContain(`go on with: eod runs resume ${paused?.id}`);
     const report = await ended(setup, failed?.id ?? 0);
     expect(report).toMatchObject({ windows: { blocked: report.windows.total }, requests: 1 });

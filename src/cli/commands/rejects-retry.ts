@@ -12,7 +12,7 @@ export default defineCommand({
     const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
     const { openRejectIds } = await import('../../state/rejects.ts');
     const { openContext } = await import('../open-context.ts');
-    const { concluded, workOnReplay } = await import('../work-on-run.ts');
+    const { concludeRun, workOnReplay } = await import('../work-on-run.ts');
     const filter = readFilter(values);
     const context = await openContext(cli, { wait: 'short' });
     const { drizzle } = context.db;
@@ -33,7 +33,7 @@ export default defineCommand({
     }
     const failures = report === null ? null : failuresText(report);
     if (failures !== null) logStderr(cli, failures);
-    const code = ending === null ? EXIT.done : concluded(cli, ending);
+    const code = ending === null ? EXIT.done : concludeRun(cli, ending);
     cli.exitCode = ending?.interrupted !== true && open.length > 0 ? EXIT.failed : code;
   },
 });

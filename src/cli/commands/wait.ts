@@ -10,7 +10,7 @@ import { defineCommand } from '../define-command.ts';
 import { day, duration, exampleDays, parseDay } from '../options.ts';
 import { firstLines, plural } from '../output.ts';
 
-/** How often it looks. */
+/** How often the state is read. */
 const EVERY_MS = 2_000;
 
 export default defineCommand({
