@@ -37,17 +37,6 @@ export function recordAlerts<One extends RaisedAlert>(
   });
 }
 
-/** A withdrawn alert was never sent, so the same one can be raised again. */
-const isNotWithdrawn = lt(alerts.next_attempt_at, sql`'infinity'`);
-
-/** Withdraws alerts that do not hold any more before they could be sent. */
-export async function withdrawAlerts(db: NodePgDatabase, ids: readonly number[]): Promise<void> {
-  await db
-    .update(alerts)
-    .set({ next_attempt_at: sql`'infinity'`, error: 'not sent: nothing is missing now' })
-    .where(inArray(alerts.id, [...ids]));
-}
-
 async function recordAlert(
   tx: NodePgDatabase,
   { kind, subject, message, facts }: RaisedAlert,
@@ -66,7 +55,6 @@ async function recordAlert(
       and(
         inArray(alerts.id, newest),
         gt(alerts.raised_at, sql`now() - make_interval(hours => ${repeatHours})`),
-        isNotWithdrawn,
       ),
     );
   if (repeated.rowCount === 1) return false;
@@ -136,17 +124,8 @@ export async function subjectsOfAlerts(
   const rows = await db
     .select({ subject: alerts.subject })
     .from(alerts)
-    .where(and(inArray(alerts.kind, [...kinds]), gt(alerts.raised_at, daysAgo(days)), isNotWithdrawn));
+    .where(and(inArray(alerts.kind, [...kinds]), gt(alerts.raised_at, daysAgo(days))));
   return new Set(rows.map(({ subject }) => subject));
-}
-
-/** Deletes alerts of these kinds that were raised more than this many days ago. */
-export async function forgetAlerts(
-  db: NodePgDatabase,
-  kinds: readonly string[],
-  days: number,
-): Promise<void> {
-  await db.delete(alerts).where(and(inArray(alerts.kind, [...kinds]), lte(alerts.raised_at, daysAgo(days))));
 }
 
 /**

@@ -20,8 +20,6 @@ export interface Alert {
   /** One sentence for people. */
   readonly message: string;
   readonly facts: Readonly<Record<string, unknown>>;
-  /** Not raised beside an alert of this kind, which says the same, unless that one only repeats an earlier one. */
-  readonly unlessNew?: AlertKind;
 }
 
 /**
@@ -68,9 +66,6 @@ type TradingDayKind = (typeof TRADING_DAY_KINDS)[number];
 type AlertedDay = Pick<TradingDayState, 'operation' | 'exchange' | 'day' | 'reason' | 'detail'>;
 
 const nameTradingDay = (tradingDay: AlertedDay) => `${pairName(tradingDay)} ${tradingDay.day}`;
-
-/** Why a trading day is missing that no run has requested yet, although a window of an open one is about it. */
-export const PLANNED = 'a run is about to request it';
 
 /** Why a trading day is missing, in words. */
 const whyMissing = (tradingDay: AlertedDay) =>
@@ -124,11 +119,9 @@ function writeMessage(kind: TradingDayKind, missing: readonly AlertedDay[], work
   const named = `${plural(tradingDays.length, 'trading day')}${dataSets > 1 ? ` of ${dataSets} data sets` : ''}`;
   const verb = tradingDays.length === 1 ? 'is' : 'are';
   if (kind === 'gaps') return `${named} ${verb} missing after the night: ${tradingDaysText(tradingDays)}`;
-  const notRequested = tradingDays.every(
-    ({ reason, detail }) => reason === 'not_requested' && detail !== PLANNED,
-  );
+  const isNeverRequested = tradingDays.every(({ reason }) => reason === 'not_requested');
   const hints = [
-    ...(notRequested ? ['check that a scheduler and a worker are running'] : []),
+    ...(isNeverRequested ? ['check that a scheduler and a worker are running'] : []),
     ...(workers === 0 ? ['no worker was seen within the last minute'] : []),
   ];
   return `${named} ${verb} missing although due: ${[tradingDaysText(tradingDays), ...hints].join('; ')}`;
@@ -140,18 +133,8 @@ const isTradingDayKind = (kind: string): kind is TradingDayKind =>
   TRADING_DAY_KINDS.some((tradingDayKind) => tradingDayKind === kind);
 
 /** The trading days that an alert names; null if it is about something else. */
-export const listTradingDays = ({ kind, facts }: Joined): readonly AlertedDay[] | null =>
+const listTradingDays = ({ kind, facts }: Joined): readonly AlertedDay[] | null =>
   isTradingDayKind(kind) && Array.isArray(facts.sessions) ? facts.sessions : null;
-
-/**
- * An alert about a trading day with what is known of it now, and how many workers are seen now; others stay as they are
- * (pure).
- */
-export function asOfNow<One extends Joined>(alert: One, tradingDay: AlertedDay, workers: number): One {
-  if (!isTradingDayKind(alert.kind)) return alert;
-  const facts = { ...alert.facts, ...(alert.facts.workers === undefined ? {} : { workers }) };
-  return { ...alert, ...tradingDayAlert(alert.kind, tradingDay, facts), kind: alert.kind };
-}
 
 /** Kinds of alerts of one run that are one post: what failed, and what is missing because of it. */
 const RUN_KINDS: readonly string[] = ['run_failed', ...TRADING_DAY_KINDS];
@@ -169,8 +152,8 @@ export function joinAlerts<One extends Joined>(
 ): (One & { readonly of: readonly One[] })[] {
   const groups = groupBy(alerts, choosePost);
   return [...groups.values()].flatMap((group) => {
-    const place = ({ kind }: One) => RUN_KINDS.indexOf(kind);
-    const of = group.toSorted((a, b) => place(a) - place(b));
+    const rank = ({ kind }: One) => RUN_KINDS.indexOf(kind);
+    const of = group.toSorted((a, b) => rank(a) - rank(b));
     const [first] = of;
     if (first === undefined) return [];
     if (of.length === 1) return [{ ...first, of }];

@@ -19,10 +19,14 @@ export async function alertsOfRun(context: Context, run: FollowedRun): Promise<A
   const key = await stoppedByKey(context, run);
   const failed =
     run.state === 'failed' ? await failuresOfRun(context.db.drizzle, run.id, key?.subject ?? null) : [];
-  const alerts = [key, failure(context, run, failed, key), await completion(context, run)];
-  const suspicious = await suspiciousResponses(context, run, failed);
+  const alerts = [
+    key,
+    failure(context, run, failed, key),
+    await completion(context, run),
+    await suspiciousResponses(context, run),
+  ];
   const missing = run.kind === 'nightly' ? await missingTradingDays(context, run, key) : [];
-  return [...alerts.filter((alert) => alert !== null), ...suspicious, ...missing];
+  return [...alerts.filter((alert) => alert !== null), ...missing];
 }
 
 /** The alert of the key, if that stopped the run; it is the same for all runs that the key stopped. */
@@ -93,43 +97,23 @@ async function completion(context: Context, run: FollowedRun): Promise<Alert | n
   };
 }
 
-/** @param failed what the alert that the run failed says: it has one reason of each operation and exchange. */
-async function suspiciousResponses(
-  { config, db }: Context,
-  run: FollowedRun,
-  failed: Failed,
-): Promise<Alert[]> {
-  const windows = await suspiciousWindowsOfRuns(db.drizzle, [run.id]);
-  // Why a response was rejected is said once, if that alert is posted and gives the reason.
-  const posted = config.EOD_ALERT_ON.includes('run_failed') ? failed : [];
-  const isGiven = ({ state, failure: why, ...pair }: SuspiciousWindow) =>
-    state === 'failed' && posted.some(({ what, reason }) => what === pairName(pair) && reason === why);
-  const others = windows.filter((window) => !isGiven(window));
-  const alerts = suspiciousAlert(run, windows.filter(isGiven));
-  return [
-    ...suspiciousAlert(run, others),
-    ...alerts.map((alert): Alert => ({ ...alert, unlessNew: 'run_failed' })),
-  ];
-}
-
-type SuspiciousWindow = Awaited<ReturnType<typeof suspiciousWindowsOfRuns>>[number];
-
-/** The alert of these windows; none if there are none. */
-function suspiciousAlert(run: FollowedRun, windows: readonly SuspiciousWindow[]): Alert[] {
+/** The alert of suspicious responses that were loaded; of those that failed, the alert of the run gives the reason. */
+async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<Alert | null> {
+  const windows = (await suspiciousWindowsOfRuns(db.drizzle, [run.id])).filter(
+    ({ state }) => state !== 'failed',
+  );
+  if (windows.length === 0) return null;
   const windowFacts = windows.map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
     window: window.windowId,
     suspicious: window.reason,
   }));
-  if (windowFacts.length === 0) return [];
-  return [
-    {
-      kind: 'suspicious',
-      subject: listSubjects(windowFacts).join(', '),
-      message: `run ${run.id} has suspicious windows: ${listText(windows.map((window) => `${pairTitle(window)} ${window.from}: ${window.reason}`))}`,
-      facts: { run: run.id, windows: windowFacts },
-    },
-  ];
+  return {
+    kind: 'suspicious',
+    subject: listSubjects(windowFacts).join(', '),
+    message: `run ${run.id} has suspicious windows: ${listText(windows.map((window) => `${pairTitle(window)} ${window.from}: ${window.reason}`))}`,
+    facts: { run: run.id, windows: windowFacts },
+  };
 }
 
 /**

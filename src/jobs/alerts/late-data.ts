@@ -7,7 +7,7 @@ import { loadedPairs } from '../../state/coverage/coverage.ts';
 import { readWorkers } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
 import { tradingDayAlert } from './alert.ts';
-import { markPlanned, raiseAlerts, startDelivery } from './send-alerts.ts';
+import { raiseAlerts, startDelivery } from './send-alerts.ts';
 
 /** How many days back trading days are checked. Alerts about older ones have been raised, or they were not expected. */
 const LOOK_BACK_DAYS = 7;
@@ -37,9 +37,7 @@ export async function checkLateData(context: Context, since: number): Promise<vo
     const { seen: workers } = await readWorkers(context.db.drizzle);
     await raiseAlerts(
       context,
-      (await markPlanned(context, late)).map((tradingDay) =>
-        tradingDayAlert('late_data', tradingDay, { workers }),
-      ),
+      late.map((tradingDay) => tradingDayAlert('late_data', tradingDay, { workers })),
     );
   } catch (error) {
     context.log.warn({ err: error }, 'could not check for late data');

@@ -1,40 +1,19 @@
 import { createHmac } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import type { Config } from '../../core/config.ts';
 import { redactValues, settingsRedactor } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
-import { pairName } from '../../core/exchanges.ts';
-import { groupBy } from '../../core/iterables.ts';
 import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
-import { isDataSet } from '../../operations/registry.ts';
-import {
-  claimDueAlerts,
-  forgetAlerts,
-  noteDelivery,
-  recordAlerts,
-  withdrawAlerts,
-} from '../../state/alerts.ts';
-import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
-import { listOpenRequests } from '../../state/windows/read-windows.ts';
-import { readWorkers } from '../../state/workers.ts';
+import { claimDueAlerts, noteDelivery, recordAlerts } from '../../state/alerts.ts';
 import type { Context } from '../context.ts';
-import {
-  type Alert,
-  asOfNow,
-  buildBody,
-  joinAlerts,
-  listTradingDays,
-  PLANNED,
-  shortSubject,
-} from './alert.ts';
+import { type Alert, buildBody, joinAlerts, shortSubject } from './alert.ts';
 
 /** Kinds of alerts that report a success. */
 const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
 
-/** A success is stored for this long, and reported only once in this time. */
-const SUCCESS_DAYS = 60;
+/** The same success is not reported again for this many hours: 60 days. */
+const SUCCESS_REPEAT_HOURS = 1_440;
 
 type AlertContext = Pick<Context, 'clock' | 'config' | 'db' | 'log'>;
 
@@ -50,15 +29,9 @@ export async function raiseAlerts(context: AlertContext, raised: readonly Alert[
   const { config, db, log } = context;
   try {
     const isSuccess = ({ kind }: Alert) => SUCCESSES.includes(kind);
-    const record = (some: readonly Alert[]) =>
-      recordAlerts(db, some, (alert) =>
-        isSuccess(alert) ? 24 * SUCCESS_DAYS : config.EOD_ALERT_REPEAT_HOURS,
-      );
-    const first = await record(alerts.filter(({ unlessNew }) => unlessNew === undefined));
-    const isNew = (kind: Alert['kind']) => first.some((alert) => alert.kind === kind);
-    const second = alerts.filter(({ unlessNew }) => unlessNew !== undefined && !isNew(unlessNew));
-    const added = [...first, ...(await record(second))];
-    if (added.some(isSuccess)) await forgetAlerts(db.drizzle, SUCCESSES, SUCCESS_DAYS);
+    const added = await recordAlerts(db, alerts, (alert) =>
+      isSuccess(alert) ? SUCCESS_REPEAT_HOURS : config.EOD_ALERT_REPEAT_HOURS,
+    );
     for (const alert of joinAlerts(added)) {
       log[isSuccess(alert) ? 'info' : 'error']({ alert: alert.kind, ...alert.facts }, alert.message);
     }
@@ -88,7 +61,7 @@ async function sendUnstored({ config, log }: AlertContext, alerts: readonly Aler
   const redact = settingsRedactor(config);
   const kinds: readonly string[] = config.EOD_ALERT_ON;
   const raisedAt = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
-  const sent = alerts.filter(({ kind, unlessNew }) => kinds.includes(kind) && unlessNew === undefined);
+  const sent = alerts.filter(({ kind }) => kinds.includes(kind));
   for (const { of: _, ...alert } of joinAlerts(sent)) {
     await postAlert(webhook, { ...alert, raisedAt }, { secret, redact, proxies: config }).catch((error) =>
       log.warn(
@@ -115,7 +88,7 @@ export async function deliverAlerts(context: AlertContext, signal?: AbortSignal)
   ];
   if (kinds.length === 0) return 0;
   try {
-    const claimed = await stillTrue(context, await claimDueAlerts(db.drizzle, kinds, MOST_CLAIMED));
+    const claimed = await claimDueAlerts(db.drizzle, kinds, MOST_CLAIMED);
     const delivered = await Promise.all(
       joinAlerts(claimed).map(({ id: _, of, raisedAt, isLate, ...alert }) => {
         const seconds = new Date(raisedAt).toISOString().replace(/\.\d+Z$/, 'Z');
@@ -159,66 +132,6 @@ export function startDelivery(
   };
 }
 
-type ClaimedAlert = Awaited<ReturnType<typeof claimDueAlerts>>[number];
-
-/**
- * Drops the alerts about trading days that are no longer missing, as after an outage of the webhook, and brings the
- * others up to date. If that fails, they are sent as they were raised.
- */
-async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[]): Promise<ClaimedAlert[]> {
-  const named = alerts.flatMap((alert) => listTradingDays(alert) ?? []);
-  const from = named.map(({ day }) => day).sort()[0];
-  if (from === undefined) return [...alerts];
-  const { db, log } = context;
-  try {
-    const expected = [...new Map(named.map((pair) => [pairName(pair), pair])).values()];
-    const tradingDays = await markPlanned(
-      context,
-      await readCompleteness(context, { expected, others: false, from }),
-    );
-    const states = new Map(
-      tradingDays.map((tradingDay) => [`${pairName(tradingDay)} ${tradingDay.day}`, tradingDay]),
-    );
-    const { seen: workers } = await readWorkers(db.drizzle);
-    const isOver = ({ operation, exchange, day }: (typeof named)[number]) => {
-      const { state } = states.get(`${pairName({ operation, exchange })} ${day}`) ?? { state: 'missing' };
-      return state !== 'missing' || !isDataSet(operation);
-    };
-    const over = alerts.filter((alert) => listTradingDays(alert)?.every(isOver) === true);
-    if (over.length > 0) {
-      const ids = over.map(({ id }) => id);
-      await withdrawAlerts(db.drizzle, ids);
-      log.info({ alerts: over.map(({ subject }) => subject) }, 'alerts are not sent: nothing is missing now');
-    }
-    return alerts.flatMap((alert) => {
-      if (over.includes(alert)) return [];
-      const tradingDay = states.get(alert.subject);
-      return listTradingDays(alert) === null || tradingDay === undefined
-        ? [alert]
-        : [{ ...asOfNow(alert, tradingDay, workers), isLate: false }];
-    });
-  } catch (error) {
-    log.warn({ err: error }, 'could not check whether alerts still hold; they are sent as they were raised');
-    return [...alerts];
-  }
-}
-
-/** Trading days, of which those that nobody has requested yet say so if a window of an open run is about them. */
-export async function markPlanned(
-  { db }: Pick<Context, 'db'>,
-  tradingDays: readonly TradingDayState[],
-): Promise<TradingDayState[]> {
-  const [first] = tradingDays.map(({ day }) => day).sort();
-  if (first === undefined) return [];
-  const requests = groupBy(await listOpenRequests(db.drizzle, first), pairName);
-  return tradingDays.map((tradingDay) =>
-    tradingDay.reason === 'not_requested' &&
-    requests.get(pairName(tradingDay))?.some(({ from, to }) => from <= tradingDay.day && tradingDay.day <= to)
-      ? { ...tradingDay, detail: PLANNED }
-      : tradingDay,
-  );
-}
-
 async function deliver(
   { db, log, config }: AlertContext,
   ids: readonly number[],
@@ -229,7 +142,7 @@ async function deliver(
   const redact = settingsRedactor(config);
   const isHeartbeat = alert.kind === 'heartbeat';
   try {
-    if (isHeartbeat) await sendHeartbeat(heartbeat ?? '', { proxies: config, signal });
+    if (isHeartbeat) await send(heartbeat ?? '', { method: 'GET', proxies: config, signal });
     else await postAlert(webhook ?? '', alert, { secret, redact, proxies: config, signal });
   } catch (error) {
     const problem = redact(messageOf(error));
@@ -292,22 +205,6 @@ const SIGNATURE_HEADER = 'x-eod-signature';
  */
 export function signBody(body: string, secret: string, seconds: number): string {
   return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`;
-}
-
-/** Pauses between the first tries of a heartbeat. If all fail, it is sent again later like any alert. */
-const HEARTBEAT_PAUSES_MS = [500, 2_000];
-
-/** Sends a GET request to the monitor, a few times if it fails. @throws Error of the last try. */
-async function sendHeartbeat(address: string, options: SendOptions): Promise<void> {
-  const { signal } = options;
-  for (const pauseMs of HEARTBEAT_PAUSES_MS) {
-    try {
-      return await send(address, { method: 'GET', ...options });
-    } catch {
-      await sleep(pauseMs, undefined, signal === undefined ? {} : { signal });
-    }
-  }
-  await send(address, { method: 'GET', ...options });
 }
 
 type RequestOptions = Pick<NonNullable<Parameters<typeof request>[1]>, 'method' | 'headers' | 'body'> &

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { dayAt } from '../../../src/core/days.ts';
 import { nightlyRequest } from '../../../src/jobs/runs/nightly-request.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
 import type { SandboxOptions } from '../../../src/sandbox/index.ts';
@@ -92,61 +91,6 @@ describe('alerts of a run', () => {
     expect(webhook.heard[0]?.message).toMatch(
       /^for example, 5 of 5 records were rejected .*2 windows of GetBhavCopyCM BSE, GetBhavCopyCM NSE\); run \d+ /,
     );
-  });
-
-  test('of a rejected response nothing is lost where the alert of the run gives another reason, or is not posted', async () => {
-    const webhook = await startWebhook();
-    const sample = sampleOf(operationNamed('GetBhavCopyCM'));
-    // The response of the second of three days has a record of another day, and only the reason of one is given.
-    const sourceUrl = await startServer((request, response) => {
-      const from = new URL(request.url ?? '', 'http://source').searchParams.get('from');
-      if (dayAt(Number(from), 'Asia/Kolkata') !== '2025-09-11') return response.writeHead(404).end();
-      const records = [{ ...sample, TradDt: '01-02-2025' }];
-      response.setHeader('content-type', 'application/json').end(JSON.stringify({ Value: records }));
-    });
-    const requested = backfill({
-      from: '2025-09-10',
-      to: DAY,
-      operations: ['GetBhavCopyCM'],
-      exchanges: ['NSE'],
-    });
-    const heard = async (settings: Readonly<Record<string, string>>) => {
-      webhook.heard.length = 0;
-      const pipeline = await openPipeline({
-        sourceUrl,
-        clock: EVENING,
-        settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_ATTEMPTS: '1', ...settings },
-      });
-      await runToEnd(pipeline, requested);
-      return webhook.heard;
-    };
-    const messages = new Map((await heard({})).map(({ kind, message }) => [kind, message]));
-    expect([...messages.keys()].sort()).toEqual(['run_failed', 'suspicious']);
-    expect(messages.get('run_failed')).toMatch(/^the source responded with HTTP status 404 \([^;]*; run/);
-    expect(messages.get('suspicious')).toMatch(/bhavcopy_cm NSE 2025-09-11: /);
-    expect(kinds(await heard({ EOD_ALERT_ON: 'suspicious' }))).toEqual(['suspicious']);
-  });
-
-  test('a rejected response raises an alert of its own where that of the failed run repeats one of another reason', async () => {
-    const webhook = await startWebhook();
-    const sample = sampleOf(operationNamed('GetBhavCopyCM'));
-    let isRejected = false;
-    const sourceUrl = await startServer((_, response) => {
-      if (!isRejected) return response.writeHead(404).end();
-      const records = [{ ...sample, TradDt: '01-02-2025' }];
-      response.setHeader('content-type', 'application/json').end(JSON.stringify({ Value: records }));
-    });
-    const pipeline = await openPipeline({
-      sourceUrl,
-      clock: EVENING,
-      settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_ATTEMPTS: '1' },
-    });
-    const requested = backfill({ from: DAY, to: DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'] });
-    await runToEnd(pipeline, requested);
-    expect(kinds(webhook.heard)).toEqual(['run_failed']);
-    isRejected = true;
-    await runToEnd(pipeline, requested);
-    expect(kinds(webhook.heard)).toEqual(['run_failed', 'suspicious']);
   });
 
   test('a refused access key raises one alert, which does not hold the key', async () => {
