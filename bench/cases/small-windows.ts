@@ -87,12 +87,12 @@ async function runBareJobs({ server, source }: Site, jobs: number, { least = fal
   const planner = await openPlanner(settings);
   const leastOf = least ? `${source.url('first')}/GetFinRatioEOD?from=0` : undefined;
   const worker = await startChild('bareJobs', settings, { jobs, leastOf });
-  const { databaseId, windows } = planner.context.queues;
+  const { windows } = planner.context.queues;
   const started = Date.now();
   await windows.backfill.addBulk(
     Array.from({ length: jobs }, (_, at) => ({
       name: 'window',
-      data: { database: databaseId, runId: 0, windowId: at },
+      data: { runId: 0, windowId: at },
       opts: {
         jobId: `bare-${at}`,
         attempts: 1_000_000,

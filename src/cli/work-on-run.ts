@@ -4,9 +4,9 @@ import { messageOf, PipelineError } from '../core/errors.ts';
 import { retryText } from '../core/wording.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { workReplay } from '../jobs/replay/work-replay.ts';
+import { unknownYears } from '../jobs/responses/sync-sessions.ts';
 import { followUpRuns } from '../jobs/runs/finish.ts';
 import { forecastRun } from '../jobs/runs/forecast.ts';
-import { newUnknownYears } from '../jobs/runs/plan-run.ts';
 import { quotaStatus, usedUpText, waitsUntil } from '../jobs/runs/read-status.ts';
 import { startRun } from '../jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
@@ -50,7 +50,7 @@ export async function runRequest(
 ): Promise<void> {
   const request = async (context: Context) => {
     const requested = await makeRequest(context);
-    if (requested !== null) logUnknownYears(cli, newUnknownYears(context, requested.targets));
+    if (requested !== null) logUnknownYears(cli, unknownYears(context.calendar, requested.targets));
     return requested;
   };
   if (dryRun) {

@@ -36,3 +36,28 @@ export async function endsWithin(work: Promise<unknown>, milliseconds: number): 
  * process exits afterwards anyway.
  */
 export const DISCONNECT_WITHIN_MS = 500;
+
+/** Calls `work` for every item, `width` at a time, until all are done or `signal` aborts. @throws its first error. */
+export async function inParallel<Item>(
+  items: readonly Item[],
+  { width, signal }: { readonly width: number; readonly signal?: AbortSignal | undefined },
+  work: (item: Item, at: number) => Promise<void>,
+): Promise<void> {
+  // All workers take from the same one.
+  const queue = items.entries();
+  let broken = false;
+  const workOn = async () => {
+    for (const [at, item] of queue) {
+      if (signal?.aborted === true || broken) return;
+      try {
+        await work(item, at);
+      } catch (error) {
+        broken = true;
+        throw error;
+      }
+    }
+  };
+  const workers = await Promise.allSettled(Array.from({ length: width }, workOn));
+  const failed = workers.find((worker) => worker.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}

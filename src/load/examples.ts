@@ -1,5 +1,4 @@
 import type { Pool } from 'pg';
-import type { DayRange } from '../core/days.ts';
 
 type Cell = string | number | null;
 type Row = Readonly<Record<string, Cell>>;
@@ -59,45 +58,6 @@ export async function runExamples(pool: Pool): Promise<ExampleResult[]> {
     results.push({ ...example, rows: rows.map(withNumbers) });
   }
   return results;
-}
-
-/** A trading day of a share with its close as printed and as adjusted for later events. */
-interface AdjustedClose {
-  readonly day: string;
-  readonly printed: number;
-  readonly adjusted: number;
-}
-
-/** The trading days of a share on an exchange, the oldest first, in the series in which it was traded most. */
-export async function adjustedCloses(
-  pool: Pool,
-  { exchange, symbol, from, to }: DayRange & { readonly exchange: string; readonly symbol: string },
-): Promise<AdjustedClose[]> {
-  const { rows } = await pool.query<AdjustedClose>(
-    `select distinct on (trade_date) to_char(trade_date, 'YYYY-MM-DD') as day,
-            unadjusted_close_price::float8 as printed, close_price::float8 as adjusted
-       from market.prices_adjusted
-      where exchange = $1 and symbol = $2 and trade_date between $3 and $4 and close_price is not null
-      order by trade_date, traded_quantity desc nulls last`,
-    [exchange, symbol, from, to],
-  );
-  return rows;
-}
-
-/** The shares that were traded most on the last trading day of an exchange until a day, by turnover. */
-export async function mostTraded(
-  pool: Pool,
-  exchange: string,
-  until: string,
-  limit: number,
-): Promise<string[]> {
-  const { rows } = await pool.query<{ symbol: string }>(
-    `select symbol from market.bhavcopy_cm
-      where exchange = $1 and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1 and trade_date <= $2)
-      order by turnover desc nulls last, symbol limit $3`,
-    [exchange, until, limit],
-  );
-  return rows.map(({ symbol }) => symbol);
 }
 
 /** node-postgres returns numeric and bigint as text; as numbers they are precise enough to be shown. */

@@ -99,10 +99,13 @@ async function storeLoad(
   await writeFacts(tx, load);
   const withheld = await writeDecided(tx, load, stored);
   const counts = countRecords(load, stored);
-  const ending = endingWindow(tx, load.windowId, buildEnd(load, counts, withheld));
+  const end = buildEnd(load, counts, withheld);
+  const ending = endingWindow(tx, load.windowId, end);
+  const digest = isClean(load, end) ? load.digest : undefined;
+  const written = stored.flatMap(({ changed }) => changed ?? []);
   if (load.outcome.state === 'failed') await ending;
   // The last statement before the commit: state numbers have to follow the order of commits.
-  else await insertLoad(tx, { ...load, written: stored.flatMap(({ changed }) => changed ?? []) }, ending);
+  else await insertLoad(tx, { ...load, digest, written }, ending);
   return { loadId: load.loadId, counts };
 }
 
@@ -129,5 +132,13 @@ function buildEnd(
     unsettled: joined(suspicionsWithoutReject),
   };
 }
+
+/** True if there was nothing to say of a response: then the same bytes need not be read again (`repeatLoad`). */
+const isClean = ({ coverage, rejects }: Load, { warnings, suspicious }: ReturnType<typeof buildEnd>) =>
+  rejects.length === 0 &&
+  warnings.length === 0 &&
+  suspicious === null &&
+  coverage.length > 0 &&
+  coverage.every(({ state }) => state === 'loaded');
 
 const joined = (reasons: readonly string[]) => reasons.join('; ') || null;

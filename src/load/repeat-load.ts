@@ -6,49 +6,38 @@ import { transaction } from '../postgres/transaction.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
 import { beginLoad, insertLoad } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
-import { copyResponse, findRepeated } from '../state/responses/repeated.ts';
+import { selectRepeated } from '../state/responses/repeated.ts';
+import { buildFact } from '../state/responses/response-facts.ts';
+import { keepResponse, keptBody } from '../state/responses/responses.ts';
 import { endingWindow } from '../state/windows/windows.ts';
-import { mergeSql } from './merge/merge-sql.ts';
 import type { ResponseOfWindow } from './window-load.ts';
 
 /**
- * Ends the window of a response that repeats the last one about its days (`findRepeated`), as if it had been read and
- * compared row by row: with the same counts, coverage, kept response and state.
+ * Ends the window of a response that repeats the last one about its days without reading it: with the same counts,
+ * coverage, kept response and state as if it had been read and compared row by row.
  *
- * @param tradingDays the trading days that were requested: all have to be loaded.
- * @returns the counts; null if the response has to be read, and then nothing was written.
+ * @returns the counts; null if it does not repeat it and has to be read: then nothing was written.
  */
 export async function repeatLoad(
   database: Database,
-  response: ResponseOfWindow & { readonly digest: string; readonly calledOn: string },
-  tradingDays: readonly string[],
+  response: ResponseOfWindow & { readonly digest: string },
+  calledOn: string,
 ): Promise<RecordCounts | null> {
-  const { windowId, exchange, bytes } = response;
-  const { shapes } = operationNamed(response.operation);
-  // Only of these operations it is known without reading that all rows are of the days requested.
-  if (!shapes.every((shape) => shape.fullSet === 'days' && shape.dated)) return null;
-  const tables = shapes.map(({ table }) => table);
-  const requested = { ...response, operations: namesFilling(tables), tradingDays };
-  // Without locks first, because nearly always the response is a new one.
-  if ((await findRepeated(database.drizzle, requested)) === null) return null;
+  const { windowId, operation, exchange, from, to, digest, position, fetchedAt, bytes } = response;
+  const tables = operationNamed(operation).shapes.map(({ table }) => table);
+  const repeated = { digest, position, operation, exchange, to, operations: namesFilling(tables) };
+  // Without locks first, because a response that is requested for the first time is a new one.
+  if ((await selectRepeated(database.drizzle, repeated)).rowCount === 0) return null;
   return transaction(database, async (tx) => {
-    const days = eachDay(response.from, response.to);
-    const locks = tables.flatMap(({ name }) => locksOfTable(name, exchange, days));
+    const locks = tables.flatMap(({ name }) => locksOfTable(name, exchange, eachDay(from, to)));
     const begun = await beginLoad(tx, windowId, locks);
-    const last = begun && (await findRepeated(tx, requested));
-    if (begun === null || last === null) return null;
-    const listed = last.fetched - last.duplicate;
-    let stored = 0;
-    for (const table of tables) {
-      const counted = await tx.client.query<{ rows: number }>(mergeSql(table).countRows, [exchange, days]);
-      stored += counted.rows[0]?.rows ?? 0;
-    }
-    if (stored !== listed) return null;
-    const { fetched, stale, duplicate, coverage } = last;
-    const counts = { ...NO_COUNTS, fetched, unchanged: listed - stale, stale, duplicate };
-    const fetchedAt = response.fetchedAt.toISOString();
-    await copyResponse(tx, { ...response, fetchedAt, copiedId: last.responseId });
+    const [last] = (await selectRepeated(tx, repeated)).rows;
+    if (begun === null || last === undefined) return null;
+    const { fetched, stale, duplicate, coverage, contentType } = last;
+    const noted = { position, fetchedAt, fact: buildFact({ coverage }, begun), resolvesRejects: true };
+    await keepResponse(tx, windowId, { ...noted, packed: keptBody(last.hash), contentType, calledOn });
     await writeCoverage(tx, { ...response, coverage });
+    const counts = { ...NO_COUNTS, fetched, unchanged: fetched - stale - duplicate, stale, duplicate };
     const ended = { state: 'loaded', error: null, warnings: [], suspicious: null, unsettled: null } as const;
     const ending = endingWindow(tx, windowId, { ...ended, counts, bytes });
     await insertLoad(tx, { ...response, ...begun, written: [] }, ending);

@@ -2,16 +2,21 @@ import { type ClientBase, escapeIdentifier, type Pool } from 'pg';
 import type { DayRange } from '../core/days.ts';
 import type { TableDefinition } from '../declaration/table.ts';
 
-// What planning, imports and replays look up in `market`.
+// What planning, imports, replays and pages look up in `market`.
 
-/** The symbols with the largest turnover in the newest stored bhav copy of an exchange, the largest first. */
-export async function largestSymbols(pool: Pool, exchange: string, limit: number): Promise<string[]> {
+/** The symbols with the largest turnover in the newest bhav copy of an exchange until a day, the largest first. */
+export async function largestSymbols(
+  pool: Pool,
+  exchange: string,
+  limit: number,
+  until = 'infinity',
+): Promise<string[]> {
   const result = await pool.query<{ symbol: string }>(
     `select symbol from market.bhavcopy_cm
       where exchange = $1
-        and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1)
+        and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1 and trade_date <= $3)
       group by symbol order by sum(turnover) desc nulls last, symbol limit $2`,
-    [exchange, limit],
+    [exchange, limit, until],
   );
   return result.rows.map((row) => row.symbol);
 }
@@ -46,6 +51,29 @@ export async function storedValues(
     [exchange],
   );
   return result.rows.map(({ value }) => value);
+}
+
+/** A trading day of a share with its close as printed and as adjusted for later events. */
+interface AdjustedClose {
+  readonly day: string;
+  readonly printed: number;
+  readonly adjusted: number;
+}
+
+/** The trading days of a share on an exchange, the oldest first, in the series in which it was traded most. */
+export async function adjustedCloses(
+  pool: Pool,
+  { exchange, symbol, from, to }: DayRange & { readonly exchange: string; readonly symbol: string },
+): Promise<AdjustedClose[]> {
+  const { rows } = await pool.query<AdjustedClose>(
+    `select distinct on (trade_date) to_char(trade_date, 'YYYY-MM-DD') as day,
+            unadjusted_close_price::float8 as printed, close_price::float8 as adjusted
+       from market.prices_adjusted
+      where exchange = $1 and symbol = $2 and trade_date between $3 and $4 and close_price is not null
+      order by trade_date, traded_quantity desc nulls last`,
+    [exchange, symbol, from, to],
+  );
+  return rows;
 }
 
 /** The first and last stored day on which a scrip code had a ticker. */

@@ -18,7 +18,7 @@ export interface ResponseOfWindow extends Pair, DayRange {
   readonly fetchedAt: Date;
   /** Bytes the response took on the wire. */
   readonly bytes: number;
-  /** SHA-256 of the response and of the code that read it, in hex; not given for imports and replays. */
+  /** SHA-256 of the response, its request and the code that reads it; not given if it may not be repeated. */
   readonly digest?: string | undefined;
   /** What to keep for replay; not given if the rows are computed from stored ones. */
   readonly response?: ResponseToKeep | undefined;

@@ -141,7 +141,7 @@ test('a worker on the queue in Postgres whose first connection fails comes to wo
   await postgres.halt('fast');
   await halted;
   await postgres.start();
-  const data = { database: queues.databaseId, runId: 1, windowId: 7 };
+  const data = { runId: 1, windowId: 7 };
   await queues.windows.backfill.addBulk([{ name: 'window', data, opts: {} }]);
   await waitFor(() => done.length > 0, { what: 'the job' });
   expect(done).toEqual([7]);

@@ -1,13 +1,15 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { sha256 } from '../../src/core/sha256.ts';
 import type { StepTimes } from '../../src/core/steps.ts';
 import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { digestBody, repeatResponse } from '../../src/jobs/responses/repeat-response.ts';
-import { storeResponse } from '../../src/jobs/responses/store-response.ts';
+import { describeResponse, storeResponse } from '../../src/jobs/responses/store-response.ts';
+import { digestResponse } from '../../src/jobs/worker/fetch-response.ts';
+import { repeatLoad } from '../../src/load/repeat-load.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { hashBody, packBody } from '../../src/state/responses/responses.ts';
+import { packBody } from '../../src/state/responses/responses.ts';
 import { forAllAsync, setsOf } from '../support/for-all.ts';
 import { openStore } from '../support/import-support.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
@@ -35,7 +37,7 @@ interface Listing {
   readonly odd: boolean;
 }
 
-/** Something that happens to both databases. */
+/** What both databases load. */
 type Step =
   | {
       readonly do: 'response';
@@ -50,7 +52,6 @@ type Step =
       /** Read from a file or kept: not from the source just now. */
       readonly kept: boolean;
     }
-  | { readonly do: 'delete' | 'change'; readonly day: number }
   /** The response before, once more. */
   | { readonly do: 'again' };
 
@@ -86,13 +87,6 @@ const steps = fc.array(
       }),
     },
     { weight: 9, arbitrary: fc.constant({ do: 'again' as const }) },
-    {
-      weight: 1,
-      arbitrary: fc.record({
-        do: fc.constantFrom('delete' as const, 'change' as const),
-        day: fc.nat({ max: 2 }),
-      }),
-    },
   ),
   { minLength: 10, maxLength: 20 },
 );
@@ -212,7 +206,7 @@ async function response(
     position: positionOf(calledAt),
     calledAt,
     bytes: body.length,
-    ...(step.kept ? {} : { digest: digestBody(context, hashBody(body)) }),
+    digest: step.kept ? undefined : digestResponse(context, window, sha256(body)),
     response: {
       packed: await packBody(context.db.drizzle, body),
       contentType: raw.contentType,
@@ -220,11 +214,8 @@ async function response(
     },
   };
   if (context === fast && covered.digest !== undefined) {
-    const counts = await repeatResponse(context, {
-      ...covered,
-      digest: covered.digest,
-      calledOn: requested.calledOn,
-    });
+    const { digest } = covered;
+    const counts = await repeatLoad(context.db, { ...describeResponse(covered), digest }, requested.calledOn);
     if (counts !== null) {
       repeated += 1;
       return counts;
@@ -234,32 +225,15 @@ async function response(
   return (await storeResponse(context, { ...covered, extracted }))?.counts ?? null;
 }
 
-type Happening = Exclude<Step, { do: 'again' }>;
+type ResponseStep = Exclude<Step, { do: 'again' }>;
 
 /** Steps with what they mean in place of "again". */
-function spelledOut(sequence: readonly Step[]): Happening[] {
-  const last = { response: undefined as Happening | undefined };
+function spelledOut(sequence: readonly Step[]): ResponseStep[] {
+  let last: ResponseStep | undefined;
   return sequence.flatMap((step) => {
-    if (step.do === 'response') last.response = step;
-    return step.do === 'again' ? (last.response ?? []) : step;
+    if (step.do === 'response') last = step;
+    return last ?? [];
   });
-}
-
-async function take(
-  context: Context,
-  runId: number,
-  step: Happening,
-  all: readonly Listing[],
-  position: number,
-) {
-  if (step.do === 'response') return response(context, runId, step, all[step.listing] as Listing, position);
-  // By hand, as nobody should.
-  const text =
-    step.do === 'delete'
-      ? `delete from market.bhavcopy_cm where trade_date = $1 and symbol = 'S2'`
-      : `delete from market.series_changes where change_date = $1`;
-  await context.db.pool.query(text, [DAYS[step.day]]);
-  return null;
 }
 
 describe('a response that was loaded before', () => {
@@ -294,7 +268,7 @@ describe('a response that was loaded before', () => {
       const [runId] = await Promise.all([empty(fast), empty(full)]);
       for (const [position, step] of spelledOut(sequence).entries()) {
         const [quick, slow] = await Promise.all(
-          [fast, full].map((one) => take(one, runId, step, all, position)),
+          [fast, full].map((one) => response(one, runId, step, all[step.listing] as Listing, position)),
         );
         expect(quick).toEqual(slow);
       }

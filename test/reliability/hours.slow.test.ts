@@ -181,7 +181,7 @@ test.each(mostly('redis'))(
   },
 );
 
-test('a resume by a person tries a closed hour at once, and all windows start when the source responds', async () => {
+test('a resume by a person opens a closed hour, and all windows start when the source responds', async () => {
   const clock = manualClock(at('22:10:00'));
   const faults = [{ kind: 'diagnostic' as const, value: LIMITED, first: 1 }];
   const setup = await openSetup({ clock, settings: { EOD_CONCURRENCY: '1' }, behaviour: { faults } });

@@ -143,7 +143,7 @@ test('a window that is given up before it is requested is named in the log with 
   await applyFailure(
     { ...setup, log },
     {
-      job: { database: setup.queues.databaseId, runId, windowId: window.id },
+      job: { runId, windowId: window.id },
       window: null,
       callLimit: computeCallLimit(setup.config, setup.clock, createSourceClock(setup)),
       error: new PipelineError('the source is down', { kind: 'network' }),

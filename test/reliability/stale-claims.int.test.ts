@@ -33,7 +33,7 @@ test('a worker that seemed lost and comes back with a failure leaves its window 
   const setup = await openSetup();
   const runId = await start(setup, REQUESTED);
   const [planned] = await windowsOf(setup, runId);
-  const job = { database: setup.queues.databaseId, runId, windowId: planned?.id ?? 0 };
+  const job = { runId, windowId: planned?.id ?? 0 };
   const lost = await claim(setup, job.windowId);
   const holder = await claim(setup, job.windowId);
   const error = new PipelineError('the source is unreachable', { kind: 'network' });
@@ -52,7 +52,7 @@ test('a run that is cancelled while a call of it is refused as too old gets no f
   const setup = await openSetup();
   const runId = await start(setup, { ...REQUESTED, operations: ['GetBhavCopyCM'], to: '2025-09-08' });
   const [planned] = await windowsOf(setup, runId);
-  const job = { database: setup.queues.databaseId, runId, windowId: planned?.id ?? 0 };
+  const job = { runId, windowId: planned?.id ?? 0 };
   const claimed = await claim(setup, job.windowId);
   await cancelRun(setup, runId);
   const line = 'Date is out of allowed range.';

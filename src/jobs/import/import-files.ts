@@ -3,6 +3,7 @@ import { requesterName } from '../../core/environment.ts';
 import { isPipelineError } from '../../core/errors.ts';
 import { limitHeapGrowth } from '../../core/heap-growth.ts';
 import { groupBy } from '../../core/iterables.ts';
+import { inParallel } from '../../core/waits.ts';
 import { IMPORTED_BEFORE } from '../../core/wording.ts';
 import { dayOfName } from '../../extract/files/formats.ts';
 import type { UnknownFile } from '../../extract/files/read-exchange-file.ts';
@@ -18,7 +19,7 @@ import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '.
 import type { Context } from '../context.ts';
 import { syncTradingDays } from '../responses/sync-sessions.ts';
 import { closeRun } from '../runs/finish.ts';
-import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
+import { createOrderedStore, findFiles, hashFile, type ImportFile } from './files.ts';
 import { type FileReport, importParts, notLoaded, readParts } from './import-sessions.ts';
 
 /** The report of an import: its run and the result for each file. */

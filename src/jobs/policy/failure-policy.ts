@@ -1,5 +1,5 @@
 import type { Config } from '../../core/config.ts';
-import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
+import { type ErrorKind, PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../postgres/database-errors.ts';
 import type { FailureInfo } from '../../state/windows/windows.ts';
 import type { WindowQueue } from '../queue/queue.ts';
@@ -101,11 +101,8 @@ const DATABASE_PAUSE_MS = 2_000;
 /** Longest pause before a response is stored again. */
 const MAX_STORE_PAUSE_MS = 30_000;
 
-/**
- * How often workers check an hour whose calls are used up: the limit may have been raised, and one call a minute shows
- * whether the source responds again.
- */
-export const HOUR_RECHECK_MS = 60_000;
+/** How often workers look whether an hour whose calls are used up has some again: the limit may have been raised. */
+const HOUR_RECHECK_MS = 60_000;
 
 /** This many failed calls in a row show that the source is down. */
 export const OPENING_FAILURES = 5;
@@ -130,21 +127,14 @@ export function longestOutageMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, 
 /** How soon a worker looks again whether a response can be stored, or whether the same request was made. */
 export const RECHECK_MS = 200;
 
-/** In this time after the beginning of an hour, the source's clock may still be in the hour before. */
+/**
+ * In this time after the beginning of an hour, the source's clock may still be in the hour before. Then a refusal does not
+ * close the new hour, and a minute later another call shows whether that has begun.
+ */
 const HOUR_START_TOLERANCE_MS = 300_000;
-
-/** True if the source's clock may still be in the hour before. Then a refusal does not close the new hour. */
-export function isStartOfHour(intoHourMs: number): boolean {
-  return intoHourMs < HOUR_START_TOLERANCE_MS;
-}
 
 /** How long the queue makes no call when those of an hour are used up: until the next one, or until it is checked again. */
 export const waitForCallsMs = (nextHourMs: number): number => Math.min(nextHourMs, HOUR_RECHECK_MS);
-
-/** True if a window that has lost this many workers fails. */
-export function lostTooManyWorkers(lostWorkers: number): boolean {
-  return lostWorkers > MAX_LOST_WORKERS;
-}
 
 /** Pause before a counted attempt: doubles up to MAX_BACKOFF_MS, and half of it is random. Unit: milliseconds. */
 export function backoffMs(attempt: number, baseMs: number, chance: number): number {
@@ -298,7 +288,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
     decide: (_error, { intoHourMs, nextHourMs }) => ({
       act: 'rate_limit',
       delayMs: waitForCallsMs(nextHourMs),
-      closeHour: !isStartOfHour(intoHourMs),
+      closeHour: intoHourMs >= HOUR_START_TOLERANCE_MS,
     }),
     source: 'success',
     key: 'accepted',
@@ -362,14 +352,9 @@ function shorterRangeMayHelp({ kind, cutShort }: PipelineError): boolean {
 
 /** Decides what is done about anything that was thrown during the work on a window. */
 export function decideFailure(error: unknown, situation: Situation, config: PolicyConfig): FailureAction {
-  const failure = toPipelineError(error);
+  const failure = databaseError(error);
   if (situation.days > 1 && shorterRangeMayHelp(failure)) return { act: 'split', days: half(situation.days) };
   return RULES[failure.kind].decide(failure, situation, config);
-}
-
-/** Converts what was thrown to a PipelineError. An error of another class comes from Postgres or is a defect. */
-export function toPipelineError(error: unknown): PipelineError {
-  return error instanceof PipelineError ? error : databaseError(error);
 }
 
 /**
@@ -380,7 +365,7 @@ export function toPipelineError(error: unknown): PipelineError {
 export function decideLocalFailure(
   error: unknown,
 ): Extract<FailureAction, { act: 'postpone' | 'put_back' | 'end' }> {
-  switch (toPipelineError(error).kind) {
+  switch (databaseError(error).kind) {
     case 'database_unreachable':
     case 'database_cannot_store':
     case 'database_locked':
@@ -400,23 +385,19 @@ interface Evidence {
   readonly key: 'accepted' | 'refused' | 'unknown';
 }
 
-/** Whether the hour's quota has calls left. */
-type HourEvidence = 'open' | 'closed' | 'unknown';
-
 /**
- * What a failed call to the source shows about the source, the key and the hour's quota.
+ * What a failed call to the source shows about the source and the key.
  *
  * @param days as in `Situation`.
  */
-export function assessEvidence(error: unknown, days: number): Evidence & { readonly hour: HourEvidence } {
-  if (!(error instanceof PipelineError)) return { source: 'unknown', key: 'unknown', hour: 'unknown' };
+export function assessEvidence(error: unknown, days: number): Evidence {
+  if (!(error instanceof PipelineError)) return { source: 'unknown', key: 'unknown' };
   const { key } = RULES[error.kind];
   return {
     // The source may serve a shorter range in time.
     source: error.kind === 'timeout' && days > 1 ? 'unknown' : sourceEvidence(error),
     // A key is taken as accepted only if the source sent a diagnostic line, which is not one that refuses the key.
     key: key === 'accepted' && error.diagnostic === undefined ? 'unknown' : key,
-    hour: error.kind === 'hourly_quota' ? 'closed' : error.kind === 'not_ready' ? 'open' : 'unknown',
   };
 }
 
@@ -428,9 +409,6 @@ function sourceEvidence(error: PipelineError): Evidence['source'] {
 
 /** The error message, and the source's line if there is one, to store with a window. */
 export function failureInfo(error: unknown): FailureInfo {
-  const diagnostic = error instanceof PipelineError ? error.diagnostic : undefined;
-  return {
-    error: messageOf(error),
-    ...(diagnostic === undefined ? {} : { diagnostic }),
-  };
+  const { message, diagnostic } = databaseError(error);
+  return { error: message, ...(diagnostic === undefined ? {} : { diagnostic }) };
 }

@@ -5,7 +5,7 @@ import { sha256 } from '../../core/sha256.ts';
 import type { Source } from '../../extract/types.ts';
 import type { CallLimit, HourState } from '../../state/source/call-budget.ts';
 import type { WindowQueue } from '../queue/queue.ts';
-import { HOUR_RECHECK_MS, isStartOfHour, OPENING_FAILURES, OUTAGE_PAUSE_MS } from './failure-policy.ts';
+import { OPENING_FAILURES, OUTAGE_PAUSE_MS } from './failure-policy.ts';
 
 /**
  * No call starts within this time before or after the full hour: it could be sent in one hour and be counted by the
@@ -37,7 +37,6 @@ export function computeCallLimit(config: QuotaSettings, clock: Clock, sourceCloc
     keyHash: keyHash(config.EOD_ACCESS_KEY ?? ''),
     now,
     hour: hourStart(databaseNow(sourceClock), config.EOD_TIMEZONE),
-    closedBefore: now - HOUR_RECHECK_MS,
     limit: config.EOD_CALLS_PER_HOUR,
     backfillLimit,
     // Where all calls are reserved for nights, an older night has to proceed too.
@@ -50,38 +49,16 @@ export function computeCallLimit(config: QuotaSettings, clock: Clock, sourceCloc
 /** A Date header moves the hour by no more than this: else a proxy with a wrong clock would begin hours again and again. */
 const MAX_HOUR_OFFSET_MS = 300_000;
 
-/** The clock by which the source counts hours. */
-export interface SourceClock extends Clock {
-  /** Milliseconds since the full hour, by the source's Date headers alone. */
-  intoHour(): number;
-  /** To be called when the source says that the hour's quota is used up. */
-  hourRefused(): void;
-}
-
-/**
- * Creates a clock that follows the source's Date headers. If the source refuses calls at the start of an hour, its
- * quota is still that of the hour before: then the clock is set back.
- */
+/** Creates the clock by which the source counts hours: it follows the source's Date headers. */
 export function createSourceClock({
   clock,
   source,
-  config,
 }: {
   readonly clock: Clock;
   readonly source: Pick<Source, 'clockOffsetMs'>;
-  readonly config: QuotaSettings;
-}): SourceClock {
-  let lagMs = 0;
+}): Clock {
   const offset = () => Math.max(-MAX_HOUR_OFFSET_MS, Math.min(MAX_HOUR_OFFSET_MS, source.clockOffsetMs()));
-  const dated = () => databaseNow(clock) + offset();
-  const intoHour = () => dated() - hourStart(dated(), config.EOD_TIMEZONE);
-  return {
-    now: () => dated() - lagMs,
-    intoHour,
-    hourRefused() {
-      lagMs = isStartOfHour(intoHour()) ? intoHour() + HOUR_RECHECK_MS : 0;
-    },
-  };
+  return { now: () => databaseNow(clock) + offset() };
 }
 
 /** Start of the clock hour in a zone (Indian hours begin at half past in UTC). Milliseconds since the epoch. */

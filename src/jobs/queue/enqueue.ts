@@ -33,8 +33,7 @@ async function* openWindowsOf({ db }: Pick<QueueContext, 'db'>, runIds: readonly
 async function addJobs(context: QueueContext, windows: readonly OpenWindow[]): Promise<void> {
   const [first] = windows;
   if (first === undefined) return;
-  const jobs = windows.map((window) => windowJob(context, window));
-  await context.queues.windows[chooseQueue(first.kind)].addBulk(jobs);
+  await context.queues.windows[chooseQueue(first.kind)].addBulk(windows.map(windowJob));
 }
 
 /**
@@ -116,10 +115,10 @@ export async function enqueueRun(context: QueueContext, runId: number): Promise<
 
 const buildJobId = ({ runId, id }: OpenWindow) => windowJobId({ runId, windowId: id });
 
-function windowJob({ queues }: QueueContext, window: OpenWindow) {
+function windowJob(window: OpenWindow) {
   return {
     name: 'window',
-    data: { database: queues.databaseId, runId: window.runId, windowId: window.id },
+    data: { runId: window.runId, windowId: window.id },
     opts: {
       jobId: buildJobId(window),
       // Attempts are counted with the window and limited by the failure policy.

@@ -8,7 +8,7 @@ import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { type Database, setUpSession } from '../../postgres/database.ts';
 import { databaseId } from '../../state/database-identity.ts';
 import type { RunKind } from '../../state/request.ts';
-import { type DatabaseJob, onlyOwnJobs, type Processor, type TickJob, type WindowJob } from './job-ids.ts';
+import { type Processor, type TickJob, type WindowJob, withRestoredData } from './job-ids.ts';
 
 export type { TickJob, WindowJob } from './job-ids.ts';
 
@@ -78,8 +78,6 @@ export function chooseQueue(kind: RunKind): WindowQueue {
 
 /** The queues, on Redis or on Postgres. */
 export interface Queues {
-  /** Id of the database whose queues these are. */
-  readonly databaseId: string;
   readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
   readonly ticks: JobQueue<TickJob>;
   /**
@@ -88,7 +86,7 @@ export interface Queues {
    * @returns a function that ends this.
    */
   onReconnect(listener: () => void): () => void;
-  work<Data extends DatabaseJob>(
+  work<Data>(
     queue: WindowQueue | 'ticks',
     processor: Processor<Data>,
     settings: WorkerSettings,
@@ -143,12 +141,11 @@ async function openOnce(settings: QueueSettings, databaseId: string): Promise<Qu
     throw error;
   }
   return {
-    databaseId,
     windows,
     ticks,
     onReconnect: server.onReconnect,
     work: (name, processor, options, onEnd) =>
-      server.work(name, onlyOwnJobs(databaseId, log, processor, UnrecoverableError), options, onEnd),
+      server.work(name, withRestoredData(log, processor, UnrecoverableError), options, onEnd),
     close,
   };
 }
@@ -232,7 +229,7 @@ export const queueSchema = ({ EOD_QUEUE_PREFIX }: Pick<Config, 'EOD_QUEUE_PREFIX
 interface QueueServer {
   /** A queue that connects. */
   open<Data>(name: string): Queue<Data>;
-  work<Data extends DatabaseJob>(
+  work<Data>(
     name: string,
     processor: Processor<Data>,
     settings: WorkerSettings,

@@ -1,5 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
+import { inParallel } from '../../core/waits.ts';
 import { refoldPart } from '../../load/fold/refold-part.ts';
 import { tables } from '../../operations/registry.ts';
 import { workWithSessionLock } from '../../postgres/session-lock.ts';
@@ -32,22 +33,11 @@ export async function workReplay(context: Context, runId: number, signal: AbortS
 
 async function workWindows(context: Context, runId: number, signal: AbortSignal): Promise<void> {
   const { db, config } = context;
-  const waiting = await listReplayWindows(db.drizzle, runId);
-  let broken = false;
-  const work = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      // Not started: the run was cancelled.
-      if (broken || signal.aborted || !(await startWindow(db.drizzle, next.id))) return;
-      await replayWindow(context, next);
-    }
-  };
-  const workers = Array.from({ length: Math.min(config.EOD_CONCURRENCY, waiting.length) }, () =>
-    work().catch((error) => {
-      broken = true;
-      throw error;
-    }),
-  );
-  for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
+  const windows = await listReplayWindows(db.drizzle, runId);
+  await inParallel(windows, { width: config.EOD_CONCURRENCY, signal }, async (window) => {
+    // Not started: the run was cancelled.
+    if (await startWindow(db.drizzle, window.id)) await replayWindow(context, window);
+  });
 }
 
 async function replayWindow(context: Context, window: ReplayWindow): Promise<void> {

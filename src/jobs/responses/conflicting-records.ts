@@ -19,10 +19,10 @@ interface IndexedRow {
  * wherever it differs from another only lacks values: the other is loaded, with a warning. Where each of two has a value
  * that the other does not have, nobody can say which one is right: all become rejects, and what is stored stays.
  */
-export function settleConflicts(extracted: Extracted, shapes: DataSet['shapes']): Extracted {
+export function resolveConflicts(extracted: Extracted, shapes: DataSet['shapes']): Extracted {
   const batches = extracted.batches.map((batch) => {
     const shape = shapes.find(({ table }) => table === batch.table);
-    return settleBatch(batch, shape, extracted.rejects);
+    return resolveBatch(batch, shape, extracted.rejects);
   });
   return {
     ...extracted,
@@ -32,12 +32,12 @@ export function settleConflicts(extracted: Extracted, shapes: DataSet['shapes'])
   };
 }
 
-interface SettledBatch extends TableRows {
+interface ResolvedBatch extends TableRows {
   readonly rejects?: readonly Reject[];
   readonly warnings?: readonly string[];
 }
 
-function settleBatch(batch: TableRows, shape: Shape | undefined, earlier: readonly Reject[]): SettledBatch {
+function resolveBatch(batch: TableRows, shape: Shape | undefined, earlier: readonly Reject[]): ResolvedBatch {
   const { table } = batch;
   if (!hasDuplicates(table, batch.rows)) return batch;
   const rows = [...batch.rows];

@@ -3,11 +3,10 @@ import { countRule } from '../../extract/envelope.ts';
 import { type FilePart, readCsvFile } from '../../extract/files/read-file.ts';
 import { readResponse } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
-import { readTickers } from '../../load/stored-values.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { KeptResponse } from '../../state/responses/responses.ts';
 import type { Context } from '../context.ts';
-import { partResponse, type ReadResponse, symbolsFor } from './session-response.ts';
+import { partResponse, type ReadResponse } from './session-response.ts';
 
 /** The settings with which kept responses are read. */
 function readSettings(config: Context['config']) {
@@ -32,7 +31,7 @@ function readSourceResponse({ config }: Context, response: KeptResponse): Extrac
  * read for each of them.
  */
 export function createResponseReader(context: Context): (response: KeptResponse) => Promise<ReadResponse> {
-  const { config, db } = context;
+  const { config } = context;
   let file: { readonly name: string; readonly parts: readonly FilePart[] } | undefined;
   return async (response) => {
     if (response.file === null) return { extracted: readSourceResponse(context, response) };
@@ -42,11 +41,7 @@ export function createResponseReader(context: Context): (response: KeptResponse)
     }
     const part = findPart(file.parts, response);
     if (part === undefined) throw noPart(response);
-    // A database from before they were kept has no symbols.
-    return partResponse(
-      part,
-      response.symbols ?? (await symbolsFor(db.pool, part, await readTickers(db.pool))),
-    );
+    return partResponse(part, response.symbols ?? {});
   };
 }
 

@@ -1,7 +1,6 @@
 import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import type { DataSet } from '../../declaration/operation.ts';
-import { printable } from '../../extract/sanitize.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { FullSet } from '../../load/merge/merge.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
@@ -40,41 +39,7 @@ export function daysOfResponse(
     fullSets: extracted.listsAll ? findFullSets(dataSet, window, extracted, coverage, calledOn) : [],
     suspicions,
     suspicionsWithoutReject: unsettledDoubts(extracted),
-    warnings: otherInstrumentsText(dataSet, window, extracted),
   };
-}
-
-/**
- * Which names an instrument has is a guess, as a requested one may have been renamed: records of instruments that were
- * not requested by any name they have are stored, with this warning.
- */
-function otherInstrumentsText(
-  dataSet: DataSet,
-  { instruments }: CoveredWindow,
-  { batches }: Extracted,
-): string[] {
-  if (instruments.length === 0) return [];
-  const requested = new Set(instruments.map((instrument) => instrument.trim().toUpperCase()));
-  const others = new Map<string, number>();
-  for (const { table, rows } of batches) {
-    const { symbolColumn } = dataSet.shapes.find((shape) => shape.table === table) ?? {};
-    if (symbolColumn === undefined) continue;
-    const columns = [
-      symbolColumn,
-      ...table.names.flatMap((naming) => [naming.symbol, naming.isin, naming.scripCode]),
-    ];
-    for (const row of rows) {
-      const names = columns.flatMap((column) => (column === undefined ? [] : (row[column] ?? [])));
-      if (names.length === 0 || names.some((name) => requested.has(String(name).toUpperCase()))) continue;
-      others.set(String(names[0]), (others.get(String(names[0])) ?? 0) + 1);
-    }
-  }
-  if (others.size === 0) return [];
-  const records = [...others.values()].reduce((sum, count) => sum + count, 0);
-  const named = [...others.keys()].slice(0, 3).map((name) => printable(name.slice(0, 40)));
-  return [
-    `${records === 1 ? 'a record names an instrument that was' : `${records} records name instruments that were`} not requested (${named.join(', ')}${others.size > 3 ? ', …' : ''}); stored, because a requested instrument may have been renamed`,
-  ];
 }
 
 /**

@@ -17,7 +17,7 @@ export function countRecordsByTable(part: Pick<FilePart, 'table' | 'rows' | 'als
 }
 
 /** Symbols by scrip code, as they were given to the rows of a file without tickers; other codes are their own symbol. */
-type GivenSymbols = Readonly<Record<string, string>>;
+type SymbolsByCode = Readonly<Record<string, string>>;
 
 /** What was read of a response, or of a part of a file. */
 export interface ReadResponse {
@@ -34,7 +34,7 @@ const REPAIR = 'put the ends of lines back, and import the file again';
  *
  * @param symbols the symbols of its rows, if the file has no tickers.
  */
-export function partResponse(part: FilePart, symbols: GivenSymbols): ReadResponse {
+export function partResponse(part: FilePart, symbols: SymbolsByCode): ReadResponse {
   const { table, also, rejects, joined, warnings } = part;
   const rows =
     pricesWithoutTickers(part)?.map((row) => ({ ...row, symbol: symbols[codeOf(row)] ?? codeOf(row) })) ??
@@ -64,7 +64,7 @@ const codeOf = (row: RowOf<typeof bhavcopy>) => String(row.exchange_instrument_i
  * has, else the one stored for the nearest trading day. If two companies have used a ticker, the one that used it
  * nearer to the day gets it. They are kept with the file, so that it is always read in the same way.
  */
-export async function symbolsFor(pool: Pool, part: FilePart, tickers: Tickers): Promise<GivenSymbols> {
+export async function symbolsFor(pool: Pool, part: FilePart, tickers: Tickers): Promise<SymbolsByCode> {
   const rows = pricesWithoutTickers(part);
   if (rows === null) return {};
   const { day } = part;

@@ -6,7 +6,7 @@ import type { ResponseOfWindow } from '../../load/window-load.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { KeptResponse, ResponseToKeep } from '../../state/responses/responses.ts';
 import type { Context } from '../context.ts';
-import { settleConflicts } from './conflicting-records.ts';
+import { resolveConflicts } from './conflicting-records.ts';
 import { createResponseReader } from './read-response.ts';
 import type { CoveredWindow } from './response-coverage.ts';
 import { type CallTime, daysOfResponse } from './response-days.ts';
@@ -15,7 +15,7 @@ import type { ReadResponse } from './session-response.ts';
 import { noteTradingDays } from './sync-sessions.ts';
 
 /** A window with its response, which has been read. */
-export interface ReceivedWindow extends ReadResponse {
+interface ReceivedWindow extends ReadResponse {
   readonly window: CoveredWindow & Pair & { readonly id: number; readonly runId: number };
   /** Where the response stands in the order of responses. */
   readonly position: Position;
@@ -24,8 +24,8 @@ export interface ReceivedWindow extends ReadResponse {
   readonly calledAt: number;
   /** Size of the body as it was sent. */
   readonly bytes: number;
-  /** From `digestBody`, if the response has just come from the source. */
-  readonly digest?: string;
+  /** From `digestResponse`, if the response has just come from the source. */
+  readonly digest?: string | undefined;
   /** The response as it is noted, and kept for replay. */
   readonly response: ResponseToKeep;
   /** Reads kept responses to fold them; of a file, the function that has read those that it is compared with. */
@@ -97,7 +97,7 @@ async function prepareResponse(
   { extracted, preserved }: ReadResponse,
   call: CallTime,
 ) {
-  const read = settleConflicts(extracted, dataSetNamed(window.operation).shapes);
+  const read = resolveConflicts(extracted, dataSetNamed(window.operation).shapes);
   const { outcome, extracted: storable, warnings } = storablePart(context, read, call.calledAt);
   await noteTradingDays(context, window, storable);
   const days = daysOfResponse(context, window, { extracted: storable, ...call });
@@ -108,6 +108,6 @@ async function prepareResponse(
     rejects,
     outcome,
     preserved,
-    warnings: [...read.warnings, ...warnings, ...days.warnings],
+    warnings: [...read.warnings, ...warnings],
   };
 }

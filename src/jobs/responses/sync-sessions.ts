@@ -2,10 +2,10 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange } from '../../core/days.ts';
 import { EXCHANGES, type Pair } from '../../core/exchanges.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { BHAV_COPY } from '../../declaration/operation.ts';
 import { countValues } from '../../declaration/rows.ts';
 import type { Extracted } from '../../extract/types.ts';
-import { databaseError } from '../../postgres/database-errors.ts';
 import {
   digestStoredTradingDays,
   digestTradingDays,
@@ -90,15 +90,41 @@ export function listTradingDays(
 }
 
 /**
+ * The years of some ranges that the calendar has no data for, so that Monday to Friday is assumed; consecutive ones as a
+ * range: `BSE 1776 to 2014`.
+ */
+export function unknownYears(
+  calendar: Calendar,
+  ranges: readonly (DayRange & { readonly exchange: string })[],
+): string[] {
+  return [...groupBy(ranges, ({ exchange }) => exchange)].flatMap(([exchange, ofExchange]) => {
+    const spans: { first: number; last: number }[] = [];
+    const yearOf = (day: Day) => Number(day.slice(0, 4));
+    const years = ofExchange.flatMap(({ from, to }) =>
+      Array.from({ length: yearOf(to) - yearOf(from) + 1 }, (_, at) => yearOf(from) + at),
+    );
+    for (const year of [...new Set(years)].sort((a, b) => a - b)) {
+      const before = spans.at(-1);
+      if (calendar.knows(exchange, year)) continue;
+      if (before?.last === year - 1) before.last = year;
+      else spans.push({ first: year, last: year });
+    }
+    return spans.map(({ first, last }) => `${exchange} ${first}${last === first ? '' : ` to ${last}`}`);
+  });
+}
+
+/**
  * Stores days with a bhav copy as trading days if the calendar lists them as closed. Other processes read them from
  * there. Must be called before the coverage of the response is determined, so that it includes the day.
  */
-async function observeTradingDays(
-  context: TradingDaysContext & Pick<Context, 'log'>,
-  exchange: string,
-  days: readonly Day[],
+export async function noteTradingDays(
+  context: Context,
+  window: DayRange & Pair,
+  extracted: Extracted,
 ): Promise<void> {
   const { calendar, db, log } = context;
+  const { operation, exchange } = window;
+  const days = listTradingDays(operation, window, extracted);
   const unlisted = days.filter((day) => !calendar.isTradingDay(exchange, day));
   if (unlisted.length === 0) return;
   const rows = unlisted.map((day) => ({ exchange, day, kind: 'observed' as const }));
@@ -109,50 +135,4 @@ async function observeTradingDays(
     );
   }
   await syncTradingDays(context);
-}
-
-/** A year of an exchange without calendar data, in which Monday to Friday is assumed. */
-interface UnknownYear {
-  readonly exchange: string;
-  readonly year: number;
-}
-
-/** The years of a range that the calendar does not know. */
-export function unknownYears(
-  { calendar }: Pick<Context, 'calendar'>,
-  exchanges: readonly string[],
-  { from, to }: DayRange,
-): UnknownYear[] {
-  const unknownYears: UnknownYear[] = [];
-  for (const exchange of exchanges) {
-    for (let year = Number(from.slice(0, 4)); year <= Number(to.slice(0, 4)); year += 1) {
-      if (!calendar.knows(exchange, year)) unknownYears.push({ exchange, year });
-    }
-  }
-  return unknownYears;
-}
-
-/** Years as they are printed, consecutive ones as a range: `BSE 1776 to 2014`. @param years in order for each exchange. */
-export function yearRanges(years: readonly UnknownYear[]): string[] {
-  const ranges: { exchange: string; first: number; last: number }[] = [];
-  for (const { exchange, year } of years) {
-    const before = ranges.at(-1);
-    if (before?.exchange === exchange && before.last + 1 === year) before.last = year;
-    else ranges.push({ exchange, first: year, last: year });
-  }
-  return ranges.map(
-    ({ exchange, first, last }) => `${exchange} ${first}${last === first ? '' : ` to ${last}`}`,
-  );
-}
-
-/** Called before the coverage is determined, so that it includes days that the calendar wrongly lists as closed. */
-export async function noteTradingDays(
-  context: Context,
-  window: DayRange & Pair,
-  extracted: Extracted,
-): Promise<void> {
-  const proven = listTradingDays(window.operation, window, extracted);
-  await observeTradingDays(context, window.exchange, proven).catch((error) => {
-    throw databaseError(error);
-  });
 }

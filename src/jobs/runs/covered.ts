@@ -1,10 +1,9 @@
 import type { Day } from '../../core/days.ts';
-import { type Pair, pairName } from '../../core/exchanges.ts';
-import { BHAV_COPY, expectedVariants, isQuarterly, type Operation } from '../../declaration/operation.ts';
+import { expectedVariants, isQuarterly, type Operation } from '../../declaration/operation.ts';
 import type { ResponseCount } from '../../state/coverage/coverage.ts';
 
 /**
- * The instruments for which a request about a day is covered: all of them, or some, with one bit for each position in
+ * The instruments for which a request about a day is covered: all of them, or some, with one bit for each index in
  * the list of instruments. Bits, because ten years of 2,500 instruments are twelve million entries.
  */
 export type Covered = 'all' | Uint8Array;
@@ -13,13 +12,13 @@ export type Covered = 'all' | Uint8Array;
 export const requestKey = (day: Day, variant: string) => `${day}|${variant}`;
 
 /**
- * True if the request is covered for the instruments from position `first` up to but not including `last`. If these are
+ * True if the request is covered for the instruments from the index `first` up to but not including `last`. If these are
  * equal, the request is about the whole exchange.
  */
 export function areCovered(covered: Covered | undefined, first: number, last: number): boolean {
   if (covered === undefined || covered === 'all') return covered === 'all';
-  for (let position = first; position < last; position += 1) {
-    if (((covered[position >> 3] as number) & (1 << (position & 7))) === 0) return false;
+  for (let index = first; index < last; index += 1) {
+    if (((covered[index >> 3] as number) & (1 << (index & 7))) === 0) return false;
   }
   return first < last;
 }
@@ -53,48 +52,8 @@ export function classifyCount(
   return known === instruments ? 'all' : 'some';
 }
 
-/** Marks instruments as covered, by their positions in the list of instruments. */
-export function markCovered(bits: Uint8Array | undefined, positions: readonly number[]): void {
+/** Marks instruments as covered, by their indexes in the list of instruments. */
+export function markCovered(bits: Uint8Array | undefined, indexes: readonly number[]): void {
   if (bits === undefined) return;
-  for (const position of positions)
-    bits[position >> 3] = (bits[position >> 3] as number) | (1 << (position & 7));
-}
-
-/** The operation whose rows list the instruments that another one requests; null if these are known without rows. */
-export function listedBy({ windows }: Pick<Operation, 'windows'>, named: boolean): string | null {
-  return windows.per === 'instrument' && !named ? BHAV_COPY : null;
-}
-
-/**
- * Divides the targets of a run into those that can be planned and those that wait for others of them, which are about
- * to load what shows their requests.
- *
- * @param listOf the pair that shows what a target requests; null if none does.
- * @param plan plans a target. @returns whether it has anything to request.
- * @returns the targets that wait.
- */
-export async function planUnlessWaiting<Target extends Pair>(
-  targets: readonly Target[],
-  listOf: (target: Target) => Pair | null,
-  plan: (target: Target) => Promise<() => boolean>,
-): Promise<Target[]> {
-  /** The pair that shows what a target requests. */
-  const awaits = (target: Target): string | null => {
-    const list = listOf(target);
-    return list === null ? null : pairName(list);
-  };
-  const awaited = new Set(targets.map(awaits));
-  /** Pairs that are about to be loaded. */
-  const coming = new Set<string>();
-  const waiting = new Set<Target>();
-  const [first, then] = [targets.filter((target) => awaits(target) === null), targets.filter(awaits)];
-  for (const target of [...first, ...then]) {
-    if (coming.has(awaits(target) ?? '')) {
-      waiting.add(target);
-      continue;
-    }
-    const hasPending = await plan(target);
-    if (awaited.has(pairName(target)) && hasPending()) coming.add(pairName(target));
-  }
-  return targets.filter((target) => waiting.has(target));
+  for (const index of indexes) bits[index >> 3] = (bits[index >> 3] as number) | (1 << (index & 7));
 }

@@ -120,7 +120,7 @@ async function inputWithKnownInstruments(
   const known = await defaultInstruments(context, target.exchange);
   const missing = Math.max(0, config.EOD_INSTRUMENT_LIMIT - known.length);
   // Placeholders for instruments that the bhav copies of the run will list. No symbol starts with a space.
-  const placeholders = Array.from({ length: missing }, (_, position) => ` ${position}`);
+  const placeholders = Array.from({ length: missing }, (_, at) => ` ${at}`);
   return planInput(context, { ...request, instruments: [...known, ...placeholders] }, target);
 }
 

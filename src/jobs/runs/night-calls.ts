@@ -34,8 +34,7 @@ export function callsOfNight({ config, calendar, clock }: NightScope) {
   const now = today(clock, config.EOD_TIMEZONE);
   const tradingDay = calendar.lastTradingDays('NSE', now, 1)[0] ?? now;
   const instruments =
-    config.EOD_INSTRUMENTS ??
-    Array.from({ length: config.EOD_INSTRUMENT_LIMIT }, (_, position) => `I${position}`);
+    config.EOD_INSTRUMENTS ?? Array.from({ length: config.EOD_INSTRUMENT_LIMIT }, (_, at) => `I${at}`);
   const inputs = requestedOperations(config).flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => {
       const watermark =

@@ -36,12 +36,12 @@ type TickSettings = ScheduleSettings & Pick<Config, 'EOD_TIMEZONE'>;
 /** The schedules of every requested operation and exchange, as declared or at the times of EOD_NIGHT_TIMES (pure). */
 export function plannedSchedules(config: ScheduleSettings): PlannedSchedule[] {
   return requestedOperations(config).flatMap((operation) =>
-    exchangesOf(operation, config).flatMap((exchange, position) =>
+    exchangesOf(operation, config).flatMap((exchange, rank) =>
       requestMinutes(operation, config).map((minutes, at) => ({
         id: `${operation.name}-${exchange}${at === 0 ? '' : `-${at + 1}`}`,
         operation: operation.name,
         exchange,
-        pattern: cronPattern(operation, minutes + position * STAGGER_MINUTES),
+        pattern: cronPattern(operation, minutes + rank * STAGGER_MINUTES),
       })),
     ),
   );
@@ -79,10 +79,10 @@ export const tickName = ({ operation, exchange }: Pair, at: Date): string =>
  */
 export function nightOfTick({ operation, exchange }: Pair, ms: number, config: TickSettings): Day {
   const declared = operations.find(({ name }) => name === operation);
-  const position = declared === undefined ? 0 : exchangesOf(declared, config).indexOf(exchange);
+  const rank = declared === undefined ? 0 : exchangesOf(declared, config).indexOf(exchange);
   const later = declared === undefined ? 0 : minutesIntoNight(declared, config);
   return nightAt(
-    Math.floor(ms / 1_000) - 60 * (later + Math.max(0, position) * STAGGER_MINUTES),
+    Math.floor(ms / 1_000) - 60 * (later + Math.max(0, rank) * STAGGER_MINUTES),
     config.EOD_TIMEZONE,
   );
 }

@@ -78,11 +78,7 @@ function listTradingDays(calendar: Calendar, { windows }: Operation, target: Tar
 }
 
 /** The values of an operation's parts that its stored rows of an exchange have. */
-export async function storedParts(
-  { db }: Context,
-  operation: Operation,
-  exchange: string,
-): Promise<string[]> {
+async function storedParts({ db }: Context, operation: Operation, exchange: string): Promise<string[]> {
   const parts = partsOf(operation);
   if (parts === undefined) return [];
   const { name } = operation.shapes[0].table;

@@ -74,18 +74,18 @@ export function* planInstruments(input: PlanInput, repeated: ReadonlySet<string>
   const shared = sharedFields(input);
   const groups = different
     ? groupInstruments(input, requests)
-    : [{ position: 0, instruments: input.instruments }];
-  for (const { position, instruments } of groups) {
-    const ranges = requestRanges(requests, position);
+    : [{ index: 0, instruments: input.instruments }];
+  for (const { index, instruments } of groups) {
+    const ranges = requestRanges(requests, index);
     for (const batch of instrumentBatches(operation, instruments)) {
       for (const range of ranges) yield buildWindow(shared, range, batch);
     }
   }
 }
 
-/** Instruments with the same covered requests, in their order; `position` is that of the first. */
+/** Instruments with the same covered requests, in their order; `index` is that of the first. */
 interface InstrumentGroup {
-  readonly position: number;
+  readonly index: number;
   readonly instruments: readonly string[];
 }
 
@@ -95,15 +95,13 @@ function groupInstruments(
   requests: readonly PlannedRequest[],
 ): InstrumentGroup[] {
   if (operation.request.instruments !== 'many') {
-    return instruments.map((instrument, position) => ({ position, instruments: [instrument] }));
+    return instruments.map((instrument, index) => ({ index, instruments: [instrument] }));
   }
-  const groups = new Map<string, { position: number; instruments: string[] }>();
-  for (const [position, instrument] of instruments.entries()) {
-    const known = requests
-      .map(({ covered }) => (areCovered(covered, position, position + 1) ? '1' : '0'))
-      .join('');
+  const groups = new Map<string, { index: number; instruments: string[] }>();
+  for (const [index, instrument] of instruments.entries()) {
+    const known = requests.map(({ covered }) => (areCovered(covered, index, index + 1) ? '1' : '0')).join('');
     const group = groups.get(known);
-    if (group === undefined) groups.set(known, { position, instruments: [instrument] });
+    if (group === undefined) groups.set(known, { index, instruments: [instrument] });
     else group.instruments.push(instrument);
   }
   return [...groups.values()];
@@ -123,12 +121,12 @@ type RequestRange = { -readonly [Name in keyof PlannedRange]: PlannedRange[Name]
  * joined into one skipped range with the parameters that they share, because years have thousands of them. Requests
  * that another target makes too are not joined, so that they can be compared.
  */
-function requestRanges(requests: readonly PlannedRequest[], position: number): RequestRange[] {
+function requestRanges(requests: readonly PlannedRequest[], index: number): RequestRange[] {
   const ranges: RequestRange[] = [];
   const open = new Map<string, RequestRange>();
   for (const { request, covered, isRepeated } of requests) {
     const { variant, from, to, params } = request;
-    const isKnown = areCovered(covered, position, position + 1);
+    const isKnown = areCovered(covered, index, index + 1);
     const last = isKnown && !isRepeated ? open.get(variant) : undefined;
     if (last !== undefined) {
       last.to = to;

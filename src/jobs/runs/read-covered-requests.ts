@@ -69,14 +69,14 @@ async function readCoveredInstruments(
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   const days = [...new Set(requests.map(({ day }) => day))].sort();
   if (days.length === 0) return new Map();
-  const positions = new Map(requested.instruments.map((name, position) => [name, position]));
-  const findPositions = (names: readonly string[]) => names.flatMap((name) => positions.get(name) ?? []);
+  const indexes = new Map(requested.instruments.map((name, index) => [name, index]));
+  const findIndexes = (names: readonly string[]) => names.flatMap((name) => indexes.get(name) ?? []);
   const always = new Map<string, Uint8Array>();
   for (const variant of new Set(requests.map((request) => request.variant))) {
-    always.set(variant, new Uint8Array((positions.size + 7) >> 3));
+    always.set(variant, new Uint8Array((indexes.size + 7) >> 3));
   }
   for (const { variant, instruments } of await instrumentsCoveredEachDay(db, { ...requested, days })) {
-    markCovered(always.get(variant), findPositions(instruments));
+    markCovered(always.get(variant), findIndexes(instruments));
   }
   const covered = new Map(
     requests.map(({ day, variant }) => [
@@ -89,15 +89,15 @@ async function readCoveredInstruments(
       .filter((request) => countsAwaited(operation, request))
       .map(({ day, variant }) => requestKey(day, variant)),
   );
-  const rest = requested.instruments.filter((_, position) =>
-    [...always.values()].some((bits) => !areCovered(bits, position, position + 1)),
+  const rest = requested.instruments.filter((_, index) =>
+    [...always.values()].some((bits) => !areCovered(bits, index, index + 1)),
   );
   const atOnce = Math.max(1, Math.floor(LISTED_PAIRS / rest.length));
   for (let at = 0; rest.length > 0 && at < days.length; at += atOnce) {
     const listed = { ...requested, days: days.slice(at, at + atOnce), instruments: rest };
     for (const { day, variant, awaited, instruments } of await listResponses(db, listed)) {
       const key = requestKey(day, variant);
-      if (!awaited || countingAwaited.has(key)) markCovered(covered.get(key), findPositions(instruments));
+      if (!awaited || countingAwaited.has(key)) markCovered(covered.get(key), findIndexes(instruments));
     }
   }
   return covered;

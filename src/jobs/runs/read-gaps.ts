@@ -15,7 +15,7 @@ import type { RunRequest, Target } from '../../state/request.ts';
 import { readObservedTradingDays, type TradingDayRow } from '../../state/sessions.ts';
 import { listFilteredRequests } from '../../state/windows/read-windows.ts';
 import type { Context } from '../context.ts';
-import { syncTradingDays, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
+import { syncTradingDays, unknownYears } from '../responses/sync-sessions.ts';
 
 /** Consecutive trading days that are missing for the same reason. */
 export interface Gap extends Pair, DayRange {
@@ -93,7 +93,12 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
       .filter(({ exchange, day }) => inRange(day) && exchanges.includes(exchange))
       .map(({ exchange, day }) => ({ exchange, day })),
     unknownYears:
-      from === null || to === null ? [] : yearRanges(unknownYears(context, exchanges, { from, to })),
+      from === null || to === null
+        ? []
+        : unknownYears(
+            context.calendar,
+            exchanges.map((exchange) => ({ exchange, from, to })),
+          ),
   };
 }
 
@@ -178,10 +183,10 @@ export function groupGaps(
  */
 export function gapRequest(gaps: readonly Gap[]): RunRequest {
   const targets = new Map<string, Target>();
-  gaps.forEach((gap, position) => {
+  gaps.forEach((gap, index) => {
     const { operation, exchange, from, to } = gap;
     const isSeparate = operationNamed(operation).windows.per === 'instrument';
-    const key = `${operation} ${exchange} ${isSeparate ? position : ''}`;
+    const key = `${operation} ${exchange} ${isSeparate ? index : ''}`;
     const before = targets.get(key);
     targets.set(key, { operation, exchange, from: before?.from ?? from, to, refetchFrom: null });
   });

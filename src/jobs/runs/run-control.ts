@@ -7,7 +7,7 @@ import { writeCoverage } from '../../state/coverage/coverage.ts';
 import { takePosition } from '../../state/position-sql.ts';
 import type { RunRequest, RunState } from '../../state/request.ts';
 import * as stored from '../../state/runs/runs.ts';
-import { tryHourNow } from '../../state/source/call-budget.ts';
+import { openHours } from '../../state/source/call-budget.ts';
 import { insertWindows } from '../../state/windows/plan.ts';
 import type { Context, QueueContext } from '../context.ts';
 import { keyHash } from '../policy/quota.ts';
@@ -111,8 +111,8 @@ export async function cancelRun(context: Context, runId: number): Promise<void> 
 export async function resumeRun(context: QueueContext, runId: number): Promise<void> {
   await checkNotEnded(context, runId);
   await reopenRun(context, runId);
-  // A person requests it now: the next call tries whether the source takes calls again.
-  await tryHourNow(context.db.drizzle, keyHash(context.config.EOD_ACCESS_KEY ?? ''));
+  // A person requests it now: the next call shows whether the source takes calls again.
+  await openHours(context.db.drizzle, keyHash(context.config.EOD_ACCESS_KEY ?? ''));
   await enqueueRun(context, runId);
   await liftRateLimits(context);
   await advanceRun(context, runId);

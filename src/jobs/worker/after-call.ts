@@ -1,22 +1,16 @@
-import { type ErrorKind, PipelineError } from '../../core/errors.ts';
+import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { sourceCallEnded } from '../../core/events.ts';
 import { acceptKeyInRun } from '../../state/runs/runs.ts';
-import { openHour } from '../../state/source/call-budget.ts';
 import { noteSourceFailed, noteSourceResponded } from '../../state/source/source-state.ts';
 import { uncountCall } from '../../state/windows/claim.ts';
 import { outageAlert } from '../alerts/alert.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
-import {
-  assessEvidence,
-  OPENING_FAILURES,
-  OUTAGE_ALERT_MS,
-  toPipelineError,
-} from '../policy/failure-policy.ts';
+import { assessEvidence, OPENING_FAILURES, OUTAGE_ALERT_MS } from '../policy/failure-policy.ts';
 import { enqueueRun, liftRateLimits } from '../queue/enqueue.ts';
 import { type ClaimedCall, splittableDays, type WorkerContext } from './claim-call.ts';
 
 /**
- * Records what a call has shown about the source, the key and the hour's quota. Never throws, so that no response is lost
+ * Records what a call has shown about the source and the key. Never throws, so that no response is lost
  * because of it: what could not be recorded, the next call shows as well.
  *
  * @param error why the call failed; null: it got a response.
@@ -40,19 +34,12 @@ async function recordEvidence(
   { window, callLimit }: ClaimedCall,
   error: unknown,
 ): Promise<void> {
-  const { db, sourceClock, queue } = context;
-  const { source, key, hour } =
-    error === null
-      ? { source: 'success', key: 'accepted', hour: 'open' }
-      : assessEvidence(error, splittableDays(window));
+  const { db } = context;
+  const { source, key } =
+    error === null ? { source: 'success', key: 'accepted' } : assessEvidence(error, splittableDays(window));
   if (error instanceof PipelineError && error.isUnsent === true)
     await uncountCall(db.drizzle, window, callLimit);
-  if (hour === 'closed') sourceClock.hourRefused();
-  if (hour === 'open' && window.triesHour) {
-    await openHour(db.drizzle, callLimit);
-    await queue.removeRateLimitKey();
-  }
-  if (source === 'failure') await recordFailure(context, callLimit, toPipelineError(error).message);
+  if (source === 'failure') await recordFailure(context, callLimit, messageOf(error));
   if (source !== 'success' || key === 'refused') return;
   if (window.isInDoubt) {
     await noteSourceResponded(db.drizzle, callLimit.keyHash, key === 'accepted');

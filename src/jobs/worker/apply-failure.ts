@@ -1,5 +1,5 @@
 import { today } from '../../core/clock.ts';
-import { addDays, type Day, type DayRange, daysBetween } from '../../core/days.ts';
+import { addDays, type Day, type DayRange, daysBetween, eachDay } from '../../core/days.ts';
 import { isPipelineError } from '../../core/errors.ts';
 import { windowEnded } from '../../core/events.ts';
 import { pairName } from '../../core/exchanges.ts';
@@ -30,12 +30,7 @@ import {
 import { keyAlert } from '../alerts/alert.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context, QueueContext } from '../context.ts';
-import {
-  decideLocalFailure,
-  type FailureAction,
-  failureInfo,
-  toPipelineError,
-} from '../policy/failure-policy.ts';
+import { decideLocalFailure, type FailureAction, failureInfo } from '../policy/failure-policy.ts';
 import { enqueueOpenWindows } from '../queue/enqueue.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { listEntries } from '../responses/response-coverage.ts';
@@ -108,8 +103,7 @@ function chooseLogLevel({ action, error }: Failure): 'error' | 'warn' | 'info' |
   if (act === 'end') return action.scope === 'older' ? 'info' : 'error';
   if (act === 'retry') return 'warn';
   // A Postgres that is unreachable has its own line in the log.
-  if (act === 'keep_response')
-    return toPipelineError(error).kind === 'database_unreachable' ? 'info' : 'warn';
+  if (act === 'keep_response') return isPipelineError(error, 'database_unreachable') ? 'info' : 'warn';
   return isPipelineError(error, 'not_ready') ? 'debug' : 'info';
 }
 
@@ -131,8 +125,13 @@ export async function applyLocalFailure({ db }: Context, windowId: number, error
 async function writeAction(context: QueueContext, failure: Failure, info: FailureInfo): Promise<number[]> {
   const { job, window, callLimit, action } = failure;
   const { db } = context;
+  const line = info.diagnostic ?? info.error;
   // If another worker has claimed the window since, only that worker decides about it.
   const claim = window?.attempts;
+  const release = (
+    failureInfo: FailureInfo | null,
+    options: Omit<Parameters<typeof releaseWindow>[3], 'claim'>,
+  ) => releaseWindow(db.drizzle, job.windowId, failureInfo, { ...options, claim });
   switch (action.act) {
     case 'keep_response':
       await noteNotStored(db.drizzle, job.windowId, info, claim);
@@ -140,19 +139,13 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
     case 'retry':
     case 'postpone':
     case 'await_data':
-      await releaseWindow(db.drizzle, job.windowId, info, { claim, ...action });
-      break;
     case 'put_back':
-      await releaseWindow(db.drizzle, job.windowId, null, { claim, ...action });
+      await release(action.act === 'put_back' ? null : info, action);
       break;
     case 'rate_limit':
-      if (action.closeHour) await closeHour(db.drizzle, callLimit, info.diagnostic ?? info.error);
+      if (action.closeHour) await closeHour(db.drizzle, callLimit, line);
       // The wait for the next hour is not counted as time in which the source prepares the response.
-      await releaseWindow(db.drizzle, job.windowId, info, {
-        claim,
-        act: 'put_back',
-        delayMs: action.delayMs,
-      });
+      await release(info, { act: 'put_back', delayMs: action.delayMs });
       break;
     case 'split':
       // The windows that replace it advance the run.
@@ -165,8 +158,9 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       const runs = await endWithCoverage(context, job, window, action, info);
       if (action.scope === 'key') {
         // Where the run has been paused by the refusal of another call, the window waits until it is resumed.
-        await releaseWindow(db.drizzle, job.windowId, null, { claim, act: 'put_back' });
-        await noteRefusal(context, callLimit, info.diagnostic ?? info.error);
+        await release(null, { act: 'put_back' });
+        await noteKeyRefused(db.drizzle, callLimit, line);
+        await raiseAlerts(context, [keyAlert(callLimit.keyHash, line)]);
       }
       if (window !== null) {
         const { operation, exchange } = window;
@@ -176,11 +170,6 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
     }
   }
   return [];
-}
-
-async function noteRefusal(context: Context, callLimit: CallLimit, line: string): Promise<void> {
-  await noteKeyRefused(context.db.drizzle, callLimit, line);
-  await raiseAlerts(context, [keyAlert(callLimit.keyHash, line)]);
 }
 
 /**
@@ -273,16 +262,13 @@ type Range = Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to'>;
  * trading day, each piece begins at a trading day, and pieces without any are left out.
  */
 function divideRange({ calendar }: Context, { operation, exchange, from, to }: Range, days: number) {
-  const policy = operationNamed(operation).windows;
-  const everyDay = policy.per !== 'range' || policy.everyDay;
-  const tradingDays = everyDay ? undefined : calendar.tradingDays(exchange, from, to);
-  const next = (day: Day) =>
-    tradingDays === undefined ? day : tradingDays.find((tradingDay) => tradingDay >= day);
+  const { windows } = operationNamed(operation);
+  const hasRecordsOfAnyDay = windows.per !== 'range' || windows.everyDay;
+  const needed = hasRecordsOfAnyDay ? eachDay(from, to) : calendar.tradingDays(exchange, from, to);
   const pieces: DayRange[] = [];
-  for (let start = next(from); start !== undefined && start <= to; ) {
-    const end = days <= daysBetween(start, to) ? addDays(start, days - 1) : to;
-    pieces.push({ from: start, to: end });
-    start = next(addDays(end, 1));
+  for (const day of needed) {
+    const last = addDays(day, days - 1);
+    if (day > (pieces.at(-1)?.to ?? '')) pieces.push({ from: day, to: last < to ? last : to });
   }
   return pieces;
 }

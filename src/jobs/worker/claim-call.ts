@@ -1,26 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { followDatabase } from '../../core/clock.ts';
+import { type Clock, followDatabase } from '../../core/clock.ts';
 import { daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { operationNamed } from '../../operations/registry.ts';
-import { databaseError } from '../../postgres/database-errors.ts';
 import type { CallLimit } from '../../state/source/call-budget.ts';
 import { type ClaimedWindow, claimWindow, unclaimWindow } from '../../state/windows/claim.ts';
 import { skipWindow } from '../../state/windows/windows.ts';
 import type { WorkContext } from '../context.ts';
 import {
-  lostTooManyWorkers,
+  type FailureAction,
+  MAX_LOST_WORKERS,
   OUTAGE_RECHECK_MS,
   RECHECK_MS,
   waitForCallsMs,
 } from '../policy/failure-policy.ts';
-import {
-  computeCallLimit,
-  fullHourWait,
-  hourStart,
-  type SourceClock,
-  untilNextHour,
-} from '../policy/quota.ts';
+import { computeCallLimit, fullHourWait, hourStart, untilNextHour } from '../policy/quota.ts';
 import type { JobQueue, WindowJob, WindowQueue } from '../queue/queue.ts';
 import { isKnownByNow } from './known-by-now.ts';
 import type { Storage } from './storage.ts';
@@ -31,7 +25,8 @@ export interface WorkerContext extends WorkContext {
   readonly queue: JobQueue<WindowJob>;
   readonly kind: WindowQueue;
   readonly storage: Storage;
-  readonly sourceClock: SourceClock;
+  /** The clock by which the source counts hours. */
+  readonly sourceClock: Clock;
   /** Aborts calls and waits when the worker stops. */
   readonly signal: AbortSignal;
 }
@@ -43,12 +38,19 @@ export interface ClaimedCall {
 }
 
 /** What became of a claim. */
-export type ClaimResult =
+type ClaimResult =
   | ({ readonly outcome: 'claimed' } & ClaimedCall)
   /** Nothing is left to do for the window. */
   | { readonly outcome: 'done' }
   /** Another window makes the same request; or the source is down or the hour's budget used up: then the queue waits. */
-  | { readonly outcome: 'wait'; readonly for: 'window' | 'source' | 'hour'; readonly delayMs: number };
+  | { readonly outcome: 'wait'; readonly action: WaitAction };
+
+type WaitAction = Extract<FailureAction, { act: 'postpone' | 'rate_limit' }>;
+
+const waitInQueue = (delayMs: number): ClaimResult => ({
+  outcome: 'wait',
+  action: { act: 'rate_limit', delayMs, closeHour: false },
+});
 
 /**
  * Claims a window as soon as a call may start: not around the full hour, while responses wait to be stored, within half a
@@ -70,20 +72,16 @@ export async function claimCall(context: WorkerContext, { windowId }: WindowJob)
       await pause(wait, signal);
       continue;
     }
-    const claim = await claimWindow(db.drizzle, windowId, callLimit).catch((error) => {
-      throw databaseError(error);
-    });
+    const claim = await claimWindow(db.drizzle, windowId, callLimit);
     if (claim.outcome === 'claimed') {
       const { window } = claim;
       // The hour of the claim was that of this machine's clock, which may have leapt: then the call is given back below.
       followDatabase(clock, window.claimedAt);
-      const lostTooMany = lostTooManyWorkers(window.lostWorkers);
+      const lostTooMany = window.lostWorkers > MAX_LOST_WORKERS;
       // After the claim, which waits for a window with the same request until its response is stored.
       const isKnown = window.mayBeKnown && (await isKnownByNow(context, window));
       if (!lostTooMany && !isKnown && isLimitCurrent(context, callLimit)) return { ...claim, callLimit };
-      await unclaimWindow(db.drizzle, window, callLimit).catch((error) => {
-        throw databaseError(error);
-      });
+      await unclaimWindow(db.drizzle, window, callLimit);
       if (lostTooMany) throw workersLostError(window.lostWorkers);
       if (isKnown) {
         await skipWindow(db.drizzle, windowId, 'covered by now, or requested by a later night');
@@ -96,13 +94,13 @@ export async function claimCall(context: WorkerContext, { windowId }: WindowJob)
       case 'gone':
         return { outcome: 'done' };
       case 'down':
-        return { outcome: 'wait', for: 'source', delayMs: OUTAGE_RECHECK_MS };
+        return waitInQueue(OUTAGE_RECHECK_MS);
       case 'spent':
         // Unless a new hour has begun since: then the budget of the old one is used up.
         if (hourStart(sourceClock.now(), config.EOD_TIMEZONE) !== callLimit.hour) break;
-        return { outcome: 'wait', for: 'hour', delayMs: waitForCallsMs(hourLeft(context)) };
+        return waitInQueue(waitForCallsMs(hourLeft(context)));
       case 'waits':
-        return { outcome: 'wait', for: 'window', delayMs: RECHECK_MS };
+        return { outcome: 'wait', action: { act: 'postpone', delayMs: RECHECK_MS } };
     }
   }
 }

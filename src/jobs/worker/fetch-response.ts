@@ -2,12 +2,15 @@ import { tradingDayAt } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import { windowFacts } from '../../core/log.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
+import { sha256 } from '../../core/sha256.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
+import { versionText } from '../../core/version.ts';
 import type { Requested } from '../../declaration/fields.ts';
-import type { RawResponse, ReceivedResponse } from '../../extract/types.ts';
+import type { RawResponse } from '../../extract/types.ts';
+import { repeatLoad } from '../../load/repeat-load.ts';
 import { operationNamed } from '../../operations/registry.ts';
-import type { ClaimedWindow } from '../../state/windows/claim.ts';
-import { digestBody, repeatResponse } from '../responses/repeat-response.ts';
+import type { NewWindow } from '../../state/windows/plan.ts';
+import { describeResponse } from '../responses/store-response.ts';
 import { afterCall } from './after-call.ts';
 import type { ClaimedCall, WorkerContext } from './claim-call.ts';
 
@@ -16,8 +19,8 @@ export interface FetchedResponse {
   readonly requested: Requested & { readonly calledOn: Day };
   /** A response is read as of the time of its call, so that reading it again later gives the same result. */
   readonly calledAt: number;
-  /** Identifies its bytes, and the code that they are read with. */
-  readonly digest: string;
+  /** From `digestResponse`. */
+  readonly digest: string | undefined;
   readonly bytes: number;
   /** Null if it repeats the one that was loaded last: then it is not read. */
   readonly body: RawResponse | null;
@@ -56,7 +59,10 @@ export async function fetchResponse(
   try {
     const received = await timeStep(times, 'fetch', () => source.receive(operation, requested, signal));
     receivedAt = performance.now();
-    response = await endIfRepeated(context, { window, requested, calledAt }, received, times);
+    const digest = digestResponse(context, window, received.hash);
+    const fetched = { requested, calledAt, digest, bytes: received.bytes };
+    const repeated = await endIfRepeated(context, call, fetched, times);
+    response = { ...fetched, repeated, body: repeated === null ? received.check() : null };
   } catch (error) {
     await afterCall(context, call, error, secondsOfCall());
     throw error;
@@ -65,23 +71,40 @@ export async function fetchResponse(
   return response;
 }
 
-/** Ends the window of a response that repeats the last one, before anything is looked for in it; checks any other one. */
+/** Ends the window of a response that repeats the last one, before anything is looked for in it; null for any other. */
 async function endIfRepeated(
-  context: WorkerContext,
-  call: Pick<FetchedResponse, 'requested' | 'calledAt'> & { readonly window: ClaimedWindow },
-  received: ReceivedResponse,
+  { db, log }: WorkerContext,
+  { window }: ClaimedCall,
+  { requested, calledAt, digest, bytes }: Omit<FetchedResponse, 'body' | 'repeated'>,
   times: StepTimes,
-) {
-  const { window, requested, calledAt } = call;
-  const { bytes, hash } = received;
-  const digest = digestBody(context, hash);
-  const { position } = window;
-  const response = { window, position, calledAt, calledOn: requested.calledOn, bytes, digest };
-  const repeat = timeStep(times, 'load', () => repeatResponse(context, response));
-  const repeated = await repeat.catch((err) => {
+): Promise<RecordCounts | null> {
+  if (digest === undefined) return null;
+  const response = describeResponse({ window, position: window.position, calledAt, bytes });
+  const repeating = () => repeatLoad(db, { ...response, digest }, requested.calledOn);
+  return timeStep(times, 'load', repeating).catch((err) => {
     // The response is read, then, and the failure policy decides about the next failure of Postgres.
-    context.log.warn({ ...windowFacts(window), err }, 'could not compare a response with the last one');
+    log.warn({ ...windowFacts(window), err }, 'could not compare a response with the last one');
     return null;
   });
-  return { requested, calledAt, digest, bytes, repeated, body: repeated === null ? received.check() : null };
+}
+
+let code: string | undefined;
+
+/**
+ * Identifies a response: its bytes and its request, and the code, the time zone and the trading days with which it is read.
+ * Undefined if it may not be known without reading it that its rows are all of the days requested.
+ */
+export function digestResponse(
+  { calendar, config }: Pick<WorkerContext, 'calendar' | 'config'>,
+  window: NewWindow,
+  hash: string,
+): string | undefined {
+  const { operation, exchange, from, to, params, instruments, variant, filtered } = window;
+  const { shapes } = operationNamed(operation);
+  const isOfDays = shapes.every((shape) => shape.fullSet === 'days' && shape.dated);
+  if (!isOfDays || instruments.length > 0 || variant !== '' || filtered) return undefined;
+  code ??= versionText();
+  const tradingDays = calendar.tradingDays(exchange, from, to);
+  const read = [code, config.EOD_TIMEZONE, operation, exchange, from, to, params, tradingDays, hash];
+  return sha256(JSON.stringify(read));
 }

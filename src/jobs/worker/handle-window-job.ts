@@ -1,7 +1,5 @@
 import type { Job } from 'bullmq';
-import { type CallLimit, readHour } from '../../state/source/call-budget.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
-import { computeCallLimit, countCalls } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { advanceRun } from '../runs/advance.ts';
 import type { WorkerContext } from './claim-call.ts';
@@ -45,19 +43,8 @@ async function instructQueue(
   context: WorkerContext,
   job: Job<WindowJob>,
   token: string | undefined,
-  { action, error, isForBudget = false }: QueueVerdict,
+  { action, error }: QueueVerdict,
 ): Promise<never> {
-  const { queue, config, clock, sourceClock } = context;
-  if (action.act === 'rate_limit') await queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
-  if (isForBudget) await liftNeedlessLimit(context, computeCallLimit(config, clock, sourceClock));
+  if (action.act === 'rate_limit') await context.queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
   return handToQueue(job, token, action, error);
-}
-
-/**
- * Lifts a rate limit that was set because the hour had no calls left, if it has some by now: the call that tried the
- * hour may have got its response since the claim, and then the limit that it has lifted was set again.
- */
-async function liftNeedlessLimit({ db, queue, kind }: WorkerContext, callLimit: CallLimit): Promise<void> {
-  const hour = await readHour(db.drizzle, callLimit).catch(() => null);
-  if (hour !== null && countCalls(kind, callLimit, hour).left > 0) await queue.removeRateLimitKey();
 }

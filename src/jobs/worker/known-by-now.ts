@@ -1,6 +1,5 @@
 import { today } from '../../core/clock.ts';
 import { operationNamed } from '../../operations/registry.ts';
-import { databaseError } from '../../postgres/database-errors.ts';
 import type { ClaimedWindow } from '../../state/windows/claim.ts';
 import { isOvertaken } from '../../state/windows/overtaken.ts';
 import type { WorkContext } from '../context.ts';
@@ -14,7 +13,5 @@ export async function isKnownByNow(
   const operation = operationNamed(window.operation);
   const tradingDays = calendar.tradingDays(window.exchange, window.from, window.to);
   const entries = listEntries(operation, window, tradingDays, today(clock, config.EOD_TIMEZONE));
-  return isOvertaken(db.drizzle, window.id, entries, dependsOnDays(operation, window)).catch((error) => {
-    throw databaseError(error);
-  });
+  return isOvertaken(db.drizzle, window.id, entries, dependsOnDays(operation, window));
 }

@@ -1,13 +1,13 @@
 import { isPipelineError } from '../../core/errors.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
-import { isSharedSession } from '../../postgres/database-errors.ts';
+import { databaseError, isSharedSession } from '../../postgres/database-errors.ts';
 import { keepFailedResponse, packBody } from '../../state/responses/responses.ts';
 import type { ClaimedWindow } from '../../state/windows/claim.ts';
-import { decideFailure, toPipelineError } from '../policy/failure-policy.ts';
+import { decideFailure } from '../policy/failure-policy.ts';
 import { computeCallLimit } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { applyFailure } from './apply-failure.ts';
-import { type ClaimedCall, type ClaimResult, claimCall, pause, type WorkerContext } from './claim-call.ts';
+import { type ClaimedCall, claimCall, pause, type WorkerContext } from './claim-call.ts';
 import { type FetchedResponse, fetchResponse } from './fetch-response.ts';
 import type { QueueAction } from './hand-to-queue.ts';
 import { readSituation } from './situation.ts';
@@ -17,8 +17,6 @@ import { storeFetched } from './store-fetched.ts';
 export interface QueueVerdict {
   readonly action: QueueAction;
   readonly error: unknown;
-  /** Whether the queue waits because the hour's budget had no call left, which may have changed since. */
-  readonly isForBudget?: boolean;
 }
 
 /** What became of a window. */
@@ -49,7 +47,8 @@ export async function processWindow(context: WorkerContext, job: WindowJob): Pro
         call = null;
         times = {};
         const claimed = await timeStep(times, 'claim', () => claimCall(context, job));
-        if (claimed.outcome === 'wait') return waiting(claimed);
+        if (claimed.outcome === 'wait')
+          return { verdict: { action: claimed.action, error: null }, runs: [], isLoaded: false };
         call = claimed.outcome === 'claimed' ? claimed : null;
       }
       // Nothing is left to do for the window.
@@ -57,11 +56,12 @@ export async function processWindow(context: WorkerContext, job: WindowJob): Pro
       response ??= await fetchResponse(context, call, times);
       const isLoaded = await storeFetched(context, call, response, times);
       response = null;
-      await context.storage.settled(job.windowId);
+      await context.storage.released(job.windowId);
       return { runs: [job.runId], isLoaded };
-    } catch (error) {
+    } catch (thrown) {
       const { config, clock, storage } = context;
-      if (isSharedSession(error)) await storage.sessionShared(toPipelineError(error));
+      const error = databaseError(thrown);
+      if (isSharedSession(error)) await storage.sessionShared(error);
       const window: ClaimedWindow | null = call?.window ?? null;
       const callLimit = call?.callLimit ?? computeCallLimit(config, clock, context.sourceClock);
       storeFailures = response === null ? 0 : storeFailures + 1;
@@ -70,26 +70,18 @@ export async function processWindow(context: WorkerContext, job: WindowJob): Pro
       await keepUnreadable(context, job.windowId, error, response);
       const runs = await applyFailure(context, { job, window, callLimit, error, action, times });
       if (action.act === 'keep_response') {
-        if (action.stopsCalls) await storage.refused(job.windowId, toPipelineError(error));
+        if (action.stopsCalls) await storage.refused(job.windowId, error);
         waitMs = action.delayMs;
         continue;
       }
       response = null;
-      await storage.settled(job.windowId);
+      await storage.released(job.windowId);
       if (action.act === 'split') return { runs, isLoaded: false };
       if (action.act !== 'await_data' || !action.waitInWorker)
         return { verdict: { action, error }, runs, isLoaded: false };
       waitMs = action.delayMs;
     }
   }
-}
-
-/** What becomes of a window that could not be claimed yet. */
-function waiting(wait: Extract<ClaimResult, { outcome: 'wait' }>): WorkedWindow {
-  const { delayMs } = wait;
-  const action: QueueAction =
-    wait.for === 'window' ? { act: 'postpone', delayMs } : { act: 'rate_limit', delayMs, closeHour: false };
-  return { verdict: { action, error: null, isForBudget: wait.for === 'hour' }, runs: [], isLoaded: false };
 }
 
 /**

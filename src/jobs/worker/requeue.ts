@@ -4,22 +4,13 @@ import { readServerTime } from '../../postgres/inspect.ts';
 import { trySessionLock } from '../../postgres/session-lock.ts';
 import { runningRuns } from '../../state/runs/runs.ts';
 import { markWorkerSeen, workerName } from '../../state/workers.ts';
-import type { Context, QueueContext } from '../context.ts';
+import type { QueueContext } from '../context.ts';
 import { updateDerived } from '../events/update-derived.ts';
 import { enqueueLostWindows, lacksJobs } from '../queue/enqueue.ts';
 import { learnTradingDays } from '../responses/sync-sessions.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
 import { pruneRuns } from '../runs/prune-runs.ts';
-
-/** How often a worker looks for windows that the queue has lost. */
-const EVERY_MS = 30_000;
-
-/** Every so many times it compares windows and jobs one by one, whatever their numbers are: every ten minutes. */
-const THOROUGH_EVERY = 20;
-
-/** How soon it tries again after an error. */
-const RETRY_MS = 2_000;
 
 /**
  * Does what processes left undone when they ended: enqueues open windows that have no job (the queue may also have been
@@ -38,99 +29,103 @@ export async function requeueLostWindows(context: QueueContext, isThorough = tru
   for (const runId of runs) await advanceRun(context, runId);
 }
 
-/**
- * Follows the clock of Postgres, records that this worker is alive, requeues lost windows, brings what is derived up to
- * date and learns of trading days that others have observed: now, every EVERY_MS, and as soon as the queue's server is
- * back. Errors are logged, and it is tried again soon.
- */
-export async function startRequeueing(context: QueueContext): Promise<{ stop(): void }> {
-  let timer: NodeJS.Timeout | undefined;
-  const stopping = new AbortController();
-  let busy = false;
-  let wanted = false;
-  let untilThorough = 0;
-  const prune = createPruning(context);
-  const derive = createDeriving(context);
+/** What a worker does from time to time besides its windows. */
+interface Chore {
+  readonly everyMs: number;
+  /** How soon it is tried again after an error, and what is logged then. */
+  readonly retryMs: number;
+  readonly problem: string;
+  work(context: QueueContext): Promise<unknown>;
+}
 
-  async function run(): Promise<void> {
-    wanted = busy;
-    if (busy || stopping.signal.aborted) return;
-    busy = true;
-    clearTimeout(timer);
-    let next = EVERY_MS;
-    try {
+const LOOK_FAILED = 'could not look for windows that the queue has lost';
+
+const CHORES: readonly Chore[] = [
+  {
+    everyMs: 30_000,
+    retryMs: 2_000,
+    problem: LOOK_FAILED,
+    async work(context) {
       followDatabase(context.clock, await readServerTime(context.db.pool));
       await markWorkerSeen(context.db.drizzle, workerName());
-      await requeueLostWindows(context, untilThorough === 0);
-      untilThorough = (untilThorough || THOROUGH_EVERY) - 1;
-      await derive();
+      await requeueLostWindows(context, false);
       // Those that other workers' bhav copies have shown.
       await learnTradingDays(context);
-      await prune();
-    } catch (error) {
-      context.log.warn({ err: error }, 'could not look for windows that the queue has lost');
-      next = RETRY_MS;
-    }
-    busy = false;
-    if (stopping.signal.aborted) return;
-    timer = setTimeout(() => void run(), wanted ? 0 : next);
-    timer.unref();
-  }
+    },
+  },
+  {
+    everyMs: 600_000,
+    retryMs: 2_000,
+    problem: 'could not compare the windows with the jobs of the queue',
+    work: (context) => requeueLostWindows(context),
+  },
+  {
+    everyMs: 60_000,
+    retryMs: 60_000,
+    problem: 'could not bring names, corporate events and price factors up to date; tried again in a minute',
+    work: deriveDuringRuns,
+  },
+  {
+    everyMs: DAY_MS,
+    retryMs: DAY_MS,
+    problem: 'could not delete what old runs left; tried again in a day',
+    work: prune,
+  },
+];
 
+/** Brings what is derived up to date while a run lasts, whose end does so as well: of several processes, one. */
+async function deriveDuringRuns(context: QueueContext): Promise<void> {
+  if ((await runningRuns(context.db.drizzle)).length > 0) await updateDerived(context, { isAwaited: false });
+}
+
+/** Deletes what old runs left: of several processes that do so at the same time, one. */
+async function prune(context: QueueContext): Promise<void> {
+  const lock = await trySessionLock(context.db, 'eod:prune');
+  if (lock === null) return;
+  const pruned = await pruneRuns(context).finally(() => lock.release());
+  if (Object.values(pruned).some((rows) => rows > 0)) context.log.info(pruned, 'deleted what old runs left');
+}
+
+/**
+ * Creates a function that does the chores that are due at a time, in their order, and never throws. At first all are.
+ *
+ * @returns the function, which takes and returns milliseconds: the present, and when the next chore is due.
+ */
+export function createChores(context: QueueContext, chores = CHORES): (now: number) => Promise<number> {
+  const due = chores.map(() => Number.NEGATIVE_INFINITY);
+  return async (now) => {
+    for (const [at, { everyMs, retryMs, problem, work }] of chores.entries()) {
+      if (now < (due[at] as number)) continue;
+      due[at] = now + everyMs;
+      await work(context).catch((err) => {
+        context.log.warn({ err }, problem);
+        due[at] = now + retryMs;
+      });
+    }
+    return due.reduce((first, next) => Math.min(first, next));
+  };
+}
+
+/** Does the chores of a worker: now, whenever one is due, and looks for lost windows once the queue's server is back. */
+export async function startChores(context: QueueContext): Promise<{ stop(): void }> {
+  const doChores = createChores(context);
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  const run = async () => {
+    const next = await doChores(performance.now());
+    if (isStopped) return;
+    timer = setTimeout(() => void run(), Math.max(0, next - performance.now()));
+    timer.unref();
+  };
   const stopListening = context.queues.onReconnect(() => {
-    untilThorough = 0;
-    void run();
+    requeueLostWindows(context).catch((err) => context.log.warn({ err }, LOOK_FAILED));
   });
   await run();
   return {
     stop() {
-      stopping.abort();
+      isStopped = true;
       stopListening();
       clearTimeout(timer);
     },
-  };
-}
-
-/** While a run lasts, what it has loaded is derived from this often; its end does so as well. */
-const DERIVE_MS = 60_000;
-
-/** Brings what is derived up to date now and then while a run lasts: of several processes, one. Does not throw. */
-function createDeriving(context: Context): () => Promise<void> {
-  let next = 0;
-  return async () => {
-    if (performance.now() < next) return;
-    next = performance.now() + DERIVE_MS;
-    try {
-      if ((await runningRuns(context.db.drizzle)).length > 0)
-        await updateDerived(context, { isAwaited: false });
-    } catch (err) {
-      context.log.warn(
-        { err },
-        'could not bring names, corporate events and price factors up to date; tried again in a minute',
-      );
-    }
-  };
-}
-
-/** A running service prunes this often. */
-const PRUNE_MS = DAY_MS;
-
-/** Prunes now and then: of several processes that do so at the same time, one. Does not throw. */
-export function createPruning(context: Context): () => Promise<void> {
-  let next = 0;
-  return async () => {
-    const now = context.clock.now();
-    if (now < next) return;
-    next = now + PRUNE_MS;
-    try {
-      const lock = await trySessionLock(context.db, 'eod:prune');
-      if (lock === null) return;
-      const pruned = await pruneRuns(context).finally(() => lock.release());
-      if (Object.values(pruned).some((rows) => rows > 0)) {
-        context.log.info(pruned, 'deleted what old runs left');
-      }
-    } catch (err) {
-      context.log.warn({ err }, 'could not delete what old runs left; tried again in a day');
-    }
   };
 }

@@ -9,6 +9,7 @@ import type { QueueContext } from '../context.ts';
 import { decideLocalFailure } from '../policy/failure-policy.ts';
 import { tickJobPrefix } from '../queue/job-ids.ts';
 import { queuedIds, type TickJob } from '../queue/queue.ts';
+import { unknownYears } from '../responses/sync-sessions.ts';
 import { catchUp } from '../runs/catch-up.ts';
 import { nextTicks, nightOfTick, type PlannedSchedule, tickName } from '../runs/night-schedules.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
@@ -59,10 +60,7 @@ async function updateSchedules({ config, db, queues, log }: QueueContext): Promi
   }
   for (const { next, ...schedule } of planned) {
     const same = known.find((scheduler) => scheduler.key === schedule.id);
-    const isSame =
-      same?.pattern === schedule.pattern &&
-      same.tz === config.EOD_TIMEZONE &&
-      same.template?.data?.database === queues.databaseId;
+    const isSame = same?.pattern === schedule.pattern && same.tz === config.EOD_TIMEZONE;
     const prefix = tickJobPrefix(schedule.id);
     const ofSchedule = ticks.filter((id) => id.startsWith(prefix));
     // A process whose clock is ahead leaves its next tick in a night that is years away.
@@ -83,7 +81,7 @@ async function updateSchedules({ config, db, queues, log }: QueueContext): Promi
       { pattern: schedule.pattern, tz: config.EOD_TIMEZONE },
       {
         name: 'tick',
-        data: { database: queues.databaseId, operation: schedule.operation, exchange: schedule.exchange },
+        data: { operation: schedule.operation, exchange: schedule.exchange },
         opts: { removeOnComplete: true, removeOnFail: KEPT_FAILURES },
       },
     );
@@ -98,6 +96,12 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
   const due = job.opts.prevMillis ?? job.timestamp;
   const date = tradingDay(context.clock, nightOfTick({ operation, exchange }, due, context.config));
   const request = await nightlyRequest(context, { date, operation: operationNamed(operation), exchange });
+  const years = unknownYears(context.calendar, request.targets);
+  if (years.length > 0)
+    context.log.warn(
+      { years },
+      'no calendar data for these years: Monday to Friday is assumed (EOD_CALENDAR_FILE)',
+    );
   const runId = await startRun(context, request, {
     tick: tickName({ operation, exchange }, new Date(due)),
     requestedBy: 'schedule',

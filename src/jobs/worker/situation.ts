@@ -3,7 +3,7 @@ import { readRunAge } from '../../state/runs/runs.ts';
 import { readSourceOutage } from '../../state/source/source-state.ts';
 import type { ClaimedWindow } from '../../state/windows/claim.ts';
 import { OPENING_FAILURES, type Situation } from '../policy/failure-policy.ts';
-import { computeCallLimit } from '../policy/quota.ts';
+import { computeCallLimit, hourStart } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { hourLeft, splittableDays, type WorkerContext } from './claim-call.ts';
 
@@ -14,14 +14,15 @@ export async function readSituation(
   window: ClaimedWindow | null,
   storeFailures: number,
 ): Promise<Situation> {
-  const { kind, sourceClock } = context;
+  const { config, kind, sourceClock } = context;
+  const now = sourceClock.now();
   return {
     attempt: (window?.failedAttempts ?? 0) + 1,
     storeFailures,
     notReadyMs: window?.notReadyMs ?? 0,
     days: window === null ? 1 : splittableDays(window),
     isAhead: window?.variant === AHEAD,
-    intoHourMs: sourceClock.intoHour(),
+    intoHourMs: now - hourStart(now, config.EOD_TIMEZONE),
     nextHourMs: hourLeft(context),
     outageMs: await readOutageMs(context, job.runId).catch(() => null),
     queue: kind,

@@ -18,7 +18,7 @@ export interface Storage {
   /** The response of this window could not be stored, and will be tried again. Raises an alert; never throws. */
   refused(windowId: number, problem: PipelineError): Promise<void>;
   /** The response of this window is stored, or given up. Never throws. */
-  settled(windowId: number): Promise<void>;
+  released(windowId: number): Promise<void>;
 }
 
 /** How often it is looked whether a pooler still shares sessions; that takes a few connections. */
@@ -68,7 +68,7 @@ export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' |
       const message = `Postgres cannot store responses (${problem.message}); no call is made until it can: see its disk and its log`;
       await raiseAlerts(context, [cannotStore(message, problem)]);
     },
-    async settled(windowId) {
+    async released(windowId) {
       if (!waiting.delete(windowId)) return;
       if (waiting.size > 0) return responsesWaiting.publish({ responses: waiting.size });
       alerted = false;

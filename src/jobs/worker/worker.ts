@@ -7,7 +7,7 @@ import { createSourceClock } from '../policy/quota.ts';
 import { enqueueReopened, liftRateLimits } from '../queue/enqueue.ts';
 import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from '../queue/queue.ts';
 import { handleWindowJob } from './handle-window-job.ts';
-import { startRequeueing } from './requeue.ts';
+import { startChores } from './requeue.ts';
 import { createStorage } from './storage.ts';
 
 /** How long windows in progress may take to finish after a stop; then they are aborted. */
@@ -35,7 +35,7 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   const abort = new AbortController();
   // The budget may have calls left again: the limit may have been raised, or a new hour begun.
   await liftRateLimits(context);
-  const requeueing = await startRequeueing(context);
+  const chores = await startChores(context);
   // Both queues call the same source, so they share what is known about it.
   const sourceClock = createSourceClock(context);
   const storage = createStorage(context);
@@ -61,7 +61,7 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   const delivery = startDelivery(context);
   return {
     async stop(graceMs = GRACE_MS) {
-      requeueing.stop();
+      chores.stop();
       const closed = Promise.all([...workers.map((worker) => worker.close()), delivery.stop()]);
       // With a server that is unreachable or silent this never ends. It can be left unfinished: the jobs stall, and
       // other workers take them.

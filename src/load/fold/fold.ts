@@ -208,7 +208,7 @@ async function settle({ client }: Transaction, copy: Copy, load: SettlingLoad): 
 /** So few rows are compared with one another in no time. */
 const FEW_ROWS = 100;
 
-/** A response that is loaded after others of later positions, and the days of which it is folded with them. */
+/** A response that is loaded after others of later positions. */
 interface LateResponse extends TableResponse, LoadOfResponse {
   readonly exchange: string;
   readonly table: TableDefinition;

@@ -12,10 +12,7 @@ import { columnComment } from '../../declaration/column-comment.ts';
 import { quote } from '../merge/merge-sql.ts';
 import { writePastFunctions } from './past-functions.ts';
 
-/**
- * Writes what the schema and the operation files declare apart from the tables, which migrations create: all comments, and
- * the functions of past states. Writes only what differs.
- */
+// For the pages, which need the modules above that declare the tables.
 export { etlDescriptions };
 
 /** The comments of the schemas. */
@@ -28,6 +25,10 @@ const SCHEMA_COMMENTS: Readonly<Record<string, string>> = {
   market_partitions: 'Yearly partitions of the tables of market; query market instead.',
 };
 
+/**
+ * Writes what the schema and the operation files declare apart from the tables, which migrations create: all comments, and
+ * the functions of past states. Writes only what differs.
+ */
 export async function writeCommentsAndFunctions(client: ClientBase): Promise<void> {
   await writeComments(client);
   await writePastFunctions(client);

@@ -133,7 +133,7 @@ export async function insertLoad(
     readonly fetchedAt: Date;
     /** Days of the rows that it changed, table by table. */
     readonly written: readonly Written[];
-    /** SHA-256 of the response and of the code that read it; not given if the source was not requested now. */
+    /** From which it is recognized that the same response comes again; not given if it is to be read then. */
     readonly digest?: string | undefined;
     /** Given if a person accepted a withdrawal of the window: how many rows were withdrawn, and of which day. */
     readonly accepted?: { readonly withdrawn: number; readonly day: string | null };

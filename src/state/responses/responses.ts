@@ -22,9 +22,6 @@ const DECOMPRESS: Readonly<Record<string, (body: Buffer) => Promise<Buffer>>> = 
   gzip: promisify(gunzip),
 };
 
-/** The name of a body: SHA-256, in hex. */
-export const hashBody = (body: Buffer) => sha256(body);
-
 /** A body ready to be kept, named by the SHA-256 of its uncompressed bytes. */
 interface PackedBody {
   readonly hash: string;
@@ -35,6 +32,14 @@ interface PackedBody {
   /** The body, compressed with brotli when this is first called. */
   readonly compressed: () => Promise<Buffer>;
 }
+
+/** A body that another response has, by its name. */
+export const keptBody = (hash: string): PackedBody => ({
+  hash,
+  bytes: 0,
+  mayBeKept: true,
+  compressed: () => Promise.reject(new Error(`the body ${hash} is not kept any more`)),
+});
 
 /** A response or file that was received, with what its window does not say about it. */
 export interface ResponseToKeep {
@@ -54,7 +59,7 @@ const WORTH_A_QUERY = 64 * 1024;
  * Makes a body ready to be kept. Call it before the transaction that keeps it: compression of a body that is not kept
  * yet starts at once in zlib's threads. Of a body that is kept already, only the name is needed.
  */
-export async function packBody(db: NodePgDatabase, body: Buffer, hash = hashBody(body)): Promise<PackedBody> {
+export async function packBody(db: NodePgDatabase, body: Buffer, hash = sha256(body)): Promise<PackedBody> {
   const mayBeKept =
     body.length >= WORTH_A_QUERY && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   let compressed: Promise<Buffer> | undefined;

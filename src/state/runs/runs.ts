@@ -156,15 +156,6 @@ export function pauseRun(db: NodePgDatabase, runId: number, error: string): Prom
   return moveRun(db, 'pause', { state: 'paused', error }, runId);
 }
 
-/** Locks a run, so that nobody ends it meanwhile. @returns false if it has ended. */
-export async function lockOpenRun(tx: NodePgDatabase, runId: number): Promise<boolean> {
-  const open = tx
-    .select({ id: runs.id })
-    .from(runs)
-    .where(and(eq(runs.id, runId), canBegin('cancel')));
-  return (await open.for('update')).length === 1;
-}
-
 /** Cancels a run and its open windows. @returns false if it had ended already. */
 export async function cancelRun(tx: NodePgDatabase, runId: number, reason: string): Promise<boolean> {
   // The run first: its row lock waits for the process that is planning more of its windows, so that none is missed.

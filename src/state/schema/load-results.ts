@@ -66,7 +66,7 @@ describe(
     changed_to:
       'Last day of the rows that it changed; null if it changed none, infinity if they may be of any day or have none.',
     digest:
-      'SHA-256 of the response and of the code that read it, in hex: a response is not read again if the last load of its days has the same. Null for imports and replays.',
+      'SHA-256 of the response, its request and the version that read it, in hex: a response is not read again if the last load of its days has the same. Null if it is to be read again, and for imports and replays.',
     ...COUNT_COMMENTS,
   },
 );

@@ -15,8 +15,6 @@ export interface CallLimit {
   readonly now: number;
   /** Start of the clock hour. */
   readonly hour: number;
-  /** An hour that the source closed before this moment is tried again with one call. */
-  readonly closedBefore: number;
   readonly limit: number;
   /** How much of the limit a backfill may use; the rest is kept for nightly runs. */
   readonly backfillLimit: number;
@@ -32,29 +30,15 @@ type Hour = Pick<CallLimit, 'keyHash' | 'hour'>;
 
 export const iso = (moment: number) => new Date(moment).toISOString();
 
-/** What the statements that count a call need to know of it. */
-export const countedCall = ({ keyHash, hour, now, closedBefore }: CallLimit) => ({
-  keyHash,
-  hour: iso(hour),
-  now: iso(now),
-  closedBefore: iso(closedBefore),
-});
-
 /**
  * Counts one call in the hour, as a claim does (windows/claim-statement.ts); no row if the limit is used up or the source
- * has closed the hour. If it closed it before `closedBefore`, this call tries whether it still is.
+ * has closed the hour.
  */
-const countSingleCall = statement<
-  ReturnType<typeof countedCall> & { limit: number },
-  Record<string, unknown>
->`
+const countSingleCall = statement<{ keyHash: string; hour: string; limit: number }, Record<string, unknown>>`
   insert into ${callBudget} as budget (key_hash, hour, calls)
   select ${'keyHash'}::text, ${'hour'}::timestamptz, 1 where ${'limit'}::int > 0
-  on conflict (key_hash, hour) do update
-     set calls = budget.calls + 1,
-         refused_at = case when budget.refused_at is not null then ${'now'}::timestamptz end
-   where budget.calls < ${'limit'}::int
-     and (budget.refused_at is null or budget.refused_at <= ${'closedBefore'}::timestamptz)
+  on conflict (key_hash, hour) do update set calls = budget.calls + 1
+   where budget.calls < ${'limit'}::int and budget.refused_at is null
   returning calls`;
 
 /**
@@ -63,7 +47,8 @@ const countSingleCall = statement<
  * @returns false if it has none or the source has closed it; then the call must not be made.
  */
 export async function takeCall(db: Preparing, callLimit: CallLimit): Promise<boolean> {
-  const { rowCount } = await countSingleCall(db, { ...countedCall(callLimit), limit: callLimit.limit });
+  const { keyHash, hour, limit } = callLimit;
+  const { rowCount } = await countSingleCall(db, { keyHash, hour: iso(hour), limit });
   return rowCount === 1;
 }
 
@@ -75,7 +60,7 @@ export async function returnCall(db: NodePgDatabase, { keyHash, hour }: Hour): P
     .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
 }
 
-/** Records that the source says the hour's calls are used up, whatever was counted: only single calls try it again. */
+/** Records that the source says the hour's calls are used up, whatever was counted: none is made in it any more. */
 export async function closeHour(
   db: NodePgDatabase,
   { keyHash, hour, now }: Pick<CallLimit, 'keyHash' | 'hour' | 'now'>,
@@ -88,22 +73,11 @@ export async function closeHour(
     .onConflictDoUpdate({ target: [callBudget.key_hash, callBudget.hour], set: closed });
 }
 
-/** Records that the source has responded in an hour that it had closed. */
-export async function openHour(
-  db: NodePgDatabase,
-  { keyHash, hour }: Pick<CallLimit, 'keyHash' | 'hour'>,
-): Promise<void> {
+/** Opens the hours that the source closed: the next call shows whether it still refuses calls. */
+export async function openHours(db: NodePgDatabase, keyHash: string): Promise<void> {
   await db
     .update(callBudget)
     .set({ refused_at: null, diagnostic: null })
-    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
-}
-
-/** Lets the next call try again whether the source still refuses calls, without the wait of a minute. */
-export async function tryHourNow(db: NodePgDatabase, keyHash: string): Promise<void> {
-  await db
-    .update(callBudget)
-    .set({ refused_at: iso(0) })
     .where(and(eq(callBudget.key_hash, keyHash), isNotNull(callBudget.refused_at)));
 }
 

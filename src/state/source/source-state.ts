@@ -61,7 +61,7 @@ export async function noteKeyRefused(
 }
 
 /** The refusal of a key. */
-export interface KeyRefusal {
+interface KeyRefusal {
   /** The line of the source. */
   readonly diagnostic: string;
   /** When it first refused the key, ISO 8601. */

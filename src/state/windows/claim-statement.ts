@@ -24,8 +24,6 @@ export interface ClaimedWindow extends NewWindow {
   readonly isFirst: boolean;
   /** The last calls got no response, or the key was refused. */
   readonly isInDoubt: boolean;
-  /** The source closed the hour: this call tries whether it still is. */
-  readonly triesHour: boolean;
   /** When it was claimed, by the clock of Postgres; in milliseconds since the epoch. */
   readonly claimedAt: number;
   /** True if it is worth looking whether its entries are known by now. */
@@ -48,7 +46,6 @@ interface ClaimValues extends Record<string, unknown> {
   readonly keyHash: string;
   readonly now: string;
   readonly hour: string;
-  readonly closedBefore: string;
   readonly downCalledBefore: string;
   readonly openingFailures: number;
   /** Calls of the hour that a night may use, a backfill, and a night that began before `leftoverBefore`. */
@@ -102,16 +99,12 @@ export const claimWithCall = statement<ClaimValues, Claimable & Record<string, u
        ))
        for update of w
   ), counted as (
-    -- No row if the allowed calls are used up, or the source has closed the hour. If it closed it a while ago, this call
-    -- tries whether it still is.
+    -- No row if the allowed calls are used up, or the source has closed the hour.
     insert into ${callBudget} as budget (key_hash, hour, calls)
     select ${'keyHash'}::text, ${'hour'}::timestamptz, 1 from claimable where not is_down and allowed > 0
-    on conflict (key_hash, hour) do update
-       set calls = budget.calls + 1,
-           refused_at = case when budget.refused_at is not null then ${'now'}::timestamptz end
-     where budget.calls < (select allowed from claimable)
-       and (budget.refused_at is null or budget.refused_at <= ${'closedBefore'}::timestamptz)
-    returning budget.refused_at is not null as tries_hour
+    on conflict (key_hash, hour) do update set calls = budget.calls + 1
+     where budget.calls < (select allowed from claimable) and budget.refused_at is null
+    returning calls
   ), placed as (
     -- As takePositions: read when the row is locked, so that it is later than every position that was taken before.
     update ${clock} set last = greatest(clock_timestamp(), last + interval '1 microsecond') from counted
@@ -121,15 +114,15 @@ export const claimWithCall = statement<ClaimValues, Claimable & Record<string, u
        set state = 'running', attempts = w.attempts + 1, requests = w.requests + 1,
            lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
       from claimable, counted, placed where w.id = claimable.id
-    returning w.attempts, counted.tries_hour, placed.position
+    returning w.attempts, placed.position
   ), tried as (
     update ${sourceState} set called_at = ${'now'}::timestamptz
      where key_hash = ${'keyHash'} and exists (select from claimed)
   )
   select id::int, run_id::int as "runId", operation, exchange, from_date::text as "from", to_date::text as "to",
          instruments, params, variant, is_filtered as "filtered", attempts, position,
-         coalesce(tries_hour, false) as "triesHour", not_ready_ms as "notReadyMs",
-         failed_attempts as "failedAttempts", refused_hash as "failedHash", lost_workers as "lostWorkers",
+         not_ready_ms as "notReadyMs", failed_attempts as "failedAttempts", refused_hash as "failedHash",
+         lost_workers as "lostWorkers",
          is_down as "isDown", is_in_doubt as "isInDoubt", is_first as "isFirst",
          (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt", may_be_known as "mayBeKnown"
     from claimable left join claimed on true`;

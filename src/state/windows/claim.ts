@@ -4,7 +4,7 @@ import { readMember } from '../../core/errors.ts';
 import { databaseError } from '../../postgres/database-errors.ts';
 import type { Preparing } from '../../postgres/prepared.ts';
 import { runs, windows } from '../schema/work.ts';
-import { type CallLimit, countedCall, iso, returnCall } from '../source/call-budget.ts';
+import { type CallLimit, iso, returnCall } from '../source/call-budget.ts';
 import { type Claimable, type ClaimedWindow, claimWithCall } from './claim-statement.ts';
 import { moveWindows, moveWindowsInOrder, WINDOW_TRANSITIONS } from './transitions.ts';
 
@@ -58,9 +58,11 @@ async function claimIfAllowed(
 ): Promise<Claimable | 'requested' | null> {
   try {
     const { rows } = await claimWithCall(db, {
-      ...countedCall(callLimit),
       windowId,
       claimable: WINDOW_TRANSITIONS.claim.from,
+      keyHash: callLimit.keyHash,
+      now: iso(callLimit.now),
+      hour: iso(callLimit.hour),
       limit: callLimit.limit,
       backfillLimit: callLimit.backfillLimit,
       leftoverLimit: callLimit.leftoverLimit,

@@ -1,7 +1,7 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNotNull, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, inArray, isNotNull, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias, QueryBuilder } from 'drizzle-orm/pg-core';
-import type { Day, DayRange } from '../../core/days.ts';
+import type { DayRange } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { forEachCount, type RecordCounts } from '../../core/record-counts.ts';
 import { type Preparing, prepareOnce } from '../../postgres/prepared.ts';
@@ -52,24 +52,6 @@ export async function readWindow(db: NodePgDatabase, windowId: number) {
     .from(windows)
     .where(eq(id, windowId));
   return window ?? null;
-}
-
-/** The variants of a run's windows of some operations, by exchange. */
-export async function listVariants(
-  db: NodePgDatabase,
-  runId: number,
-  operations: readonly string[],
-): Promise<{ readonly operation: string; readonly exchange: string; readonly variants: string[] }[]> {
-  return db
-    .select({
-      operation: windows.operation,
-      exchange: windows.exchange,
-      variants: sql<string[]>`array_agg(distinct ${windows.variant})`,
-    })
-    .from(windows)
-    .where(and(eq(windows.run_id, runId), inArray(windows.operation, [...operations])))
-    .groupBy(windows.operation, windows.exchange)
-    .orderBy(windows.operation, windows.exchange);
 }
 
 /** The days and instruments of a part of a replay. */
@@ -164,19 +146,6 @@ export async function listPairsWithOpenWindows(db: NodePgDatabase): Promise<Read
   return new Set(pairs.map(pairName));
 }
 
-/** The days of the windows that are left of running runs that call the source; without those before a day. */
-export async function listOpenRequests(
-  db: NodePgDatabase,
-  since: Day,
-): Promise<readonly (Pair & DayRange)[]> {
-  const { run_id, operation, exchange, from_date, to_date } = windows;
-  return db
-    .selectDistinct({ operation, exchange, from: from_date, to: to_date })
-    .from(windows)
-    .innerJoin(runs, eq(runs.id, run_id))
-    .where(and(isToBeRequested(), gte(to_date, since)));
-}
-
 /** How many windows are open of running runs that call the source, by the kind of their run. */
 export async function countOpenWindows(db: NodePgDatabase): Promise<{ kind: RunKind; open: number }[]> {
   return db
@@ -200,18 +169,15 @@ const selectOpen = prepareOnce<{ runId: number }, { id: string }>(() =>
     .limit(1),
 );
 
-/** Which of these pairs a run has open windows of. */
-export async function listOpenPairs(
+/** The exchanges of which a run has open windows of an operation. */
+export async function listExchangesToLoad(
   db: NodePgDatabase,
   runId: number,
-  pairs: readonly (Pair | null)[],
-): Promise<Pair[]> {
-  const operations = new Set(pairs.flatMap((pair) => (pair === null ? [] : [pair.operation])));
-  const { run_id, operation, exchange } = windows;
-  return db
-    .selectDistinct({ operation, exchange })
-    .from(windows)
-    .where(and(eq(run_id, runId), isOpen(), inArray(operation, [...operations])));
+  operation: string,
+): Promise<string[]> {
+  const { exchange } = windows;
+  const isOfRun = and(eq(windows.run_id, runId), eq(windows.operation, operation), isOpen());
+  return (await db.selectDistinct({ exchange }).from(windows).where(isOfRun)).map((row) => row.exchange);
 }
 
 /** Open windows of a replay, in the order they were planned. */

@@ -4,7 +4,7 @@ import type { Pair } from '../../core/exchanges.ts';
 import { count, plural } from '../../core/wording.ts';
 import { countsEachDay, expectedVariants, isQuarterly } from '../../declaration/operation.ts';
 import type { Context } from '../../jobs/context.ts';
-import { adjustedCloses, mostTraded } from '../../load/examples.ts';
+import { adjustedCloses, largestSymbols } from '../../load/stored-values.ts';
 import { dataSetNamed, pairTitle } from '../../operations/registry.ts';
 import { readArrivals, readTradingDayRecords } from '../../state/coverage/completeness.ts';
 import { Section } from '../components/basics.tsx';
@@ -88,7 +88,7 @@ export async function readPrices(
 ): Promise<VNode | null> {
   const range = rangeOfYear(year);
   const wanted = query.get('symbol')?.trim().toUpperCase() ?? '';
-  const symbols = await mostTraded(db.pool, exchange, range.to, 8);
+  const symbols = await largestSymbols(db.pool, exchange, 8, range.to);
   const symbol = wanted === '' ? symbols[0] : wanted;
   if (symbol === undefined) return null;
   const closes = await adjustedCloses(db.pool, { exchange, symbol, ...range });

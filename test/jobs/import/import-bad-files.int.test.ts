@@ -34,10 +34,10 @@ describe('of bad files only they fail, named with the reason', () => {
     expect(outcomes(files)).toEqual({
       'good.csv': 'loaded',
       'same.csv': `the same content as ${join(folder, 'good.csv')}`,
-      zero: 'is a device; only regular files are read',
+      zero: 'is not a regular file; only regular files are read',
       'zero.csv': 'is a link that leads out of the folder that was named; name what it leads to as well',
-      'pipe.csv': 'is a named pipe; only regular files are read',
-      'folder.csv': 'is a folder; only regular files are read',
+      'pipe.csv': 'is not a regular file; only regular files are read',
+      'folder.csv': 'is not a regular file; only regular files are read',
     });
     expect(state).toBe('failed');
   });

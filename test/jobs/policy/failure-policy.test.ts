@@ -10,7 +10,6 @@ import {
   type FailureAction,
   failureInfo,
   longestOutageMs,
-  lostTooManyWorkers,
   MAX_BACKOFF_MS,
   MAX_RETRY_AFTER_MS,
   type Situation,
@@ -395,11 +394,7 @@ describe('whatever happens', () => {
   test('anything thrown is decided on and described', () =>
     forAll([anythingElse, anySituation], (thrown, situation) => {
       expect(decideFailure(thrown, situation, CONFIG).act).toMatch(/^(postpone|keep_response|end)$/);
-      expect(assessEvidence(thrown, situation.days)).toEqual({
-        source: 'unknown',
-        key: 'unknown',
-        hour: 'unknown',
-      });
+      expect(assessEvidence(thrown, situation.days)).toEqual({ source: 'unknown', key: 'unknown' });
       expect(typeof failureInfo(thrown).error).toBe('string');
     }));
 
@@ -425,10 +420,6 @@ describe('work that calls nobody', () => {
     expect(decideLocalFailure(outage)).toEqual(postpone(2_000));
     expect(decideLocalFailure(new TypeError('x is not a function'))).toEqual(FAIL);
   });
-});
-
-test('a window that loses its workers may lose five', () => {
-  expect([0, 5, 6].map(lostTooManyWorkers)).toEqual([false, false, true]);
 });
 
 describe('a refusal for the quota of the hour', () => {
@@ -576,8 +567,7 @@ describe('what a failed call says of the source and of the key', () => {
     ['usage', {}, 1, 'unknown', 'unknown'],
     ['aborted', {}, 1, 'unknown', 'unknown'],
   ] as const)('%s %o over %i days: %s, %s', (kind, facts, days, source, key) => {
-    const hour = kind === 'hourly_quota' ? 'closed' : kind === 'not_ready' ? 'open' : 'unknown';
-    expect(assessEvidence(error(kind, facts), days)).toEqual({ source, key, hour });
+    expect(assessEvidence(error(kind, facts), days)).toEqual({ source, key });
   });
 });
 

@@ -50,13 +50,12 @@ describe('the clock of the source', () => {
   function sourceClock(start: string, offsetMs = 0) {
     const clock = manualClock(at(start));
     const source = { clockOffsetMs: () => offsetMs };
-    return { clock, hours: createSourceClock({ clock, source, config: loadConfig({}) }) };
+    return createSourceClock({ clock, source });
   }
 
   test('follows its Date headers', () => {
-    const { hours } = sourceClock('23:00:05', -30_000);
+    const hours = sourceClock('23:00:05', -30_000);
     expect(hours.now()).toBe(at('22:59:35'));
-    expect(hours.intoHour()).toBe(3_575_000);
   });
 
   test('is moved by its Date headers by no more than five minutes', () => {
@@ -65,7 +64,7 @@ describe('the clock of the source', () => {
       [900_000, 300_000],
       [-1_500_000, -300_000],
     ] as const) {
-      const { hours } = sourceClock('23:30:00', offset);
+      const hours = sourceClock('23:30:00', offset);
       expect(hours.now()).toBe(at('23:30:00') + moved);
     }
   });
@@ -85,32 +84,10 @@ describe('the clock of the source', () => {
         clock.set(server);
         const config = loadConfig({ EOD_ACCESS_KEY: 'kiwi' });
         const source = { clockOffsetMs: () => minutes * 60_000 };
-        const { hour } = computeCallLimit(config, clock, createSourceClock({ clock, source, config }));
+        const { hour } = computeCallLimit(config, clock, createSourceClock({ clock, source }));
         expect(Math.abs(hour + 1_800_000 - server)).toBeLessThanOrEqual(1_800_000 + 300_000);
       },
     );
-  });
-
-  test('is behind by as much as a refusal soon after the turn shows, and a minute more', () => {
-    const { clock, hours } = sourceClock('23:00:05');
-    hours.hourRefused();
-    expect(hours.now()).toBe(at('22:59:00'));
-    clock.moveTo(at('23:01:07'));
-    expect(hours.now()).toBe(at('23:00:02'));
-    // The hour of the source turns even later.
-    hours.hourRefused();
-    expect(hours.now()).toBe(at('22:59:00'));
-    // So it does at the next turn.
-    clock.moveTo(at('23:59:59') + 2 * 60_000);
-    expect(hours.now()).toBe(at('23:59:52'));
-  });
-
-  test('is not changed by a refusal later in the hour', () => {
-    const { clock, hours } = sourceClock('23:00:05');
-    hours.hourRefused();
-    clock.moveTo(at('23:05:00'));
-    hours.hourRefused();
-    expect(hours.now()).toBe(at('23:05:00'));
   });
 });
 

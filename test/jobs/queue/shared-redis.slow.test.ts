@@ -2,11 +2,10 @@ import { expect, test } from 'vitest';
 import { openDatabase } from '../../../src/postgres/database.ts';
 import { databaseId } from '../../../src/state/database-identity.ts';
 import { testDatabase } from '../../support/database.ts';
-import { backends, backfill, openPipeline, start, workToEnd } from '../../support/pipeline.ts';
+import { backfill, openPipeline, start, workToEnd } from '../../support/pipeline.ts';
 import { freePrefix } from '../../support/redis.ts';
 import { openSandbox } from '../../support/sandbox.ts';
 import { execute, withDatabase } from '../../support/template.ts';
-import { waitFor } from '../../support/wait-for.ts';
 
 const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
 const REQUEST = backfill({ from: '2025-09-01', to: '2025-09-05', operations: ['GetBhavCopyCM'] });
@@ -16,7 +15,7 @@ test('two databases on one Redis, with the same prefix, work each on their own w
   const prefix = freePrefix();
   const open = async () => openPipeline({ sourceUrl: sandbox.url, backend: 'redis', prefix, clock });
   const [one, other] = [await open(), await open()];
-  expect(one.queues.databaseId).not.toBe(other.queues.databaseId);
+  expect(await databaseId(one.db.drizzle)).not.toBe(await databaseId(other.db.drizzle));
   // Runs and windows have the same numbers in both, and so had their jobs.
   const runs = [await start(one, REQUEST), await start(other, REQUEST)] as const;
   expect(runs[0]).toBe(runs[1]);
@@ -25,30 +24,6 @@ test('two databases on one Redis, with the same prefix, work each on their own w
   // Until the source has accepted the key in a run, one of its windows is enqueued.
   expect(left.reduce((sum, count) => sum + count, 0)).toBe(1);
   expect(await workToEnd(other, runs[1])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
-});
-
-test.each(backends)('a job of another database is refused, in the queue on %s', async (backend) => {
-  const pipeline = await openPipeline({ backend });
-  const { databaseId: database, windows } = pipeline.queues;
-  const done: number[] = [];
-  const worker = pipeline.queues.work(
-    'backfill',
-    async (job) => void done.push((job.data as unknown as { windowId: number }).windowId),
-    { concurrency: 1 },
-  );
-  const job = (of: string, windowId: number) => ({
-    name: 'window',
-    data: { database: of, runId: 1, windowId },
-    opts: { attempts: 5, removeOnComplete: true, removeOnFail: true },
-  });
-  await windows.backfill.addBulk([job('another', 1), job(database, 2)]);
-  await waitFor(() => done.length > 0);
-  expect(done).toEqual([2]);
-  await waitFor(async () => {
-    const counts = Object.values(await windows.backfill.getJobCounts());
-    return counts.every((count) => count === 0);
-  });
-  await worker.close();
 });
 
 test('a copy of a database gets an id of its own, once; the original keeps its own', async () => {

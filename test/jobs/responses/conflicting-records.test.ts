@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Row } from '../../../src/declaration/table.ts';
 import type { Extracted } from '../../../src/extract/types.ts';
-import { settleConflicts } from '../../../src/jobs/responses/conflicting-records.ts';
+import { resolveConflicts } from '../../../src/jobs/responses/conflicting-records.ts';
 import prices from '../../../src/operations/GetBhavCopyCM.ts';
 import { forAll } from '../../support/for-all.ts';
 
@@ -55,7 +55,7 @@ const stored = (rows: readonly Row[]) => rows.toSorted((a, b) => savedAt(a) - sa
 test('of records of one key the newest, equal ones, and the one with values are loaded; of others none', () => {
   forAll([records], { numRuns: 400 }, (drawn) => {
     const rows = drawn.map((changes) => priceRow(changes));
-    const { batches, rejects, warnings } = settleConflicts(extractedOf(rows), shapes);
+    const { batches, rejects, warnings } = resolveConflicts(extractedOf(rows), shapes);
     const kept = [...(batches[0]?.rows ?? [])];
     expect(kept.length + rejects.length).toBe(rows.length);
     for (const symbol of ['A', 'B']) {
@@ -100,7 +100,7 @@ test('a contradiction names the values, the records, the key, its day and its in
     priceRow({ symbol: 'A', close_price: '1378.00' }),
   ];
   const other = { position: 1, record: {}, problems: [] };
-  const { batches, rejects } = settleConflicts(extractedOf(rows, [other]), shapes);
+  const { batches, rejects } = resolveConflicts(extractedOf(rows, [other]), shapes);
   expect(batches[0]?.rows).toEqual([rows[1]]);
   expect(rejects).toEqual([
     other,
@@ -125,7 +125,7 @@ test('any number of records of one key is settled in time', () => {
   const many = Array.from({ length: 20_000 }, (_, at) =>
     priceRow({ close_price: `${at % 2 === 0 ? 7 : 8}` }),
   );
-  const { batches, rejects } = settleConflicts(extractedOf(many), shapes);
+  const { batches, rejects } = resolveConflicts(extractedOf(many), shapes);
   expect(batches[0]?.rows).toEqual([]);
   expect(rejects).toHaveLength(many.length);
 });

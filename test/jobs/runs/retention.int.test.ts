@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
 import { pruneRuns } from '../../../src/jobs/runs/prune-runs.ts';
-import { createPruning } from '../../../src/jobs/worker/requeue.ts';
 import { startWorker } from '../../../src/jobs/worker/worker.ts';
 import { BSE_UDIFF, importInto, NSE_UDIFF, query, test } from '../../support/import-support.ts';
 import { openPipeline } from '../../support/pipeline.ts';
@@ -78,7 +77,7 @@ test('what old runs left is deleted, but for what something refers to', async ({
   expect(again.files.map(({ state }) => state).sort()).toEqual(['loaded', 'skipped']);
 });
 
-test('a worker does so when it starts, and once a day', async ({ context }) => {
+test('a worker does so when it starts', async ({ context }) => {
   const addOldRun = () =>
     context.db.pool.query(
       `insert into etl.runs (kind, requested_by, request, from_date, to_date, state, finished_at)
@@ -91,15 +90,4 @@ test('a worker does so when it starts, and once a day', async ({ context }) => {
   );
   expect(await oldRuns()).toBe(0);
   await worker.stop();
-
-  let now = Date.now();
-  const prune = createPruning({ ...context, clock: { now: () => now } });
-  const left: number[] = [];
-  for (const hours of [0, 12, 11, 1, 1]) {
-    now += hours * 3_600_000;
-    await addOldRun();
-    await prune();
-    left.push(await oldRuns());
-  }
-  expect(left).toEqual([0, 1, 2, 0, 1]);
 });

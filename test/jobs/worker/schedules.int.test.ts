@@ -154,7 +154,7 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
         await ahead(days, async () => {
           for (const { id, operation, exchange, pattern } of plannedSchedules(BOTH)) {
             if (!taken.includes(id)) continue;
-            const data = { database: one.queues.databaseId, operation, exchange };
+            const data = { operation, exchange };
             const repeat = { pattern, tz: 'Asia/Kolkata' };
             await other.queues.ticks.upsertJobScheduler(id, repeat, { name: 'tick', data, opts: {} });
           }
@@ -196,7 +196,7 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
   });
 
   function scheduleOnNse(operation: string, repeat: { pattern: string; tz: string }) {
-    const data = { database: one.queues.databaseId, operation, exchange: 'NSE' };
+    const data = { operation, exchange: 'NSE' };
     return one.queues.ticks.upsertJobScheduler(`${operation}-NSE`, repeat, { name: 'tick', data, opts: {} });
   }
 
@@ -224,7 +224,6 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
 
   test('a tick makes one run, however often and by however many it is handled', async () => {
     const job = await nextTick(one, {
-      database: one.queues.databaseId,
       operation: 'GetSeriesChange',
       exchange: 'NSE',
     });
@@ -267,12 +266,12 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
     await one.queues.ticks.addBulk([
       {
         name: 'tick',
-        data: { database: one.queues.databaseId, operation: 'GetCircuitBreakers', exchange: 'NSE' },
+        data: { operation: 'GetCircuitBreakers', exchange: 'NSE' },
         opts,
       },
       {
         name: 'tick',
-        data: { database: one.queues.databaseId, operation: 'GetSeriesChange', exchange: 'NSE' },
+        data: { operation: 'GetSeriesChange', exchange: 'NSE' },
         opts,
       },
     ]);

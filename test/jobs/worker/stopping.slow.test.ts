@@ -109,7 +109,7 @@ test.each(backends)('a job is postponed by a part of a millisecond too (queue in
   const pipeline = await openPipeline({ backend, settings: { EOD_CALLS_PER_HOUR: '1000' } });
   const { queues } = pipeline;
   const failures: (string | undefined)[] = [];
-  const tick = { database: queues.databaseId, operation: 'GetBhavCopyCM', exchange: 'NSE' } as const;
+  const tick = { operation: 'GetBhavCopyCM', exchange: 'NSE' } as const;
   await queues.ticks.addBulk([{ name: 'tick', data: tick, opts: { attempts: 3, removeOnComplete: true } }]);
   const worker = queues.work<TickJob>(
     'ticks',

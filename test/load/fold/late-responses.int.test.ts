@@ -270,29 +270,18 @@ test('lines of CSV in which ends of lines are missing leave the trading day inco
   ]);
 });
 
-test('records of instruments that were not requested are stored with a warning, and the latest response counts', async () => {
+test('records of instruments that were not requested are stored, and the latest response counts', async () => {
   const closesOf = async (minutes: readonly number[]) => {
     const context = await openStore();
-    const { warnings } = await fetched(minutes[0] ?? 0, records(0, 2, { ClosePrice: minutes[0] }))(context, {
-      instruments: [minutes[0] === 1 ? 's000' : 'S001'],
-    });
-    for (const minute of minutes.slice(1))
+    for (const minute of minutes)
       await fetched(minute, records(0, 2, { ClosePrice: minute }))(context, {
         instruments: [minute === 1 ? 's000' : 'S001'],
       });
     const rows = await all(context, 'select distinct close_price::int as close from market.bhavcopy_cm');
-    return { warnings, closes: rows.map(({ close }) => close) };
+    return rows.map(({ close }) => close);
   };
-  const warning = (symbol: string) => [
-    `a record names an instrument that was not requested (${symbol}); stored, because a requested instrument may have been renamed`,
-  ];
-  expect(await closesOf([1, 2])).toEqual({ warnings: warning('S001'), closes: [2] });
-  expect(await closesOf([2, 1])).toEqual({ warnings: warning('S000'), closes: [2] });
-  // By its other names, and where all of the exchange was requested.
-  const context = await openStore();
-  const named = records(0, 1, { ISIN: 'INE467B01029', FinInstrmId: '532540' });
-  for (const instruments of [[], ['INE467B01029'], ['532540']])
-    expect((await fetched(3, named)(context, { instruments })).warnings).toEqual([]);
+  expect(await closesOf([1, 2])).toEqual([2]);
+  expect(await closesOf([2, 1])).toEqual([2]);
 });
 
 test('a window is suspicious until a good response that is later, in whatever order they are loaded', async () => {

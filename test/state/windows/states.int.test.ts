@@ -56,7 +56,6 @@ const PERMIT: CallLimit = {
   keyHash: 'key',
   now: Date.parse('2025-09-08T12:00:00Z'),
   hour: Date.parse('2025-09-08T11:30:00Z'),
-  closedBefore: Date.parse('2025-09-08T11:59:00Z'),
   downCalledBefore: Date.parse('2025-09-08T11:59:30Z'),
   openingFailures: 5,
   limit: 1_000_000,
