@@ -219,7 +219,8 @@ function cellText(cell: Cell): string {
 
 /** The number of characters a terminal shows, without those that make text bold. */
 function measureWidth(text: string): number {
-  return [...stripVTControlCharacters(text)].length;
+  // Most texts are of ASCII, and help measures thousands of words.
+  return /^[ -~]*$/.test(text) ? text.length : [...stripVTControlCharacters(text)].length;
 }
 
 /** How many things of one kind are listed among others. */

@@ -45,12 +45,12 @@ export default defineCommand({
     });
     cli.life.signal.throwIfAborted();
     const inState = (state: Check['state']) => checks.filter((check) => check.state === state).length;
-    const bad = inState('failed');
-    if (bad > 0) cli.exitCode = EXIT.failed;
+    const failures = inState('failed');
+    if (failures > 0) cli.exitCode = EXIT.failed;
     if (json) {
       const platform = `${process.platform}-${process.arch}`;
       const facts = { version: versionText(), node: process.version, platform };
-      return printJson(cli, { isOk: bad === 0, checks, ...facts });
+      return printJson(cli, { isOk: failures === 0, checks, ...facts });
     }
     // What is skipped follows from what is not ok, or from an option.
     const isWhole = cli.verbosity === 'everything';
@@ -59,7 +59,7 @@ export default defineCommand({
     const remedies = checks.flatMap(({ name, remedy }) => (remedy === null ? [] : [`  ${name}: ${remedy}`]));
     if (remedies.length > 0) print(cli, `What to do:\n${remedies.join('\n')}\n`);
     const listed = isWhole ? '' : ' ("eod -v doctor" lists them)';
-    const verdict = bad === 0 ? 'Nothing failed.' : `${plural(bad, 'check')} failed.`;
+    const verdict = failures === 0 ? 'Nothing failed.' : `${plural(failures, 'check')} failed.`;
     print(cli, `${inState('ok')} of ${plural(checks.length, 'check')} are ok${listed}. ${verdict}`);
   },
 });

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Day } from '../../core/days.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { count, rangeText } from '../../core/wording.ts';
+import { count, rangeText, sentenceCase } from '../../core/wording.ts';
 
 export interface Column<Row> {
   readonly head: string;
@@ -11,6 +11,12 @@ export interface Column<Row> {
   /** Whether the column is wide enough for sentences. */
   readonly wide?: boolean;
 }
+
+/** Columns of numbers that are members of a row, under the names of these members. */
+export const numberColumns = <Name extends string>(
+  ...names: readonly Name[]
+): Column<Readonly<Record<Name, number | null>>>[] =>
+  names.map((name) => ({ head: sentenceCase(name), number: true, cell: (row) => row[name] }));
 
 /** The days that a row is about. */
 export const DAYS = {

@@ -1,17 +1,10 @@
+import type { DayKind } from '../../jobs/runs/read-coverage.ts';
+
 /**
  * What is shown about a day, a trading day, a run or a check. Each has its own shape, so that nothing depends on
  * colour.
  */
-export type Mark =
-  | 'complete'
-  | 'empty'
-  | 'holiday'
-  | 'missing'
-  | 'suspicious'
-  | 'pending'
-  | 'running'
-  | 'paused'
-  | 'none';
+export type Mark = Exclude<DayKind, 'nothing'> | 'running' | 'paused' | 'none';
 
 /** Shapes in a square of 16 by 16, filled or drawn as a line. */
 const SHAPES: Readonly<Record<Mark, { readonly fill?: string; readonly line?: string }>> = {

@@ -1,4 +1,4 @@
-import { count, plural } from '../../core/wording.ts';
+import { count, plural, sentenceCase } from '../../core/wording.ts';
 import { isByInstrument } from '../../declaration/operation.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import { type DataSetDays, readDays } from '../../jobs/runs/read-coverage.ts';
@@ -15,7 +15,7 @@ import { listFindings } from '../../state/findings.ts';
 import { openRejects } from '../../state/rejects.ts';
 import { COMMANDS, refetchCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
-import { DAYS, RUN, Table } from '../components/data-table.tsx';
+import { DAYS, numberColumns, RUN, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, markOfState } from '../components/marks.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
 import { coveragePath, Heading, type Page, type Requested } from '../page.tsx';
@@ -24,6 +24,9 @@ import { readDay, readPair } from './path-values.ts';
 
 /** How many rows of each table are listed: a day that is requested instrument by instrument has hundreds. */
 const LISTED = 50;
+
+/** What became of the records of the loads. */
+const COUNTS = ['fetched', 'inserted', 'updated', 'unchanged', 'withdrawn', 'rejected'] as const;
 
 /** Everything that is known about a day of a data set. */
 export async function dayPage(context: QueueContext, requested: Requested): Promise<Page> {
@@ -51,8 +54,6 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
     ]);
   const windowIds = [...coverage.listed, ...loads, ...responses].flatMap(({ windowId }) => windowId ?? []);
   const windows = (await readWindows(db.drizzle, [...new Set(windowIds)])).slice(0, LISTED);
-  const sum = (name: 'fetched' | 'inserted' | 'updated' | 'unchanged' | 'rejected' | 'withdrawn') =>
-    loads.reduce((total, load) => total + load[name], 0);
   const perInstrument = isByInstrument(dataSetNamed(operation));
   return {
     title: `${pairTitle(pair)}, ${day}`,
@@ -79,14 +80,10 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
             </Empty>
           ) : (
             <Facts
-              facts={[
-                ['Fetched', count(sum('fetched'))],
-                ['Inserted', count(sum('inserted'))],
-                ['Updated (revisions)', count(sum('updated'))],
-                ['Unchanged', count(sum('unchanged'))],
-                ['Withdrawn', count(sum('withdrawn'))],
-                ['Rejected', count(sum('rejected'))],
-              ]}
+              facts={COUNTS.map((name) => [
+                sentenceCase(name),
+                count(loads.reduce((sum, load) => sum + load[name], 0)),
+              ])}
             />
           )}
         </Section>
@@ -111,7 +108,7 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
                     <Badge mark={markOfState(part.state)}>{part.state.replace('_', ' ')}</Badge>
                   ),
                 },
-                { head: 'Records', number: true, cell: (part) => part.records },
+                ...numberColumns('records'),
                 { head: 'Requested last', cell: (part) => <Moment iso={part.checkedAt} zone={zone} /> },
                 RUN,
                 { head: 'The source said', wide: true, cell: (part) => part.diagnostic },
@@ -138,8 +135,7 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
                   ),
               },
               { head: 'Calls', number: true, cell: (window) => window.requests },
-              { head: 'Fetched', number: true, cell: (window) => window.fetched },
-              { head: 'Rejected', number: true, cell: (window) => window.rejected },
+              ...numberColumns('fetched', 'rejected'),
               { head: 'Ended', cell: (window) => <Moment iso={window.finishedAt} zone={zone} /> },
               { head: 'Remarks', wide: true, cell: (window) => window.suspicious ?? window.reason },
             ]}
@@ -155,11 +151,7 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
               { head: 'State after it', number: true, cell: (load) => load.stateNumber },
               DAYS,
               { head: 'Instruments', cell: (load) => load.instruments.slice(0, 3).join(', ') || 'all' },
-              { head: 'Fetched', number: true, cell: (load) => load.fetched },
-              { head: 'Inserted', number: true, cell: (load) => load.inserted },
-              { head: 'Updated', number: true, cell: (load) => load.updated },
-              { head: 'Unchanged', number: true, cell: (load) => load.unchanged },
-              { head: 'Withdrawn', number: true, cell: (load) => load.withdrawn },
+              ...numberColumns('fetched', 'inserted', 'updated', 'unchanged', 'withdrawn'),
               { head: 'Stored', cell: (load) => <Moment iso={load.committedAt} zone={zone} /> },
             ]}
           />
@@ -174,7 +166,7 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
               DAYS,
               { head: 'Requested with', cell: requestedText },
               { head: 'Type', cell: (response) => response.contentType },
-              { head: 'Bytes', number: true, cell: (response) => response.bytes },
+              ...numberColumns('bytes'),
               {
                 head: 'Kept in',
                 number: true,

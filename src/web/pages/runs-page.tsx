@@ -22,7 +22,7 @@ import {
 } from '../../state/runs/reports.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
-import { type Column, DAYS, RUN, Table } from '../components/data-table.tsx';
+import { type Column, DAYS, numberColumns, RUN, Table } from '../components/data-table.tsx';
 import { Badge, markOfState } from '../components/marks.tsx';
 import { DataSet, DataSetLink } from '../components/names.tsx';
 import { Heading, type Page, type Requested } from '../page.tsx';
@@ -80,9 +80,7 @@ const columns = (zone: string): readonly Column<RunSummary>[] => [
   { head: 'Took', number: true, cell: (run) => duration(run.seconds) },
   { head: 'Windows', number: true, cell: (run) => run.windows.total },
   { head: 'Failed', number: true, cell: (run) => failed(run.windows.failed + run.windows.blocked) },
-  { head: 'Fetched', number: true, cell: (run) => run.fetched },
-  { head: 'Inserted', number: true, cell: (run) => run.inserted },
-  { head: 'Updated', number: true, cell: (run) => run.updated },
+  ...numberColumns('fetched', 'inserted', 'updated'),
   { head: 'Rejected', number: true, cell: (run) => failed(run.rejected) },
   { head: 'By', cell: (run) => run.requestedBy },
 ];
@@ -166,11 +164,7 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
                 number: true,
                 cell: (operation) => failed(operation.windows.failed + operation.windows.blocked),
               },
-              { head: 'Fetched', number: true, cell: (operation) => operation.fetched },
-              { head: 'Inserted', number: true, cell: (operation) => operation.inserted },
-              { head: 'Updated', number: true, cell: (operation) => operation.updated },
-              { head: 'Unchanged', number: true, cell: (operation) => operation.unchanged },
-              { head: 'Withdrawn', number: true, cell: (operation) => operation.withdrawn },
+              ...numberColumns('fetched', 'inserted', 'updated', 'unchanged', 'withdrawn'),
               { head: 'Rejected', number: true, cell: (operation) => failed(operation.rejected) },
             ]}
           />
@@ -197,7 +191,7 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
                   head: 'State',
                   cell: (window) => <Badge mark={markOfState(window.state)}>{window.state}</Badge>,
                 },
-                { head: 'Attempts', number: true, cell: (window) => window.attempts },
+                ...numberColumns('attempts'),
                 { head: 'Why', wide: true, cell: (window) => window.reason },
               ]}
             />
