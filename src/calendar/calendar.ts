@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { type Day, eachDay, isDay, weekday } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
-import { exchangeOfSegment } from '../core/exchanges.ts';
+import { EXCHANGES, type Exchange, exchangeOfSegment } from '../core/exchanges.ts';
 import { firstItem } from '../core/iterables.ts';
 import { CODE } from '../core/package-folders.ts';
 
@@ -30,11 +30,6 @@ interface Market {
   readonly years: ReadonlySet<number>;
   readonly tradingDays: Map<number, readonly Day[]>;
 }
-
-/** Exchanges with a calendar of their own; any other name follows NSE. */
-const EXCHANGES = ['NSE', 'BSE'] as const;
-
-type Exchange = (typeof EXCHANGES)[number];
 
 /** One line of a calendar file: a day for which the Monday-to-Friday rule, or an earlier file, is wrong. */
 export interface Entry {

@@ -113,13 +113,10 @@ export function chosenRows(relation: Relation, { from, to, symbols, series, exch
 /** Names of tables that can be those of folders and files: no other one leads out of its folder, or into one of ours. */
 const OF_FILES = /^[\p{L}\d][\p{L}\d_ $-]*$/u;
 
-/** True if files can be named after a table or view, which may have its schema before it. */
-const canNameFiles = (name: string): boolean =>
-  OF_FILES.test(name.replace(new RegExp(`^(${SCHEMAS.join('|')})\\.`), ''));
-
-/** @throws PipelineError `usage` if no file can be named after a table or view. */
+/** @throws PipelineError `usage` if no file can be named after a table or view, which may have its schema before it. */
 export function checkNamesFiles(name: string, remedy: string): void {
-  if (!canNameFiles(name)) throw usageError(`"${name}" cannot be the name of a file or folder: ${remedy}`);
+  if (!OF_FILES.test(name.replace(new RegExp(`^(${SCHEMAS.join('|')})\\.`), '')))
+    throw usageError(`"${name}" cannot be the name of a file or folder: ${remedy}`);
 }
 
 /** What names the rows of views that have no key of their own. */

@@ -48,7 +48,7 @@ describe('readEntries', () => {
   });
 
   it.each([
-    ['MCX,2027-01-26,holiday,', 'line 2: exchange "MCX" is not NSE, BSE or *'],
+    ['MCX,2027-01-26,holiday,', 'line 2: exchange "MCX" is not BSE, NSE or *'],
     ['NSE,26-01-2027,holiday,', 'line 2: "26-01-2027" is not a date such as 2026-01-26'],
     ['NSE,2027-02-30,holiday,', 'line 2: "2027-02-30" is not a date such as 2026-01-26'],
     ['NSE,2027-01-26,closed,', 'line 2: kind "closed" is not session or holiday'],

@@ -1,3 +1,4 @@
+import { UDIFF_COLUMNS } from '../../../operations/tables/udiff.ts';
 import { defineFormat, type FileFormat, type RecordAdapter } from '../file-format.ts';
 
 /**
@@ -19,6 +20,9 @@ const bseEquity = (
     // Cut to twelve characters.
     vague: ['finInstrmNm'],
   });
+
+/** The tickers of UDiFF files are whole. */
+const { TckrSymb: _, ...SHARED_WITH_UDIFF } = UDIFF_COLUMNS;
 
 /** Of the tickers that are cut, one that ends with `#` is a whole one: that of a T+0 line. */
 const readWholeTicker =
@@ -80,21 +84,6 @@ export default [
     marks: ['FinInstrmId', 'TradDt', 'FftyTwWkHgh'],
     needs: ['SctySrs', 'OpnPric', 'HghPric', 'LwPric', 'ClsPric', 'TtlTradgVol', 'TtlTrfVal'],
     adapt: readWholeTicker('TckrSymb'),
-    columns: {
-      FinInstrmNm: 'finInstrmNm',
-      SctySrs: 'sctySrs',
-      ISIN: 'isin',
-      TradDt: 'tradDt',
-      OpnPric: 'openPrice',
-      HghPric: 'highPrice',
-      LwPric: 'lowPrice',
-      ClsPric: 'closePrice',
-      LastPric: 'lastPrice',
-      PrvsClsgPric: 'prevClosePrice',
-      SttlmPric: 'sttlmPric',
-      TtlNbOfTxsExctd: 'totalTradesNo',
-      TtlTradgVol: 'ttq',
-      TtlTrfVal: 'ttlTrfVal',
-    },
+    columns: SHARED_WITH_UDIFF,
   }),
 ];
