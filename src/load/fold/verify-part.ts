@@ -1,4 +1,3 @@
-import { sql } from 'drizzle-orm';
 import type { TableDefinition } from '../../declaration/table.ts';
 import { listedInFull, namesFilling } from '../../operations/registry.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -53,7 +52,7 @@ interface VerifiedRows {
  * @returns them, and how many there are.
  */
 export async function findRowsOfNoResponse(
-  { drizzle }: Database,
+  { pool }: Database,
   table: TableDefinition,
   { exchanges, from, to }: VerifiedRows,
   limit: number,
@@ -61,32 +60,34 @@ export async function findRowsOfNoResponse(
   readonly rows: readonly (TableDifference & { readonly exchange: string })[];
   readonly total: number;
 }> {
-  const target = sql.raw(`market.${quote(table.name)}`);
+  const target = `market.${quote(table.name)}`;
   const isDated = listedInFull(table) === 'days' && table.dateColumn !== null;
-  const day = isDated ? sql.raw(`t.${quote(table.dateColumn ?? '')}`) : sql`null::date`;
-  const keys = sql.raw(table.key.map((column) => `'${column}', t.${quote(column)}::text`).join(', '));
-  const { rows } = await drizzle.execute<{
+  const day = isDated ? `t.${quote(table.dateColumn ?? '')}` : 'null::date';
+  const keys = table.key.map((column) => `'${column}', t.${quote(column)}::text`).join(', ');
+  const { rows } = await pool.query<{
     exchange: string;
     key: RowDifference['key'];
     loadId: number;
     total: number;
-  }>(sql`
-    with about as materialized (
-      select a.exchange, a.from_date as first, a.to_date as last, a.hash
-        from ${sql.raw(RESPONSES)} a where a.operation = any(${sql.param(namesFilling([table]))}::text[])
+  }>(
+    `with about as materialized (
+      select r.exchange, r.from_date as first, r.to_date as last, r.hash
+        from ${RESPONSES} r where r.operation = any($1::text[])
     ), days as materialized (
       select t.exchange, ${day} as day from ${target} t
-       where (${sql.param(exchanges ?? null)}::text[] is null or t.exchange = any(${sql.param(exchanges ?? null)}::text[]))
-         and (${day} is null or ${day} between coalesce(${from ?? null}::date, '-infinity') and coalesce(${to ?? null}::date, 'infinity'))
+       where ($2::text[] is null or t.exchange = any($2::text[]))
+         and (${day} is null or ${day} between coalesce($3::date, '-infinity') and coalesce($4::date, 'infinity'))
        group by 1, 2
     ), unknown as materialized (
       select d.exchange, d.day from days d
-       where not exists (select from about a where a.exchange = d.exchange and (d.day is null or d.day between a.first and a.last))
-         and not exists (select from about a where a.hash is null)
+       where not exists (
+         select from about where about.exchange = d.exchange and (d.day is null or d.day between about.first and about.last))
+         and not exists (select from about where about.hash is null)
     )
-    select t.exchange, jsonb_build_object(${keys}) as key, t.load_id::float8 as "loadId",
-           count(*) over ()::float8 as total
-      from unknown u join ${target} t on t.exchange = u.exchange and ${day} is not distinct from u.day limit ${limit}`);
+    select t.exchange, jsonb_build_object(${keys}) as key, t.load_id::float8 as "loadId", count(*) over ()::float8 as total
+      from unknown u join ${target} t on t.exchange = u.exchange and ${day} is not distinct from u.day limit $5`,
+    [namesFilling([table]), exchanges ?? null, from ?? null, to ?? null, limit],
+  );
   return {
     rows: rows.map(({ exchange, key, loadId }) => ({
       exchange,

@@ -97,15 +97,13 @@ async function writeIdentities(
   changed: readonly { id: number; instrument_id: string | undefined; precedence: number | undefined }[],
 ): Promise<void> {
   if (changed.length === 0) return;
-  const valueIn = (name: 'instrument_id' | 'precedence') => {
-    const values = JSON.stringify(Object.fromEntries(changed.map((alias) => [alias.id, alias[name]])));
-    return sql`(${values}::jsonb ->> ${observedAliases.id}::text)::${sql.raw(observedAliases[name].getSQLType())}`;
-  };
-  const ids = sql.param(changed.map(({ id }) => id));
-  await tx
-    .update(observedAliases)
-    .set({ instrument_id: valueIn('instrument_id'), precedence: valueIn('precedence') })
-    .where(sql`${observedAliases.id} = any(${ids}::bigint[])`);
+  const valuesById = (name: 'instrument_id' | 'precedence') =>
+    JSON.stringify(Object.fromEntries(changed.map((alias) => [alias.id, alias[name]])));
+  await tx.execute(sql`
+    update ${observedAliases} o
+       set instrument_id = ${valuesById('instrument_id')}::jsonb ->> o.id::text,
+           precedence = (${valuesById('precedence')}::jsonb ->> o.id::text)::smallint
+     where o.id = any(${sql.param(changed.map(({ id }) => id))}::bigint[])`);
 }
 
 /** For more rows than this Postgres needs statistics. */
