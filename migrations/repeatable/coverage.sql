@@ -43,7 +43,8 @@ RETURNS TABLE (
   last_position timestamptz, last_said text, last_records bigint, last_diagnostic text,
   loaded_position timestamptz, loaded_records bigint, suspicious_position timestamptz,
   emptied_position timestamptz, withheld_position timestamptz,
-  last_differs boolean, loaded_differs boolean, suspicious_differs boolean, emptied_differs boolean, withheld_differs boolean)
+  is_last_different boolean, is_loaded_different boolean, is_suspicious_different boolean, is_emptied_different boolean,
+  is_withheld_different boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH accepted AS MATERIALIZED (
     -- Where a person has accepted that a response left no row of a day, it said that the day is empty.

@@ -19,9 +19,9 @@ export async function differingCoverage(
       select operation, day::text, instrument, variant, registers
         from etl.compared_coverage(${sql.param(operations)}::text[], ${exchange}, null, null),
              lateral array_remove(array[
-               case when last_differs then 'last' end, case when loaded_differs then 'loaded' end,
-               case when suspicious_differs then 'suspicious' end, case when emptied_differs then 'emptied' end,
-               case when withheld_differs then 'withheld' end], null) as registers
+               case when is_last_different then 'last' end, case when is_loaded_different then 'loaded' end,
+               case when is_suspicious_different then 'suspicious' end, case when is_emptied_different then 'emptied' end,
+               case when is_withheld_different then 'withheld' end], null) as registers
        where registers <> '{}' order by operation, day, instrument, variant`);
     differing.push(...rows);
   }

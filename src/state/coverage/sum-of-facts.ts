@@ -46,14 +46,14 @@ async function writeDifferingRegisters(
     with differing as materialized (
       select * from etl.compared_coverage(
                ${sql.param(operations)}::text[], ${exchange}::text, ${days?.from ?? null}::date, ${days?.to ?? null}::date)
-       where last_differs or loaded_differs or suspicious_differs or emptied_differs or withheld_differs
+       where is_last_different or is_loaded_different or is_suspicious_different or is_emptied_different or is_withheld_different
     ), locked as materialized (
       select c.ctid as stored_row
         from ${coverage} c join differing s on s.stored_row = c.ctid
        order by c.operation, c.exchange, c.day, c.instrument, c.variant for update of c
     ), removed as (
       delete from ${coverage} c using differing s join locked using (stored_row)
-       where c.ctid = s.stored_row and s.last_differs and s.last_position is null
+       where c.ctid = s.stored_row and s.is_last_different and s.last_position is null
     ), inserted as (
       insert into ${coverage} (operation, exchange, day, instrument, variant,
         last_position, last_said, last_records, last_diagnostic, loaded_position, loaded_records,
@@ -68,17 +68,17 @@ async function writeDifferingRegisters(
       returning 1
     ), changed as (
       update ${coverage} c set
-             last_position = case when s.last_differs then s.last_position else c.last_position end,
-             last_said = case when s.last_differs then s.last_said else c.last_said end,
-             last_records = case when s.last_differs then s.last_records else c.last_records end,
-             last_diagnostic = case when s.last_differs then s.last_diagnostic else c.last_diagnostic end,
-             loaded_position = case when s.loaded_differs then s.loaded_position else c.loaded_position end,
-             loaded_records = case when s.loaded_differs then s.loaded_records else c.loaded_records end,
-             suspicious_position = case when s.suspicious_differs then s.suspicious_position else c.suspicious_position end,
-             emptied_position = case when s.emptied_differs then s.emptied_position else c.emptied_position end,
-             withheld_position = case when s.withheld_differs then s.withheld_position else c.withheld_position end
+             last_position = case when s.is_last_different then s.last_position else c.last_position end,
+             last_said = case when s.is_last_different then s.last_said else c.last_said end,
+             last_records = case when s.is_last_different then s.last_records else c.last_records end,
+             last_diagnostic = case when s.is_last_different then s.last_diagnostic else c.last_diagnostic end,
+             loaded_position = case when s.is_loaded_different then s.loaded_position else c.loaded_position end,
+             loaded_records = case when s.is_loaded_different then s.loaded_records else c.loaded_records end,
+             suspicious_position = case when s.is_suspicious_different then s.suspicious_position else c.suspicious_position end,
+             emptied_position = case when s.is_emptied_different then s.emptied_position else c.emptied_position end,
+             withheld_position = case when s.is_withheld_different then s.withheld_position else c.withheld_position end
         from differing s join locked using (stored_row)
-       where c.ctid = s.stored_row and not (s.last_differs and s.last_position is null)
+       where c.ctid = s.stored_row and not (s.is_last_different and s.last_position is null)
     )
     select (select count(*) from differing)::int - (select count(*) from locked)::int
            - (select count(*) from inserted)::int as left`);
