@@ -61,11 +61,6 @@ const RULES = [
     'EOD_HTTP_HOST={EOD_HTTP_HOST} and no EOD_WEB_PASSWORD: anyone who can reach the dashboard served from here can read it',
     'set EOD_WEB_PASSWORD where the role web runs',
   ),
-  consistent(
-    (config) => config.EOD_ALERT_SECRET === undefined || config.EOD_ALERT_WEBHOOK !== undefined,
-    'EOD_ALERT_SECRET signs what is posted to EOD_ALERT_WEBHOOK, which is not set',
-    'set EOD_ALERT_WEBHOOK, or remove EOD_ALERT_SECRET',
-  ),
   encrypted('EOD_ALERT_WEBHOOK', SECRET_ADDRESS, 'receiver'),
   encrypted('EOD_HEARTBEAT_URL', SECRET_ADDRESS, 'receiver'),
   consistent(
@@ -82,11 +77,6 @@ const RULES = [
     (config) => config.EOD_LOCK_TIMEOUT_MS < config.EOD_STATEMENT_TIMEOUT_MS,
     'EOD_STATEMENT_TIMEOUT_MS ({EOD_STATEMENT_TIMEOUT_MS}) ends a statement before EOD_LOCK_TIMEOUT_MS ({EOD_LOCK_TIMEOUT_MS}) can end its wait for a lock',
     'set EOD_STATEMENT_TIMEOUT_MS to several times EOD_LOCK_TIMEOUT_MS',
-  ),
-  consistent(
-    (config) => config.EOD_OUTAGE_PATIENCE_MS > config.EOD_TIMEOUT_MS,
-    'EOD_OUTAGE_PATIENCE_MS ({EOD_OUTAGE_PATIENCE_MS}) is no longer than one call may take (EOD_TIMEOUT_MS, {EOD_TIMEOUT_MS}): a single call without a response ends the night',
-    'set EOD_OUTAGE_PATIENCE_MS to several times EOD_TIMEOUT_MS',
   ),
   consistent(
     (config) => config.EOD_PUBLISHED_AT > '15:30',
