@@ -1,8 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { Day } from '../core/days.ts';
 import type { Pair } from '../core/exchanges.ts';
-import type { QueueContext } from '../jobs/context.ts';
-import { COMMANDS } from './commands.ts';
+import { FIRST_STEPS } from './commands.ts';
 import { Command } from './components/basics.tsx';
 
 /** The parameters in the address of a page. */
@@ -42,21 +41,15 @@ export function Heading({
   );
 }
 
-/** A page that would list rows, while there are none. */
-export function pageWithoutRows(title: string, { config }: Pick<QueueContext, 'config'>): Page {
-  return {
-    title,
-    main: (
-      <Heading title={title}>
-        Nothing is loaded yet:{' '}
-        {config.EOD_ACCESS_KEY === undefined ? null : (
-          <>
-            <Command>{COMMANDS.backfillWeek}</Command> loads a week,{' '}
-          </>
-        )}
-        <Command>{COMMANDS.import}</Command> loads files of the exchanges, and{' '}
-        <Command>{COMMANDS.operations}</Command> describes the data sets.
-      </Heading>
-    ),
-  };
+/** What a new user can do. */
+export function FirstSteps() {
+  return (
+    <ol class="steps">
+      {FIRST_STEPS.map(({ command, does }) => (
+        <li key={command}>
+          <Command>{command}</Command> {does}
+        </li>
+      ))}
+    </ol>
+  );
 }

@@ -21,7 +21,7 @@ import { COMMANDS } from '../commands.ts';
 import { Command, Section, Years } from '../components/basics.tsx';
 import { MarkIcon } from '../components/marks.tsx';
 import { byTitle, DataSet, monthName } from '../components/names.tsx';
-import { coveragePath, Heading, type Page, pageWithoutRows, type Requested } from '../page.tsx';
+import { coveragePath, FirstSteps, Heading, type Page, type Requested } from '../page.tsx';
 import { chooseYear, rangeOfYear, readPair } from './path-values.ts';
 import { readPrices, readTrends } from './trends.tsx';
 
@@ -62,7 +62,7 @@ export async function coveragePage(context: QueueContext, requested: Requested):
   ]);
   const isKnown = ({ kind }: CoverageDay) => !['nothing', 'holiday', 'pending'].includes(kind);
   if (known.latest === null && !sets.some(({ days }) => days.some(isKnown)))
-    return pageWithoutRows('Coverage', context);
+    return { title: 'Coverage', main: noCoverage() };
   const completeTo = (pair: Pair) => {
     const known = freshness.find((state) => pairName(state) === pairName(pair));
     const text = completeText(known ?? { completeTo: null, lastComplete: null });
@@ -96,6 +96,13 @@ export async function coveragePage(context: QueueContext, requested: Requested):
     ),
   };
 }
+
+const noCoverage = () => (
+  <>
+    <Heading title="Coverage">Nothing is loaded yet.</Heading>
+    <FirstSteps />
+  </>
+);
 
 /** The calendar of one data set, a year at a time, with charts of its records and, where it has them, its prices. */
 export async function dataSetPage(context: QueueContext, requested: Requested): Promise<Page> {

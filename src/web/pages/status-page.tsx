@@ -19,12 +19,12 @@ import { callsLeft, type QuotaStatus } from '../../jobs/runs/read-status.ts';
 import { readTonight, type Tonight } from '../../jobs/runs/read-tonight.ts';
 import { MISSING_OF } from '../../state/coverage/freshness.ts';
 import { gapText } from '../../state/coverage/gap-reasons.ts';
-import { COMMANDS, FIRST_STEPS, pipelineAdvice, runCommand } from '../commands.ts';
+import { COMMANDS, pipelineAdvice, runCommand } from '../commands.ts';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { type Column, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
 import { byTitle, DataSet, DataSetLink, groupTitle } from '../components/names.tsx';
-import { Heading, type Page } from '../page.tsx';
+import { FirstSteps, Heading, type Page } from '../page.tsx';
 
 type OpenRun = Tonight['openRuns'][number];
 
@@ -134,13 +134,7 @@ function nightBox(tonight: Tonight, hasRequests: boolean, zone: string) {
           </p>
         )}
         {mark === 'none' ? (
-          <ol class="steps">
-            {FIRST_STEPS.map(({ command, does }) => (
-              <li key={command}>
-                <Command>{command}</Command> {does}
-              </li>
-            ))}
-          </ol>
+          <FirstSteps />
         ) : workers.seen === 0 && hasRequests ? (
           <p>
             No worker is running: <Command>{COMMANDS.up}</Command> starts one.
