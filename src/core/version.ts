@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { PACKAGE } from './package-folders.ts';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { CODE, PACKAGE } from './package-folders.ts';
 
 interface Manifest {
   readonly version: string;
@@ -34,4 +35,17 @@ export function commit(): string | null {
 export function versionText(): string {
   const built = commit();
   return built === null ? packageVersion() : `${packageVersion()} (${built})`;
+}
+
+let codeHash: string | undefined;
+
+/** A hash of our code: after any change of it, responses are read again. It is made once, as modules are imported once. */
+export function hashCode(): string {
+  if (codeHash !== undefined) return codeHash;
+  const hash = createHash('sha256');
+  const files = readdirSync(CODE, { recursive: true, encoding: 'utf8' }).sort();
+  for (const file of files)
+    if (/\.(?:js|json|tsx?)$/.test(file)) hash.update(basename(file)).update(readFileSync(join(CODE, file)));
+  codeHash = hash.digest('hex');
+  return codeHash;
 }

@@ -53,7 +53,7 @@ const ABSENT_CELLS = 10_000;
  * True if the last line has a line end. If lines end with a line feed, a carriage return alone is none: the text was
  * cut off between the two.
  */
-function endsItsLastLine(text: string): boolean {
+export function endsItsLastLine(text: string): boolean {
   // Without a regular expression, which would scan the rest of the text from each line end.
   return text.slice(text.trimEnd().length).includes(text.includes('\n') ? '\n' : '\r');
 }

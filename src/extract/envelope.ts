@@ -1,6 +1,6 @@
 import { unsafeNumberText } from '../declaration/decimals.ts';
 import { decodeText, isUtf16 } from './body.ts';
-import { looksLikeCsv, readCsv } from './csv.ts';
+import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { checkHeapRoom } from './heap-room.ts';
 import { parseJson, parseListInSlices } from './json.ts';
@@ -20,6 +20,8 @@ export interface Envelope {
   readonly warnings: readonly string[];
   /** What is said of more records than there are, if that is accepted. */
   readonly miscount?: string;
+  /** For CSV: true if the last line has a line end. */
+  readonly lastLine?: 'ended' | 'open';
   /** True if it says that there is no data. Then it does not list what there is. */
   readonly listsNothing?: boolean;
 }
@@ -118,7 +120,7 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
   }
   const json = /^[[{]/.test(start) || start.trimEnd() === 'null';
   if (!json && looksLikeCsv(context.operation, text)) {
-    return { records: readCsv(text, utf8), warnings: [] };
+    return { records: readCsv(text, utf8), warnings: [], lastLine: endsItsLastLine(text) ? 'ended' : 'open' };
   }
   // A text in quotes is JSON as well, unless it was the header of CSV.
   if (json || start.startsWith('"')) return openJson(parseJson(text, utf8), context, wrappings);

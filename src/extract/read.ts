@@ -65,7 +65,7 @@ function collectRecords(operation: Operation, requested: Requested, timeZone: st
       const { table: _, ...reject } = result;
       rejects.push({ position, record: sanitizeRecord(record), ...reject });
     },
-    finish({ warnings, miscount, listsNothing }: Envelope): Extracted {
+    finish({ warnings, miscount, lastLine, listsNothing }: Envelope): Extracted {
       const batches = [...rowsByTable].map(([table, rows]) => ({ table, rows }));
       const rows = batches.reduce((sum, batch) => sum + batch.rows.length, 0);
       const unknownFields = [...reader.unknownFields()]
@@ -80,6 +80,7 @@ function collectRecords(operation: Operation, requested: Requested, timeZone: st
           ...(miscount === undefined ? [] : [countDoubt(miscount)]),
         ],
         listsAll: listsNothing !== true && miscount === undefined,
+        ...(lastLine === undefined ? {} : { lastLine }),
         warnings: [
           ...warnings,
           ...reader.warnings(),

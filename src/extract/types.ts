@@ -62,6 +62,8 @@ export interface Extracted {
   readonly rejects: readonly Reject[];
   /** How many records: rows of all batches + rejects; for a file whose rows fill two tables, those of the first. */
   readonly fetched: number;
+  /** For CSV: whether the last line has a line end. If that is usual, a response without one was cut off. */
+  readonly lastLine?: 'ended' | 'open';
   /** Why it may not have all records that were requested. */
   readonly doubts: readonly Doubt[];
   /** Whether stored rows that it does not list are withdrawn. They are not if it only says that there is no data. */

@@ -155,6 +155,13 @@ describe('envelopes', () => {
     ]);
   });
 
+  test('of CSV it is known whether the last line has an end', () => {
+    const csv = 'Symbol,TradDt\r\nTCS,08-29-2025';
+    expect(readAs('GetBhavCopyCM', csv).lastLine).toBe('open');
+    expect(readAs('GetBhavCopyCM', `${csv}\r\n`).lastLine).toBe('ended');
+    expect(readAs(NAME, { value: [RECORD] }).lastLine).toBeUndefined();
+  });
+
   test('a fact, whose own field is called value, is a record', () => {
     const fact = { Label: 'EPS', Value: '12.50', Key: 'eps', Decimals: 2, UnitId: 'INR', Description: null };
     for (const body of [fact, [fact], { value: [fact] }, { Value: fact }]) {

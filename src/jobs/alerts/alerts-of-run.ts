@@ -97,11 +97,8 @@ async function completion(context: Context, run: FollowedRun): Promise<Alert | n
   };
 }
 
-/** The alert of suspicious responses that were loaded; of those that failed, the alert of the run gives the reason. */
 async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<Alert | null> {
-  const windows = (await suspiciousWindowsOfRuns(db.drizzle, [run.id])).filter(
-    ({ state }) => state !== 'failed',
-  );
+  const windows = await suspiciousWindowsOfRuns(db.drizzle, [run.id]);
   if (windows.length === 0) return null;
   const windowFacts = windows.map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,

@@ -90,7 +90,10 @@ export async function deliverAlerts(context: AlertContext, signal?: AbortSignal)
   try {
     const claimed = await claimDueAlerts(db.drizzle, kinds, MOST_CLAIMED);
     const delivered = await Promise.all(
-      joinAlerts(claimed).map(({ id: _, of, raisedAt, isLate, ...alert }) => {
+      joinAlerts(claimed).map(({ id: _, of, raisedAt: __, isLate: ___, ...alert }) => {
+        // What the first one says may have changed since.
+        const isLate = of.some((joined) => joined.isLate);
+        const raisedAt = of.map((joined) => joined.raisedAt).sort()[0] ?? '';
         const seconds = new Date(raisedAt).toISOString().replace(/\.\d+Z$/, 'Z');
         const ids = of.map(({ id }) => id);
         const message = isLate ? `${alert.message} (as of ${seconds})` : alert.message;

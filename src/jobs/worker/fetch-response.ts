@@ -4,7 +4,7 @@ import { windowFacts } from '../../core/log.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
-import { versionText } from '../../core/version.ts';
+import { hashCode } from '../../core/version.ts';
 import type { Requested } from '../../declaration/fields.ts';
 import type { RawResponse } from '../../extract/types.ts';
 import { repeatLoad } from '../../load/repeat-load.ts';
@@ -88,8 +88,6 @@ async function endIfRepeated(
   });
 }
 
-let code: string | undefined;
-
 /**
  * Identifies a response: its bytes and its request, and the code, the time zone and the trading days with which it is read.
  * Undefined if it may not be known without reading it that its rows are all of the days requested.
@@ -103,8 +101,7 @@ export function digestResponse(
   const { shapes } = operationNamed(operation);
   const isOfDays = shapes.every((shape) => shape.fullSet === 'days' && shape.dated);
   if (!isOfDays || instruments.length > 0 || variant !== '' || filtered) return undefined;
-  code ??= versionText();
   const tradingDays = calendar.tradingDays(exchange, from, to);
-  const read = [code, config.EOD_TIMEZONE, operation, exchange, from, to, params, tradingDays, hash];
+  const read = [hashCode(), config.EOD_TIMEZONE, operation, exchange, from, to, params, tradingDays, hash];
   return sha256(JSON.stringify(read));
 }

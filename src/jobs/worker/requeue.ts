@@ -38,13 +38,11 @@ interface Chore {
   work(context: QueueContext): Promise<unknown>;
 }
 
-const LOOK_FAILED = 'could not look for windows that the queue has lost';
-
 const CHORES: readonly Chore[] = [
   {
     everyMs: 30_000,
     retryMs: 2_000,
-    problem: LOOK_FAILED,
+    problem: 'could not look for windows that the queue has lost',
     async work(context) {
       followDatabase(context.clock, await readServerTime(context.db.pool));
       await markWorkerSeen(context.db.drizzle, workerName());
@@ -87,38 +85,54 @@ async function prune(context: QueueContext): Promise<void> {
 }
 
 /**
- * Creates a function that does the chores that are due at a time, in their order, and never throws. At first all are.
+ * Creates a function that does the chores that are due, in their order, and never throws. At first all are; each is due
+ * again when its interval has passed since its end.
  *
- * @returns the function, which takes and returns milliseconds: the present, and when the next chore is due.
+ * @param now the present in milliseconds.
+ * @returns the function, which returns when the next chore is due.
  */
-export function createChores(context: QueueContext, chores = CHORES): (now: number) => Promise<number> {
+export function createChores(
+  context: QueueContext,
+  chores = CHORES,
+  now = () => performance.now(),
+): () => Promise<number> {
   const due = chores.map(() => Number.NEGATIVE_INFINITY);
-  return async (now) => {
+  return async () => {
     for (const [at, { everyMs, retryMs, problem, work }] of chores.entries()) {
-      if (now < (due[at] as number)) continue;
-      due[at] = now + everyMs;
+      if (now() < (due[at] as number)) continue;
+      let waitMs = everyMs;
       await work(context).catch((err) => {
         context.log.warn({ err }, problem);
-        due[at] = now + retryMs;
+        waitMs = retryMs;
       });
+      due[at] = now() + waitMs;
     }
-    return due.reduce((first, next) => Math.min(first, next));
+    return Math.min(...due);
   };
 }
 
-/** Does the chores of a worker: now, whenever one is due, and looks for lost windows once the queue's server is back. */
+/** Does the chores of a worker: all now and as soon as the queue's server is back, then each whenever it is due. */
 export async function startChores(context: QueueContext): Promise<{ stop(): void }> {
-  const doChores = createChores(context);
+  let doChores = createChores(context);
   let timer: NodeJS.Timeout | undefined;
+  let isBusy = false;
   let isStopped = false;
   const run = async () => {
-    const next = await doChores(performance.now());
+    if (isBusy || isStopped) return;
+    isBusy = true;
+    clearTimeout(timer);
+    const current = doChores;
+    const next = await current();
+    isBusy = false;
     if (isStopped) return;
-    timer = setTimeout(() => void run(), Math.max(0, next - performance.now()));
+    // The queue's server may have been back meanwhile.
+    const waitMs = doChores === current ? Math.max(0, next - performance.now()) : 0;
+    timer = setTimeout(() => void run(), waitMs);
     timer.unref();
   };
   const stopListening = context.queues.onReconnect(() => {
-    requeueLostWindows(context).catch((err) => context.log.warn({ err }, LOOK_FAILED));
+    doChores = createChores(context);
+    void run();
   });
   await run();
   return {

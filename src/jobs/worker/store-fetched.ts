@@ -1,11 +1,15 @@
 import { windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
+import type { Requested } from '../../declaration/fields.ts';
+import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { RawResponse } from '../../extract/types.ts';
 import { operationNamed } from '../../operations/registry.ts';
-import { packBody } from '../../state/responses/responses.ts';
+import { packBody, readKeptResponse } from '../../state/responses/responses.ts';
+import { newestResponses } from '../../state/responses/to-replay.ts';
 import type { ClaimedWindow } from '../../state/windows/claim.ts';
+import type { WorkContext } from '../context.ts';
 import { storeResponse } from '../responses/store-response.ts';
 import type { ClaimedCall, WorkerContext } from './claim-call.ts';
 import type { FetchedResponse } from './fetch-response.ts';
@@ -61,6 +65,7 @@ async function readAndStore(
   const packed = await packBody(db.drizzle, body.body, body.hash);
   const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
   const extracted = await timeStep(times, 'read', () => source.read(operation, requested, body, count));
+  if (extracted.lastLine === 'open') await checkLastLineEnd(context, window.operation, requested);
   const { position } = window;
   const response = { packed, contentType: body.contentType, calledOn: requested.calledOn };
   const received = { window, position, calledAt, bytes, digest, response, extracted };
@@ -79,3 +84,27 @@ const END_TEXTS = {
   empty: 'is empty',
   failed: 'failed: too many of its records were rejected',
 };
+
+/** How many kept responses are read to learn whether the source ends the last line of its CSV. */
+const COMPARED_RESPONSES = 5;
+
+/**
+ * Checks a response in CSV whose last line has no line end: it may have been cut off. It is taken as complete only if the
+ * newest kept responses of the operation have none either.
+ *
+ * @throws PipelineError `unreadable` if one of them has.
+ */
+async function checkLastLineEnd(
+  { db, source }: WorkContext,
+  name: string,
+  requested: Requested,
+): Promise<void> {
+  for (const id of await newestResponses(db.drizzle, name, COMPARED_RESPONSES)) {
+    const response = await readKeptResponse(db.drizzle, id);
+    if (response === null) continue;
+    const { lastLine } = source.read(operationNamed(name), requested, { ...response, bytes: 0 }, 'ignore');
+    if (lastLine === 'ended') {
+      throw incomplete('its CSV has no end of the last line, which other responses of the operation have');
+    }
+  }
+}

@@ -34,6 +34,7 @@ export const selectRepeated = statement<
    where (l.operation, l.exchange, l.to_date) = (${'operation'}::text, ${'exchange'}::text, ${'to'}::date)
      and l.digest = ${'digest'}::text
      and l.position < ${'position'}::timestamptz
+     and r.hash is not null
      and not exists (
        select from ${loads} other
         where other.id <> l.id

@@ -1,4 +1,17 @@
-import { and, type Column, eq, gte, inArray, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  type Column,
+  desc,
+  eq,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../core/days.ts';
@@ -44,6 +57,27 @@ function isInOperations(
     inArray(table.operation, [...names]),
     inFiles.length === 0 ? undefined : and(inArray(table.operation, inFiles), sql`${table.params} ? 'file'`),
   );
+}
+
+/** Ids of the newest kept responses of an operation, without imported files. */
+export async function newestResponses(
+  db: NodePgDatabase,
+  operation: string,
+  limit: number,
+): Promise<number[]> {
+  const rows = await db
+    .select({ id: responses.id })
+    .from(responses)
+    .where(
+      and(
+        isNotNull(responses.hash),
+        eq(responses.operation, operation),
+        sql`not ${responses.params} ? 'file'`,
+      ),
+    )
+    .orderBy(desc(responses.id))
+    .limit(limit);
+  return rows.map(({ id }) => id);
 }
 
 /** Operations and exchanges of which anything is kept. */

@@ -26,7 +26,7 @@ import { runs, windows } from '../schema/work.ts';
 import { countWindows, WINDOW_TOTALS } from '../windows/read-windows.ts';
 import { isOpen } from '../windows/transitions.ts';
 import { withdrawalsOfRuns } from '../withdrawals.ts';
-import { emptyTradingDaysOfRuns, reasonText } from './outcomes.ts';
+import { emptyTradingDaysOfRuns } from './outcomes.ts';
 
 /** The report of a run, ended or not. */
 export type RunReport = Awaited<ReturnType<typeof reportRun>>;
@@ -208,8 +208,6 @@ export function suspiciousWindowsOfRuns(db: NodePgDatabase, runIds: readonly num
     .select({
       runId: windows.run_id,
       ...WINDOW_NAME,
-      state: windows.state,
-      failure: reasonText,
       reason: sql<string>`${windows.suspicious}`,
     })
     .from(windows)
@@ -263,9 +261,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
       .orderBy(desc(count()), asc(reason)),
   );
   const warnings = byRun(await listWarnings(db, runIds));
-  const suspicious = byRun(
-    (await suspiciousWindowsOfRuns(db, runIds)).map(({ state: _, failure: __, ...window }) => window),
-  );
+  const suspicious = byRun(await suspiciousWindowsOfRuns(db, runIds));
   const retries = byRun(await retriesOfRuns(db, runIds));
   const empty = byRun(await emptyTradingDaysOfRuns(context, runIds));
   const withdrawals = byRun(await withdrawalsOfRuns(db, runIds));

@@ -38,8 +38,7 @@ const countSingleCall = statement<{ keyHash: string; hour: string; limit: number
   insert into ${callBudget} as budget (key_hash, hour, calls)
   select ${'keyHash'}::text, ${'hour'}::timestamptz, 1 where ${'limit'}::int > 0
   on conflict (key_hash, hour) do update set calls = budget.calls + 1
-   where budget.calls < ${'limit'}::int and budget.refused_at is null
-  returning calls`;
+   where budget.calls < ${'limit'}::int and budget.refused_at is null`;
 
 /**
  * Counts one call that belongs to no window, if the hour has one left.

@@ -62,7 +62,7 @@ interface ClaimValues extends Record<string, unknown> {
  *
  * The window's row is locked first, so that no call is counted for a window that is not claimed; and that of the source's
  * state, if there is one, so that one of several workers makes the call which tries the source. Each part finds one row by
- * a primary key; until the key is accepted in the run, the first open window is one entry of an index.
+ * a primary key; only until the key is accepted in the run, its open windows are sorted for the first one.
  */
 export const claimWithCall = statement<ClaimValues, Claimable & Record<string, unknown>>`
   with source as materialized (
@@ -91,7 +91,7 @@ export const claimWithCall = statement<ClaimValues, Claimable & Record<string, u
      where w.id = ${'windowId'}::bigint
        and w.state = any (${'claimable'}::text[])
        and r.state = 'running'
-       -- Until the source has accepted the key, only the first open window of the run, of the newest day (openWindows).
+       -- Until the source has accepted the key, only the first open window of the run, of the newest day (listOpenWindows).
        and (r.is_key_accepted or w.id = (
          select o.id from ${windows} o
           where o.run_id = r.id and o.state in ('pending', 'running')
