@@ -12,14 +12,31 @@ test.each(FAULTS.filter(([name]) => !USUAL_FAULTS.includes(name)))(
   expectRetried,
 );
 
-test('a CSV without its last line end is whole', async () => {
+/** A source of CSV of which every n-th response lacks its last line end. */
+async function openWithoutLineEnds(every: number, settings: Readonly<Record<string, string>> = {}) {
   let target = '';
+  let requests = 0;
   const sourceUrl = await startServer(async ({ url }, response) => {
+    requests += 1;
     const body = await (await fetch(`${target}${url}`)).text();
-    response.end(body.trimEnd());
+    response.end(requests % every === 0 ? body.trimEnd() : body);
   });
-  const setup = await openSetup({ sourceUrl, settings: { EOD_FORMAT: 'Csv' } });
+  const setup = await openSetup({ sourceUrl, settings: { EOD_FORMAT: 'Csv', ...settings } });
   target = setup.sandbox.url;
+  return setup;
+}
+
+test('a CSV without its last line end is incomplete where other responses of the operation have it', async () => {
+  const days = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-09' };
+  const setup = await openWithoutLineEnds(3, { EOD_CONCURRENCY: '1', EOD_ATTEMPTS: '2' });
+  // Nothing is known of the operation's responses yet; the third one is requested again, and is whole then.
+  const report = await setup.run({ ...days, to: '2025-09-11' });
+  expect(report).toMatchObject({ state: 'completed', requests: 4, windows: { loaded: 3 } });
+  await accountsOf(setup, report);
+});
+
+test('a CSV without its last line end is whole where no response of the operation has it', async () => {
+  const setup = await openWithoutLineEnds(1);
   const report = await setup.run({ ...DAY, from: '2025-09-09' });
   expect(report).toMatchObject({ state: 'completed', requests: 3, windows: { loaded: 3 } });
 });
