@@ -12,9 +12,28 @@ import {
   type ValueReader,
 } from './value-readers.ts';
 
-/** Makes the reader of each field of a table: from the value as sent to the stored value, or what is wrong with it. */
-export const createReaders = ({ fields, key }: TableDefinition, timeZone: string): ValueReader[] =>
-  fields.map((field) => fieldReader(field, key.includes(field.column), timeZone));
+/** Remembers what is made for a table and a time zone. */
+export function madeOnce<Made>(make: (table: TableDefinition, timeZone: string) => Made) {
+  const byTable = new WeakMap<TableDefinition, Map<string, Made>>();
+  return (table: TableDefinition, timeZone: string): Made => {
+    const byTimeZone = byTable.get(table) ?? new Map<string, Made>();
+    byTable.set(table, byTimeZone);
+    const value = byTimeZone.get(timeZone) ?? make(table, timeZone);
+    byTimeZone.set(timeZone, value);
+    return value;
+  };
+}
+
+/** The reader of each column of a table: from the value as sent to the stored value, or what is wrong with it. */
+export const readersOf = madeOnce(
+  (table, timeZone): ReadonlyMap<string, ValueReader> =>
+    new Map(
+      table.fields.map((field) => [
+        field.column,
+        fieldReader(field, table.key.includes(field.column), timeZone),
+      ]),
+    ),
+);
 
 /**
  * An index entry of Postgres has at most 2,704 bytes, enough for three texts of this length in any script. A longer one
@@ -37,16 +56,24 @@ function fieldReader(field: Field, inKey: boolean, timeZone: string): ValueReade
   };
 }
 
-const READERS: Readonly<Record<Kind, (timeZone: string) => ValueReader>> = {
-  text: () => readText,
-  int2: () => readInt2,
-  int4: () => readInt4,
-  int8: () => readInt8,
-  numeric: () => readNumeric,
-  boolean: () => readBoolean,
-  date: createDateReader,
-  datetime: createDatetimeReader,
-};
-
 /** The reader of a kind; dates and date-times without an offset are taken to be in `timeZone`. */
-export const chooseReader = (kind: Kind, timeZone: string): ValueReader => READERS[kind](timeZone);
+export function chooseReader(kind: Kind, timeZone: string): ValueReader {
+  switch (kind) {
+    case 'text':
+      return readText;
+    case 'int2':
+      return readInt2;
+    case 'int4':
+      return readInt4;
+    case 'int8':
+      return readInt8;
+    case 'numeric':
+      return readNumeric;
+    case 'boolean':
+      return readBoolean;
+    case 'date':
+      return createDateReader(timeZone);
+    case 'datetime':
+      return createDatetimeReader(timeZone);
+  }
+}

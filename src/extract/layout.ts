@@ -18,8 +18,10 @@ export interface Layout {
   readonly keys: readonly string[];
   /** Null if the keys fit none of the operation's shapes. */
   readonly shape: Shape | null;
-  /** How records are read that do not name the instrument which the shape needs, in a value; null if they are rejects. */
+  /** How records are read that do not name the instrument which the shape needs; null if they are rejects. */
   readonly nameless: Layout | null;
+  /** True for records without an instrument. Whether a record has one, its keys do not show. */
+  readonly isNameless: boolean;
   /** Of the fields that are stored as they were sent. */
   readonly sources: readonly FieldSource[];
   /** The record's key for each source name, by `plainName`. */
@@ -40,15 +42,17 @@ function makeLayout(operation: DataSet, keys: readonly string[]): Layout {
     else keyOf.set(plain, key);
   }
   const [shape, ...others] = findShapes(operation, keyOf);
-  const facts = { keys, keyOf, repeated, nameless: null };
+  const facts = { keys, keyOf, repeated, nameless: null, isNameless: false };
   if (shape === undefined) return { ...facts, shape: null, sources: [], unknown: [] };
   const known = namesReadBy(shape);
   const unknown = [...keyOf].filter(([plain]) => !known.has(plain)).map(([, key]) => key);
   const layout = { ...facts, shape, sources: listSources(shape, keyOf), unknown };
-  const other = shape.namedBy && others.find(({ namedBy }) => namedBy === undefined);
-  return other === undefined
-    ? layout
-    : { ...layout, nameless: { ...layout, shape: other, sources: listSources(other, keyOf) } };
+  const other = others.find(({ namedBy }) => namedBy === undefined);
+  if (shape.namedBy === undefined || other === undefined) return layout;
+  return {
+    ...layout,
+    nameless: { ...layout, isNameless: true, shape: other, sources: listSources(other, keyOf) },
+  };
 }
 
 function listSources(shape: Shape, keyOf: ReadonlyMap<string, string>): FieldSource[] {

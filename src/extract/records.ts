@@ -3,7 +3,7 @@ import { compileMaker, compileReader } from '../core/compiled-objects.ts';
 import { unsafeNumberText } from '../declaration/decimals.ts';
 import { type Kind, plainName, type Requested } from '../declaration/fields.ts';
 import { type DataSet, isByInstrument, type Shape } from '../declaration/operation.ts';
-import { chooseReader, createReaders } from '../declaration/readers.ts';
+import { chooseReader, madeOnce, readersOf } from '../declaration/readers.ts';
 import type { Row, Scalar, TableDefinition } from '../declaration/table.ts';
 import { InvalidValue, isBlank, readText, type ValueReader } from '../declaration/value-readers.ts';
 import { createLayouts, type Layout } from './layout.ts';
@@ -37,34 +37,29 @@ interface LayoutState {
   readonly namedBy: readonly string[] | null;
 }
 
-/** Notes a value that cannot be read in a field that means nothing, by the position of the field. */
-type NoteMeaningless = (at: number, problem: string) => void;
-
 /** The zod schema of a table's records: raw values in, in the order of its fields, a Row out. */
 type RowSchema = $ZodTransform<Row, readonly unknown[]>;
 
+/** A problem of the value at a position in the order of the fields. */
+interface ValueProblem {
+  readonly at: number;
+  readonly problem: string;
+}
+
 /**
- * Makes the schema of a table from its fields: a value that cannot be read is an issue, but null in a field that means
- * nothing. Dates without an offset are taken to be in `timeZone`. It is one transform of the whole record: with one for
- * each field, zod would allocate objects for every value. The value before is remembered for each field, because records
- * next to each other often have the same day, series or exchange.
- *
- * @param noteMeaningless called for each such null.
+ * Makes the function that turns raw values, in the order of the fields, into a row. What cannot be read is null and one
+ * of the `problems`, or of the `meaningless` ones in a field that means nothing. The value before is remembered for each
+ * field, because records next to each other often have the same day, series or exchange.
  */
-export function rowSchema(
-  table: TableDefinition,
-  timeZone: string,
-  noteMeaningless: NoteMeaningless = () => undefined,
-): RowSchema {
+function createRowReader(table: TableDefinition, timeZone: string) {
   const columns = table.fields.map(({ column }) => column);
-  const readers = createReaders(table, timeZone);
-  const meaningless = table.fields.map((field) => field.meaningless === true);
+  const readers = [...readersOf(table, timeZone).values()];
+  const tolerant = table.fields.map(({ meaningless }) => meaningless === true);
   const lastSent: unknown[] = columns.map(() => null);
   const lastRead = readers.map((read) => read(null));
   const makeRow = compileMaker<Scalar>(columns);
   const values: Scalar[] = columns.map(() => null);
-  const transform = (input: unknown, { issues }: ParsePayload) => {
-    const raw = input as readonly unknown[];
+  return (raw: readonly unknown[], problems: ValueProblem[], meaningless?: ValueProblem[]): Row => {
     for (let at = 0; at < columns.length; at++) {
       const sent = raw[at];
       if (sent !== lastSent[at]) {
@@ -74,16 +69,37 @@ export function rowSchema(
       const value = lastRead[at] as Scalar | InvalidValue;
       if (value instanceof InvalidValue) {
         values[at] = null;
-        if (meaningless[at]) noteMeaningless(at, value.problem);
-        else issues.push({ code: 'custom', message: value.problem, input: sent, path: [columns[at] ?? ''] });
+        (tolerant[at] ? meaningless : problems)?.push({ at, problem: value.problem });
       } else values[at] = value;
     }
     return makeRow(values);
   };
-  return new $ZodTransform({ type: 'transform', transform }) as RowSchema;
 }
 
-/** Reads the records of one response. The zod schema of their shape reads them: its issues are the problems of those that are not rows. */
+/**
+ * The schema made from a table's fields, with null for what cannot be read in those that mean nothing; dates without an
+ * offset are taken to be in `timeZone`. It is one transform of the whole record: with one for each field, zod would
+ * allocate objects for every value.
+ */
+export const schemaOf = madeOnce((table, timeZone): RowSchema => {
+  const readRow = createRowReader(table, timeZone);
+  const transform = (input: unknown, { issues }: ParsePayload) => {
+    const raw = input as readonly unknown[];
+    const problems: ValueProblem[] = [];
+    const row = readRow(raw, problems);
+    for (const { at, problem } of problems)
+      issues.push({
+        code: 'custom',
+        message: problem,
+        input: raw[at],
+        path: [table.fields[at]?.column ?? ''],
+      });
+    return row;
+  };
+  return new $ZodTransform({ type: 'transform', transform }) as RowSchema;
+});
+
+/** Reads the records of one response. Those that are not rows have the issues that the zod schema finds. */
 export function createRecordReader(operation: DataSet, requested: Requested, timeZone: string): RecordReader {
   const layoutFor = createLayouts(operation);
   const shapes = new Map<Shape, ShapeState>();
@@ -129,11 +145,7 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
 
   const findShapeState = (shape: Shape | null): ShapeState | null => {
     if (shape === null) return null;
-    const noteMeaningless: NoteMeaningless = (at, problem) => {
-      const path = last === null ? '' : findPath(last.layout, shape.table.fields[at]?.column ?? '');
-      if (!unread.has(path)) unread.set(path, problem);
-    };
-    const state = shapes.get(shape) ?? createShapeState(shape, requested, timeZone, noteMeaningless);
+    const state = shapes.get(shape) ?? createShapeState(shape, requested, timeZone);
     shapes.set(shape, state);
     return state;
   };
@@ -158,12 +170,20 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
       for (const [at, compute] of state.computed) state.raw[at] = compute(sent, readAs, state.memory);
       const unnamed = nameless || !isNamed(last, current);
       last.fill(current, state.raw);
-      const { data, error } = safeParse(state.schema, state.raw);
-      if (data !== undefined && !unnamed) return { table: state.shape.table, row: data };
+      const invalid: ValueProblem[] = [];
+      const meaningless: ValueProblem[] = [];
+      const row = state.readRow(state.raw, invalid, meaningless);
+      if (invalid.length === 0 && !unnamed) {
+        for (const { at, problem } of meaningless) {
+          const path = findPath(last.layout, state.shape.table.fields[at]?.column ?? '');
+          if (!unread.has(path)) unread.set(path, problem);
+        }
+        return { table: state.shape.table, row };
+      }
       const { layout: read } = last;
       const problems = [
         ...(unnamed ? [{ path: '', message: 'names no instrument' }] : []),
-        ...(error?.issues ?? []).map((issue) => ({
+        ...(safeParse(state.schema, state.raw).error?.issues ?? []).map((issue) => ({
           path: findPath(read, String(issue.path[0])),
           message: issue.message,
         })),
@@ -216,16 +236,12 @@ function readNames({ shape, raw }: ShapeState, timeZone: string): Pick<Reject, '
   };
 }
 
-function createShapeState(
-  shape: Shape,
-  requested: Requested,
-  timeZone: string,
-  noteMeaningless: NoteMeaningless,
-) {
+function createShapeState(shape: Shape, requested: Requested, timeZone: string) {
   const { fields } = shape.table;
   return {
     shape,
-    schema: rowSchema(shape.table, timeZone, noteMeaningless),
+    schema: schemaOf(shape.table, timeZone),
+    readRow: createRowReader(shape.table, timeZone),
     /** Raw values in the order of the fields, overwritten for each record to avoid allocations. */
     raw: fields.map((field): unknown => (field.from === 'request' ? field.value(requested) : null)),
     /** By position of the field. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { type Kind, plainName, type Requested } from '../../src/declaration/fields.ts';
 import type { Shape } from '../../src/declaration/operation.ts';
-import { createReaders } from '../../src/declaration/readers.ts';
+import { readersOf } from '../../src/declaration/readers.ts';
 import { InvalidValue, isBlank } from '../../src/declaration/value-readers.ts';
 import { readResponse } from '../../src/extract/index.ts';
 import { markUnsafeNumbers } from '../../src/extract/unsafe-numbers.ts';
@@ -41,10 +41,10 @@ const odd = fc.oneof(
 
 /** The zod schema of a shape's records, with one transform for each column. */
 function schemaOfRecords({ table }: Shape, requested: Requested) {
-  const readers = createReaders(table, SETTINGS.timeZone);
-  const columns = table.fields.map((field, at) => {
+  const readers = readersOf(table, SETTINGS.timeZone);
+  const columns = table.fields.map((field) => {
     const transform = z.unknown().transform((sent, context) => {
-      const value = readers[at]?.(sent) ?? null;
+      const value = readers.get(field.column)?.(sent) ?? null;
       if (!(value instanceof InvalidValue)) return value;
       if (field.meaningless === true) return null;
       context.addIssue({ code: 'custom', message: value.problem });

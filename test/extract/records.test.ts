@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { safeParse } from 'zod/v4/core';
 import type { Field, Kind } from '../../src/declaration/fields.ts';
-import { createReaders } from '../../src/declaration/readers.ts';
+import { readersOf } from '../../src/declaration/readers.ts';
 import type { TableDefinition } from '../../src/declaration/table.ts';
 import { InvalidValue } from '../../src/declaration/value-readers.ts';
 import { openResponse } from '../../src/extract/envelope.ts';
-import { createRecordReader, rowSchema } from '../../src/extract/records.ts';
+import { createRecordReader, schemaOf } from '../../src/extract/records.ts';
 import { markUnsafeNumbers } from '../../src/extract/unsafe-numbers.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
@@ -80,17 +80,16 @@ const parsed = (texts: readonly string[]) => {
 };
 
 /** A schema with one transform for each field, as zod is used ordinarily. */
-function schemaByField(table: TableDefinition) {
-  const readers = createReaders(table, ZONE);
-  const readField = ({ meaningless }: Field, at: number) =>
+function schemaByField({ fields }: TableDefinition, readers: ReturnType<typeof readersOf>) {
+  const transformOf = ({ column, meaningless }: Field) =>
     z.unknown().transform((sent, context) => {
-      const value = readers[at]?.(sent);
+      const value = readers.get(column)?.(sent);
       if (!(value instanceof InvalidValue)) return value;
       if (meaningless === true) return null;
       context.addIssue({ code: 'custom', message: value.problem });
       return z.NEVER;
     });
-  return z.object(Object.fromEntries(table.fields.map((field, at) => [field.column, readField(field, at)])));
+  return z.object(Object.fromEntries(fields.map((field) => [field.column, transformOf(field)])));
 }
 
 /** All that comes of a record, in a form that shows -0 and the order of columns. */
@@ -110,8 +109,8 @@ test.each(tables.map((table) => [table.name, table] as const))(
     const records = fc
       .constantFrom(0, 1, 20)
       .chain((oddity) => fc.array(fc.tuple(...table.fields.map(ofField(oddity))), { maxLength: 8 }));
-    const schema = rowSchema(table, ZONE);
-    const byField = schemaByField(table);
+    const schema = schemaOf(table, ZONE);
+    const byField = schemaByField(table, readersOf(table, ZONE));
     const found = { rows: 0, rejects: 0 };
     forAll([records], { numRuns: 60 }, (texts) => {
       for (const values of texts.map(parsed)) {
