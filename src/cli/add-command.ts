@@ -30,6 +30,7 @@ export function addCommand(
   program.addCommand(command);
   return command.action(async () => {
     refuseFlagsAsValues(command);
+    refuseFlagsOfList(command, definition);
     await definition.run(cli, readValues(command, definition));
   });
 }
@@ -73,4 +74,14 @@ function refuseFlagsAsValues(command: Command): void {
       throw usageError(`${option.flags}: the value is missing, ${value} follows at once`);
     }
   }
+}
+
+/** @throws PipelineError `usage` if one of a list is named, and an option narrows the list. */
+function refuseFlagsOfList(command: Command, { args, options }: CommandDefinition): void {
+  const isOneNamed = Object.values(args).some(
+    ({ isOne }, at) => isOne === true && command.processedArgs[at] !== undefined,
+  );
+  const narrowing = Object.keys(options).find((key) => command.getOptionValueSource(key) === 'cli');
+  if (isOneNamed && narrowing !== undefined)
+    throw usageError(`${flagName(narrowing)} is for the list: leave out "${command.args[0]}"`);
 }

@@ -27,6 +27,8 @@ export interface ArgumentType<Value> {
   readonly isRequired?: boolean;
   /** Whether it takes all words that follow. */
   readonly isVariadic?: boolean;
+  /** Whether it names one of a list, so that options which narrow the list contradict it. */
+  readonly isOne?: boolean;
   /** Reads the word; without it the text is the value. @throws PipelineError `usage` */
   parse?(text: string): Value;
   /** The value if there is no word. */

@@ -140,10 +140,17 @@ export const numberOf = (noun: string): ArgumentType<number> => ({
 });
 
 /** The same where there need not be one. */
-export const optionalNumberOf = (
-  noun: string,
-  description = `the number of the ${noun}`,
-): ArgumentType<number | undefined> => ({ ...numberOf(noun), description, isRequired: false });
+export const optionalNumberOf = (noun: string): ArgumentType<number | undefined> => ({
+  ...numberOf(noun),
+  isRequired: false,
+});
+
+/** The number of one thing that a list can show, which is shown alone then. */
+export const numberInList = (noun: string, description: string): ArgumentType<number | undefined> => ({
+  ...optionalNumberOf(noun),
+  description,
+  isOne: true,
+});
 
 // Days and times.
 

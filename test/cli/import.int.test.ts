@@ -90,7 +90,9 @@ describe('eod import', () => {
 
     const again = await runCli(['import', join(cwd, 'archive')], options);
     expect(again.code).toBe(1);
-    expect(again.stdout).toContain('8 files: 0 loaded, 7 skipped, 0 not recognised, 1 refused');
+    expect(again.stdout).toContain(
+      '8 files: 0 loaded, 7 skipped (7 imported before), 0 not recognised, 1 refused',
+    );
     // Nothing was loaded, so it has no days, and nothing to count.
     expect(again.stdout).toMatch(
       /^run \d+ \(import\): failed after .*\n0 windows, 0 requests\nstarted .*\n\ndatabase state/,
@@ -158,7 +160,9 @@ describe('eod import', () => {
     writeFileSync(join(cwd, 'all.zip'), zip(entries));
     const archive = await runCli(['import', 'all.zip'], options);
     expect(archive.code).toBe(0);
-    expect(archive.stdout).toContain('1 file: 1 loaded, 0 skipped, 2 not recognised, 0 refused');
+    expect(archive.stdout).toContain(
+      '1 file: 1 loaded, 0 skipped, 0 not recognised (and 2 in archives), 0 refused',
+    );
     expect(archive.stderr).toContain(
       '2 files not recognised:\n  "Date,Symbol,Client": all.zip/funds.csv and 1 more',
     );
@@ -188,7 +192,7 @@ describe('eod import', () => {
     symlinkSync(join(cwd, 'EQ070421.CSV'), join(cwd, 'in', name('link')));
     const { code, stdout, stderr } = await runCli(['import', 'in'], options);
     expect(code).toBe(1);
-    expect(stdout).toContain('5 files: 1 loaded, 0 skipped, 3 not recognised, 2 refused');
+    expect(stdout).toContain('5 files: 1 loaded, 0 skipped, 2 not recognised (and 1 in archives), 2 refused');
     expect(stderr).toContain(
       `  in/${shown('link')}: is a link that leads out of the folder that was named; name what it leads to as well`,
     );

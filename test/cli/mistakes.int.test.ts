@@ -21,6 +21,8 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['-x', `unknown option '-x' ("eod help" lists what there is)`],
   ['runs -3', 'the number of the run: "-3" is not a whole number from 1'],
   ['runs resume x --json', 'the number of the run: "x" is not a whole number from 1'],
+  ['runs 1 --limit 3', '--limit is for the list: leave out "1"'],
+  ['findings 1 --resolved', '--resolved is for the list: leave out "1"'],
   ['runs --limit 0', '--limit: "0" is not a whole number from 1 to 9999999'],
   ['runs --jsn', "unknown option '--jsn'; did you mean --json?"],
   ['runs --limit', `option '--limit <n>' argument missing ("eod help runs" explains it)`],

@@ -8,8 +8,8 @@ import {
   exchangeOption,
   flag,
   limit,
+  numberInList,
   onlyDays,
-  optionalNumberOf,
   parseOpenRange,
   SEVERITIES,
   text,
@@ -59,7 +59,7 @@ export default defineCommand({
   path: 'findings',
   group: 'Repair',
   summary: 'List the open findings of "eod reconcile", the newest days first; with a number, show that one.',
-  args: { id: optionalNumberOf('finding', 'number of a finding, to show that one') },
+  args: { id: numberInList('finding', 'number of a finding, to show that one') },
   options: {
     ...filterOptions,
     resolved: flag('also findings that a later check resolved, and accepted ones'),

@@ -71,11 +71,14 @@ export default defineCommand({
 function importText(report: ImportReport, timeZone: string): string {
   const { files } = report;
   const inState = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
+  const before = files.filter(({ error }) => error === IMPORTED_BEFORE).length;
+  const inArchives = files.reduce((sum, { leftOut }) => sum + leftOut.length, 0);
+  const further = (number: number, text: string) => (number === 0 ? '' : ` (${text})`);
   return [
     // Files that failed are named on stderr; the run's own error would name them again.
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
-    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped, ${unknownFiles(files).length} not recognised, ${inState('failed')} refused`,
+    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped${further(before, `${before} imported before`)}, ${inState('unknown')} not recognised${further(inArchives, `and ${inArchives} in archives`)}, ${inState('failed')} refused`,
     ...formatsText(files),
   ].join('\n');
 }
@@ -108,13 +111,9 @@ function formatsText(files: readonly FileReport[]): string[] {
   return sums.size === 0 ? [] : [table(formatColumns, [...sums.values()])];
 }
 
-/** The files of unknown form, also those in archives. */
-const unknownFiles = (files: readonly FileReport[]) =>
-  files.flatMap((file) => [...(file.state === 'unknown' ? [file] : []), ...file.leftOut]);
-
-/** The files of unknown form, a line for each form. */
+/** The files of unknown form, also those in archives, a line for each form. */
 function unknownText(files: readonly FileReport[]): string | null {
-  const unknown = unknownFiles(files);
+  const unknown = files.flatMap((file) => [...(file.state === 'unknown' ? [file] : []), ...file.leftOut]);
   if (unknown.length === 0) return null;
   const forms = groupBy(unknown, ({ form }) => form);
   const lines = firstLines([...forms], ([form, [first, ...others]]) => {

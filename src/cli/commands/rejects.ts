@@ -3,7 +3,7 @@ import { pairTitle } from '../../operations/registry.ts';
 import type { OpenReject, RejectFilter, readReject } from '../../state/rejects.ts';
 import { type Cli, print, printJson, printRecord } from '../cli.ts';
 import { defineCommand, type OptionValues } from '../define-command.ts';
-import { exchangeOption, limit, onlyDays, optionalNumberOf, text } from '../options.ts';
+import { exchangeOption, limit, numberInList, onlyDays, text } from '../options.ts';
 import { type Column, momentText, plural, rangeText, table } from '../output.ts';
 import { parseDataSet, parseScope } from '../parse-request.ts';
 import { dataSetColumns } from '../run-output.ts';
@@ -39,7 +39,7 @@ export default defineCommand({
   group: 'Repair',
   summary:
     'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
-  args: { id: optionalNumberOf('reject', 'number of a reject, to show the record as the source sent it') },
+  args: { id: numberInList('reject', 'number of a reject, to show the record as the source sent it') },
   options: { ...filterOptions, limit: limit(50) },
   json: 'a list of rejects',
   examples: ['eod rejects', 'eod rejects 17', 'eod rejects retry'],

@@ -2,7 +2,7 @@ import { hasDays, runStateText } from '../../core/wording.ts';
 import type { RunReport } from '../../state/runs/reports.ts';
 import { print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import { limit, optionalNumberOf } from '../options.ts';
+import { limit, numberInList } from '../options.ts';
 import { type Column, count, memberColumns, momentText, table } from '../output.ts';
 import { failuresText, runText } from '../run-output.ts';
 
@@ -35,7 +35,7 @@ export default defineCommand({
   group: 'Look',
   summary:
     'List the newest runs; with a number, show that run and the windows that failed. The verbs continue a run or cancel it.',
-  args: { id: optionalNumberOf('run', 'number of a run, to show that one') },
+  args: { id: numberInList('run', 'number of a run, to show that one') },
   options: { limit: limit(20) },
   json: 'a list of runs',
   examples: ['eod runs', 'eod runs 12', 'eod runs --limit 100 --json', 'eod runs resume 12'],

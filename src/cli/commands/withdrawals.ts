@@ -2,7 +2,7 @@ import { usageError } from '../../core/errors.ts';
 import type { withheldWithdrawals } from '../../state/withdrawals.ts';
 import { type Cli, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import { limit, optionalNumberOf } from '../options.ts';
+import { limit, numberInList } from '../options.ts';
 import { type Column, count, momentText, plural, table } from '../output.ts';
 import { dataSetColumns } from '../run-output.ts';
 
@@ -36,7 +36,7 @@ export default defineCommand({
   path: 'withdrawals',
   group: 'Repair',
   summary: 'List withheld withdrawals: too many rows that the source no longer lists; accept them.',
-  args: { id: optionalNumberOf('withdrawal', 'number of a withdrawal, to show all its rows') },
+  args: { id: numberInList('withdrawal', 'number of a withdrawal, to show all its rows') },
   options: { limit: limit(50) },
   examples: ['eod withdrawals', 'eod withdrawals 4', 'eod withdrawals accept 4'],
   async run(cli, { id, limit, json }) {

@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { exchangeNamed } from '../../core/exchanges.ts';
 import { onlyDayIn } from '../../core/file-order.ts';
 import type { Row } from '../../declaration/table.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
@@ -22,6 +23,9 @@ interface FileContent {
  */
 export type FilePart = ReturnType<typeof makeParts>[number];
 
+/** More rows are not looked for on one line. */
+const MOST_JOINED = 8;
+
 /**
  * Reads a file that is not in an archive, as `FilePart.content` holds it.
  *
@@ -32,7 +36,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   const start = checkFile(bytes, content.name);
   const { header, rows, ...titled } = parseRows(bytes, start);
   const warnings = [...titled.warnings, ...(start.form === 'header' ? cutLineText(bytes) : [])];
-  // A list of cells is of a line that has another number of them than the header.
+  // A row that is a list of cells is several rows, or none.
   const first = firstRecord(rows) ?? rows.at(0);
   const isTitled = titled.day !== undefined;
   const columns = findColumns({ name: content.name, header, isTitled }, first ?? {});
@@ -48,8 +52,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   const reading = { columns, named, timeZone, bytes, isJson: start.form === 'json', first };
   const groups = new Map<string, OpenGroup>();
   let passedOver = 0;
-  for (const position of positionsInOrder(rows, columns)) {
-    const row = rows.at(position) as FileRow;
+  for (const { row, position } of rowsInOrder(rows, header, reading)) {
     if ((!byTradingDay || columns.format.day !== undefined) && isBlankRow(row)) continue;
     if (isPassedOver(columns, row)) passedOver++;
     else takeRow(groups, row, position, reading);
@@ -73,10 +76,33 @@ interface Reading extends Pick<DatedRow, 'columns' | 'named'> {
   readonly first: FileRow;
 }
 
+/** The rows in the order in which they are read, each with its position; of a line without the ends of its rows, the rows. */
+function* rowsInOrder(
+  rows: FileRows,
+  header: readonly string[],
+  reading: Reading,
+): Generator<{ readonly row: FileRow; readonly position: number }> {
+  const { columns } = reading;
+  let endsBlank: boolean | undefined;
+  for (const position of positionsInOrder(rows, columns)) {
+    const row = rows.at(position) as FileRow;
+    if (!Array.isArray(row)) {
+      yield { row, position };
+      continue;
+    }
+    endsBlank ??= isLastCellBlank(rows, header);
+    const isOwnRow = (part: FileRow) => isRow(part, reading);
+    for (const part of splitJoinedRows(row, header, { isRow: isOwnRow, endsBlank }) ?? [row])
+      yield { row: part, position };
+  }
+}
+
 /** True if the row is about nothing that is stored. */
 function isPassedOver({ format, nameOf }: FileColumns, row: FileRow): boolean {
   const needed = format.passedOverWithout;
-  return needed !== undefined && String(row[nameOf(needed.field)] ?? '').trim() === '';
+  // A list of cells has no names: it is a reject.
+  if (needed === undefined || Array.isArray(row)) return false;
+  return String(row[nameOf(needed.field)] ?? '').trim() === '';
 }
 
 /**
@@ -128,6 +154,19 @@ function firstRecord(rows: FileRows): FileRow | undefined {
   return undefined;
 }
 
+/** True if the last cell of all rows is blank, but for those that are lists of cells. */
+function isLastCellBlank(rows: FileRows, header: readonly string[]): boolean {
+  const name = header.at(-1)?.trim() ?? '';
+  if (name === '') return true;
+  let records = 0;
+  for (const row of rows) {
+    if (Array.isArray(row)) continue;
+    records += 1;
+    if (String(row[name] ?? '').trim() !== '') return false;
+  }
+  return records > 0;
+}
+
 /** The number of the first line that has this text in a cell, from 1. */
 function findLine(bytes: Buffer, text: string): number {
   // Of UTF-16 every second byte is NUL.
@@ -167,6 +206,14 @@ function newGroup(columns: FileColumns, exchange: string, timeZone: string) {
   const rejects: Reject[] = [];
   const [byDay, alsoByDay] = [new Map<string, Row[]>(), new Map<string, Row[]>()];
   return { ...makeReaders(columns, exchange, timeZone), byDay, alsoByDay, rejects, joined: 0 };
+}
+
+/** True if these cells are a valid row of the file. */
+function isRow(row: FileRow, { columns, named, timeZone }: Reading): boolean {
+  if (columns.format.exchange === null && exchangeNamed(columns.value(row, 'src')) === undefined)
+    return false;
+  const { reader } = makeReaders(columns, readExchange(columns, row), timeZone);
+  return 'row' in readRow(reader, { columns, row, position: 0, named });
 }
 
 function addRow(byDay: Map<string, Row[]>, { row, day }: { readonly row: Row; readonly day: string }): void {
@@ -232,7 +279,7 @@ function makeParts(
     rejects: at === 0 ? rejects : [],
     /** True if this is everything that the exchange traded on that day. */
     complete: format.complete && days.length === 1 && joined === 0,
-    /** How many of its rejects are lines that have the cells of several rows. */
+    /** How many of its rejects have the cells of several rows, of which it is not known where one ends. */
     joined: at === 0 ? joined : 0,
     /** True if its symbols are scrip codes, because the file has no tickers. */
     withoutTickers: format.withoutTickers,
@@ -287,3 +334,33 @@ const isBlankRow = (row: FileRow) =>
   Object.values(row).every(
     (value) => typeof value !== 'string' || value.replaceAll('\u001A', '').trim() === '',
   );
+
+/**
+ * The rows of a line in which ends of lines are missing: of each as many cells as the header has, or one less where the
+ * last cell of all rows is blank, because its comma stands before the next row. Elsewhere the last cell of a row and the
+ * first of the next one have become one, and it is not known where it is to be cut.
+ *
+ * @param reading.isRow true if these cells are a row.
+ * @param reading.endsBlank true if the last cell of all other rows is blank.
+ * @returns null if the line cannot be rows.
+ */
+function splitJoinedRows(
+  cells: readonly unknown[],
+  header: readonly string[],
+  reading: { readonly isRow: (row: FileRow) => boolean; readonly endsBlank: boolean },
+  most = MOST_JOINED,
+): readonly FileRow[] | null {
+  const { isRow, endsBlank } = reading;
+  for (const end of endsBlank ? [header.length, header.length - 1] : [header.length]) {
+    if (cells.length < end || most === 0) continue;
+    // Of a repeated name the first column is used, as everywhere.
+    const row: FileRow = Object.fromEntries(
+      header.map((name, at) => [name.trim(), (at < end ? cells[at] : null) ?? null] as const).reverse(),
+    );
+    if (!isRow(row)) continue;
+    if (cells.length === end) return [row];
+    const others = splitJoinedRows(cells.slice(end), header, reading, most - 1);
+    if (others !== null) return [row, ...others];
+  }
+  return null;
+}

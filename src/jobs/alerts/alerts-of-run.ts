@@ -97,8 +97,12 @@ async function completion(context: Context, run: FollowedRun): Promise<Alert | n
   };
 }
 
-async function suspiciousResponses({ db }: Context, run: FollowedRun): Promise<Alert | null> {
-  const windows = await suspiciousWindowsOfRuns(db.drizzle, [run.id]);
+/** The alert of suspicious responses; without those that were rejected, if the alert that the run failed is sent for them. */
+async function suspiciousResponses({ config, db }: Context, run: FollowedRun): Promise<Alert | null> {
+  const areFailuresSent = config.EOD_ALERT_ON.includes('run_failed');
+  const windows = (await suspiciousWindowsOfRuns(db.drizzle, [run.id])).filter(
+    ({ state }) => !(areFailuresSent && state === 'failed'),
+  );
   if (windows.length === 0) return null;
   const windowFacts = windows.map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,

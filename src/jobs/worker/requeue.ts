@@ -107,7 +107,7 @@ export function createChores(
       });
       due[at] = now() + waitMs;
     }
-    return Math.min(...due);
+    return due.reduce((first, next) => Math.min(first, next));
   };
 }
 

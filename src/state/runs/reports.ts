@@ -208,6 +208,7 @@ export function suspiciousWindowsOfRuns(db: NodePgDatabase, runIds: readonly num
     .select({
       runId: windows.run_id,
       ...WINDOW_NAME,
+      state: windows.state,
       reason: sql<string>`${windows.suspicious}`,
     })
     .from(windows)
@@ -261,7 +262,9 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
       .orderBy(desc(count()), asc(reason)),
   );
   const warnings = byRun(await listWarnings(db, runIds));
-  const suspicious = byRun(await suspiciousWindowsOfRuns(db, runIds));
+  const suspicious = byRun(
+    (await suspiciousWindowsOfRuns(db, runIds)).map(({ state: _, ...window }) => window),
+  );
   const retries = byRun(await retriesOfRuns(db, runIds));
   const empty = byRun(await emptyTradingDaysOfRuns(context, runIds));
   const withdrawals = byRun(await withdrawalsOfRuns(db, runIds));

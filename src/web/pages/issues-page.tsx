@@ -168,6 +168,7 @@ function effectText({ kind, subject, effect, items }: Issue): string | null {
 
 /** Which days with prices were compared with the other data sets: of others nothing is known. */
 function checksSection({ loaded, unchecked, from, to, checkedAt }: CheckedDays, zone: string) {
+  if (loaded === 0) return null;
   return (
     <Section id="checks" title="Checks">
       {unchecked > 0 && from !== null && to !== null ? (

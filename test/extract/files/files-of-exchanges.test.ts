@@ -325,6 +325,9 @@ test('index closes, deals, new highs, and securities under ban', () => {
     },
     { client_name: 'B FUND', deal_type: 'S', deal_price: '1400.50' },
   ]);
+  // A line with a comma too many has no client by its name; it is not one without a deal.
+  const [odd] = read('bulk.csv', deals.replace('A FUND', 'A,FUND'));
+  expect([odd?.rows.length, odd?.rejects.length, odd?.passedOver]).toEqual([1, 1, 0]);
   expect(read('Block-Deals-01-10-2026-to-31-10-2026.csv', deals)[0]?.dataSet).toBe('GetBlockDeals');
   expect(read('deals.csv', deals)[0]?.dataSet).toBe('GetBulkDeals');
   expect(() => read('deals.csv', deals.replaceAll(/,(?:Remarks|-)$/gm, ''))).toThrow(

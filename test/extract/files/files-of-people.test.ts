@@ -18,6 +18,9 @@ const read = (name: string, text: string) => readExchangeFile(name, Buffer.from(
 const zipOf = (files: Readonly<Record<string, string>>) =>
   zip(Object.entries(files).map(([name, text]) => ({ name, text })));
 const rowsOf = (part: FilePart | undefined) => [...(part?.rows ?? [])];
+/** With numbers as text: what is parsed has some as text, and what is scanned as numbers. */
+const textsOf = (part: FilePart | undefined) =>
+  rowsOf(part).map((row) => Object.values(row).map((value) => `${value}`));
 const problemOf = (name: string, text: string) =>
   read(name, text).then(
     () => 'none',
@@ -260,18 +263,20 @@ describe('two rows on one line', () => {
   };
 
   test.each(Object.entries(files))(
-    '%s: are one reject, wherever the end of a line is missing, and leave the trading day incomplete',
+    '%s: are both read, wherever the end of a line is missing',
     async (_, lines) => {
+      const whole = (await read('EQ070421.CSV', `${lines.join('\n')}\n`))[0];
       await fc.assert(
         fc.asyncProperty(
           fc.constantFrom('\n', '\r\n'),
-          fc.constantFrom(1, 2, 3),
+          fc.subarray([1, 3]),
           fc.constantFrom('', ','),
           async (end, joined, comma) => {
-            const text = lines.map((line, at) => `${line}${at === joined ? comma : end}`).join('');
+            const text = lines.map((line, at) => `${line}${joined.includes(at) ? comma : end}`).join('');
             const [part] = await read('EQ070421.CSV', text);
-            expect([part?.rejects.length, part?.joined, part?.complete]).toEqual([1, 1, false]);
-            expect(rowsOf(part)).toHaveLength(lines.length - 3);
+            expect(part?.rejects).toEqual([]);
+            expect(textsOf(part)).toEqual(textsOf(whole));
+            expect(part?.complete).toBe(whole?.complete);
           },
         ),
         { seed: 5, numRuns: 20 },
@@ -279,11 +284,21 @@ describe('two rows on one line', () => {
     },
   );
 
-  test('a row on the line of the header is an error', async () => {
-    const [first, second, third] = EQ_ROWS as [string, string, string];
+  test('three rows on one line are read; a row on the line of the header is an error', async () => {
+    const [first, second, third, last] = EQ_ROWS as [string, string, string, string];
+    const [part] = await read('EQ070421.CSV', [EQ, first + second + third, last, ''].join('\n'));
+    expect([part?.rows.length, part?.rejects.length]).toEqual([4, 0]);
     expect(await problemOf('EQ070421.CSV', [EQ + first, second, third, ''].join('\n'))).toMatch(
       /has a row on the line of its header/,
     );
+  });
+
+  test('a line that is not two rows is a reject', async () => {
+    const [first, second, ...others] = EQ_ROWS as [string, string, ...string[]];
+    const text = [EQ, first + second.replace('500003', 'AEGIS'), ...others, ''].join('\n');
+    const [part] = await read('EQ070421.CSV', text);
+    expect([part?.rows.length, part?.rejects.length]).toEqual([2, 1]);
+    expect([part?.joined, part?.complete]).toEqual([1, false]);
   });
 
   const FULL =

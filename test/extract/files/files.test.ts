@@ -257,9 +257,13 @@ describe('formats', () => {
     for (const header of [`SM_NAME,${columns}`, `SYMB_COMPANY_NAME, ${columns}`]) {
       expect(await changes(`${header}\r\n${lines.join('\r\n')}\r\n`)).toEqual(expected);
     }
-    expect(await changes(`SM_NAME,${columns}\n"Uno, Minda Ltd",MINDAIND,UNOMINDA,14-JUL-22\n`)).toEqual(
-      expected.slice(0, 1),
-    );
+    for (const day of ['14-JUL-22', '14/07/2022', '14-JULY-2022'])
+      expect(await changes(`SM_NAME,${columns}\n"Uno, Minda Ltd",MINDAIND,UNOMINDA,${day}\n`)).toEqual(
+        expected.slice(0, 1),
+      );
+    expect(await changes(`SM_NAME,${columns}\n"Old ""Q"" Mills",OLD,OLDER,1-JAN-99\n`)).toEqual([
+      ['Old "Q" Mills', 'OLD', 'OLDER', '1999-01-01'],
+    ]);
   });
 
   test('a line of changed symbols with a comma too many that could stand anywhere is rejected', async () => {

@@ -14,7 +14,7 @@ const isHeader = (line: string) => {
  * has, it is the header of another file whose last cell happens to be a day.
  */
 const SYMBOL_CHANGE =
-  /^"?((?:[^,]*,){0,5}[^,]*?)"?,\s*"?([^,\s"]+)"?\s*,\s*"?([^,\s"]+)"?\s*,\s*"?(\d{1,2}[- ](?:[A-Za-z]{3}|\d{1,2})[- ](?:\d{2}){1,2}|\d{4}-\d{2}-\d{2})"?[\s,]*$/;
+  /^"?((?:[^,]*,){0,5}[^,]*?)"?,\s*"?([^,\s"]+)"?\s*,\s*"?([^,\s"]+)"?\s*,\s*"?(\d{1,2}[-/ ](?:[A-Za-z]{3,9}|\d{1,2})[-/ ](?:\d{2}){1,2}|\d{4}-\d{2}-\d{2})"?[\s,]*$/;
 
 /** Names may contain unquoted commas, so lines are read from their end. */
 function readSymbolChanges(text: string): FileRow[] {
@@ -26,7 +26,12 @@ function readSymbolChanges(text: string): FileRow[] {
     .map((line) => {
       const match = SYMBOL_CHANGE.exec(line);
       if (match === null) return { [name]: line, [before]: null, [after]: null, [day]: null };
-      return { [name]: match[1], [before]: match[2], [after]: match[3], [day]: match[4] };
+      return {
+        [name]: match[1]?.replaceAll('""', '"'),
+        [before]: match[2],
+        [after]: match[3],
+        [day]: match[4],
+      };
     });
 }
 
