@@ -117,7 +117,7 @@ function wording(action: FailureAction): string {
     case 'await_data':
       return `request again in ${action.delayMs / 1_000} s, not counted`;
     case 'rate_limit':
-      return 'look again each minute until the next hour';
+      return 'no call until the next hour';
     case 'split':
       return `split into ${action.days} days`;
     case 'keep_response':

@@ -83,7 +83,9 @@ function summarizeNight({ isUnused, operations, openRuns, pipeline }: Tonight): 
   readonly title: string;
 } {
   if (pipeline.cause !== null) {
-    const isLoading = pipeline.state === 'missing' && openRuns.some(({ state }) => state === 'running');
+    const isLoading =
+      pipeline.state === 'missing' &&
+      openRuns.some(({ state, retries }) => state === 'running' && retries.length === 0);
     return { mark: isLoading ? 'running' : 'missing', title: sentenceCase(pipeline.cause) };
   }
   if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet' };
