@@ -36,30 +36,30 @@ export function addCommand(
 }
 
 function makeArgument(name: string, type: ArgumentType<unknown>) {
-  const { description, isRequired, isVariadic, missing } = type;
+  const { description, isRequired, isVariadic, default: value } = type;
   const word = isVariadic === true ? `${name}...` : name;
   const argument = new Argument(isRequired === true ? `<${word}>` : `[${word}]`, description);
   if (type.parse !== undefined) argument.argParser((text) => type.parse?.(text));
-  return missing === undefined ? argument : argument.default(missing);
+  return value === undefined ? argument : argument.default(value);
 }
 
 /** `--dry-run` for the key `dryRun`. */
 const flagName = (key: string) => `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 function makeOption(key: string, type: OptionType<unknown>): Option {
-  const { description, placeholder, missing, missingText, conflicts = [] } = type;
+  const { description, placeholder, default: value, defaultText, conflicts = [] } = type;
   const flag = flagName(key);
   const option = new Option(placeholder === undefined ? flag : `${flag} ${placeholder}`, description);
-  if (placeholder !== undefined && missing !== undefined) option.default(missing, missingText);
+  if (placeholder !== undefined && value !== undefined) option.default(value, defaultText);
   if (type.parse !== undefined) option.argParser((text, before) => type.parse?.(text, flag, before));
   return option.conflicts([...conflicts]);
 }
 
 /** The values of arguments and options, by their keys. */
 function readValues(command: Command, { args, options }: CommandDefinition): Record<string, unknown> {
-  const values = Object.entries({ ...options, json: { missing: false } }).map(([key, { missing }]) => [
+  const values = Object.entries({ ...options, json: { default: false } }).map(([key, option]) => [
     key,
-    command.getOptionValue(key) ?? missing,
+    command.getOptionValue(key) ?? option.default,
   ]);
   const words = Object.keys(args).map((key, at) => [key, command.processedArgs[at]]);
   return Object.fromEntries([...values, ...words]);

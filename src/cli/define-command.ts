@@ -14,9 +14,9 @@ export interface OptionType<Value> {
    */
   parse?(text: string, flag: string, before: Value | undefined): Value;
   /** The value if the option is not given. */
-  readonly missing?: Value;
+  readonly default?: Value;
   /** How help shows that value, if not as JSON. */
-  readonly missingText?: string;
+  readonly defaultText?: string;
   /** Options, by their keys, that contradict it. */
   readonly conflicts?: readonly string[];
 }
@@ -32,12 +32,12 @@ export interface ArgumentType<Value> {
   /** Reads the word; without it the text is the value. @throws PipelineError `usage` */
   parse?(text: string): Value;
   /** The value if there is no word. */
-  readonly missing?: Value;
+  readonly default?: Value;
 }
 
 /** What `run` gets for arguments or options of these types. */
 export type OptionValues<Types> = {
-  readonly [Name in keyof Types]: Types[Name] extends { readonly missing?: infer Value } ? Value : never;
+  readonly [Name in keyof Types]: Types[Name] extends { readonly default?: infer Value } ? Value : never;
 };
 
 /** The purposes of commands, in the order of the help. */

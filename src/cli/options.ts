@@ -16,7 +16,7 @@ export const SEVERITIES = ['info', 'warning', 'error'] as const satisfies readon
 /** An option without a value. @param conflicts the keys of options that contradict it. */
 export const flag = (description: string, ...conflicts: readonly string[]): OptionType<boolean> => ({
   description,
-  missing: false,
+  default: false,
   conflicts,
 });
 
@@ -52,11 +52,11 @@ export const integer = (
 /** How many lines of a list are printed, or how many rows of a result. */
 export const LIMIT: NumberRange = { least: 1, most: 9_999_999 };
 
-export const limit = (missing: number): OptionType<number> => ({
+export const limit = (value: number): OptionType<number> => ({
   description: 'how many',
   placeholder: '<n>',
   parse: (typed, name) => parseInteger(name, typed, LIMIT),
-  missing,
+  default: value,
 });
 
 /** One of these words, in any case. */
@@ -92,12 +92,12 @@ export const words = <Word extends string>(
 });
 
 /** Milliseconds. @param missing as it is typed: `2h`. */
-export const duration = (description: string, missing: string): OptionType<number> => ({
+export const duration = (description: string, text: string): OptionType<number> => ({
   description,
   placeholder: '<time>',
   parse: (typed, name) => parseDuration(name, typed),
-  missing: parseDuration('', missing),
-  missingText: missing,
+  default: parseDuration('', text),
+  defaultText: text,
 });
 
 // Options of several commands.

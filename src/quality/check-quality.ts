@@ -4,7 +4,7 @@ import { addDays, type DayRange } from '../core/days.ts';
 import type { Database } from '../postgres/database.ts';
 import { transaction } from '../postgres/transaction.ts';
 import { type FindingCounts, markChecked, prepareCheck, runCheck, type Severity } from '../state/findings.ts';
-import { readMoment } from '../state/loads/state-numbers.ts';
+import { readServerMoment } from '../state/loads/state-numbers.ts';
 import { severities } from './index.ts';
 import { PRECEDING_DAYS } from './quality-check.ts';
 
@@ -37,7 +37,7 @@ export async function checkQuality(context: CheckContext, range: QualityRange): 
   const { from, to, runId = null } = range;
   const tradingDays = tradingDaysAround(context, range);
   const results: CheckResult[] = [];
-  const { now: began } = await readMoment(context.db.drizzle, 'now');
+  const began = await readServerMoment(context.db.drizzle);
   for (const [check, severity] of severities(context.config)) {
     const counts = await transaction(context.db, async (tx) => {
       await prepareCheck(tx);

@@ -15,7 +15,7 @@ export default defineCommand({
   group: 'Set up',
   summary:
     'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',
-  args: { file: { description: 'the file to write', missing: '.env' } },
+  args: { file: { description: 'the file to write', default: '.env' } },
   options: { force: flag('replace the file if it exists') },
   examples: ['eod init', 'eod init --force', 'eod init /etc/eod/.env'],
   run(cli, { file: name, force, json }) {

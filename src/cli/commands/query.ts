@@ -20,7 +20,7 @@ export default defineCommand({
     limit: integer('<n>', `rows to print at most (default: all; ${LISTED_AS_TABLE} in a table)`, LIMIT),
     timeout: {
       ...integer('<seconds>', 'how long the statement may run', { least: 1, most: 86_400 }),
-      missing: 300,
+      default: 300,
     },
   },
   json: 'a list of objects; numbers keep all their digits',

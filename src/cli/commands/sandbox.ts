@@ -12,11 +12,15 @@ import { integer, repeatable, text, word } from '../options.ts';
 const SANDBOX_PORT = 8_090;
 
 /** An option that has a value if it is not typed. */
-const withDefault = <Value>(option: OptionType<Value | undefined>, missing: Value) =>
-  ({ ...option, missing }) as OptionType<Value>;
+const withDefault = <Value>(option: OptionType<Value | undefined>, value: Value) =>
+  ({ ...option, default: value }) as OptionType<Value>;
 
-const count = (placeholder: string, description: string, missing: number, range: Partial<NumberRange> = {}) =>
-  withDefault(integer(placeholder, description, { least: 0, ...range }), missing);
+const numberOption = (
+  placeholder: string,
+  description: string,
+  value: number,
+  range: Partial<NumberRange> = {},
+) => withDefault(integer(placeholder, description, { least: 0, ...range }), value);
 
 /** A clock that starts at the time that is typed. */
 const clock: OptionType<Clock | undefined> = {
@@ -36,14 +40,14 @@ export default defineCommand({
   group: 'Set up',
   summary: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
   options: {
-    port: count('<number>', 'port to listen on; 0 chooses a free one', SANDBOX_PORT, { most: 65_535 }),
+    port: numberOption('<number>', 'port to listen on; 0 chooses a free one', SANDBOX_PORT, { most: 65_535 }),
     host: withDefault(text('<address>', 'address to listen on'), '127.0.0.1'),
     accessKey: text('<key>', 'accept only this key (default: any key)'),
-    instruments: count('<count>', 'instruments per exchange', DEFAULT_INSTRUMENTS, {
+    instruments: numberOption('<count>', 'instruments per exchange', DEFAULT_INSTRUMENTS, {
       least: 1,
       most: 20_000,
     }),
-    revision: count(
+    revision: numberOption(
       '<n>',
       'number of corrections to the trade files; each changes a few rows of every day',
       0,
@@ -54,15 +58,15 @@ export default defineCommand({
       word('<how>', `case of the keys in JSON: ${CASINGS.join(', ')}`, CASINGS),
       DEFAULT_BEHAVIOUR.casing,
     ),
-    delay: count('<ms>', 'milliseconds to wait before each response', DEFAULT_BEHAVIOUR.delayMs, {
+    delay: numberOption('<ms>', 'milliseconds to wait before each response', DEFAULT_BEHAVIOUR.delayMs, {
       most: 3_600_000,
     }),
-    notReady: count(
+    notReady: numberOption(
       '<n>',
       'respond to the first n calls of each request that the data is not ready',
       DEFAULT_BEHAVIOUR.notReady,
     ),
-    callsPerHour: count(
+    callsPerHour: numberOption(
       '<n>',
       'calls served in a clock hour (IST); 0 for no limit',
       DEFAULT_BEHAVIOUR.callsPerHour,

@@ -13,8 +13,8 @@ export default defineCommand({
   options: {
     roles: {
       ...words('what this process does: scheduler, worker, web (the dashboard)', ROLES, 'role'),
-      missing: ROLES,
-      missingText: `"${ROLES.join(',')}"`,
+      default: ROLES,
+      defaultText: `"${ROLES.join(',')}"`,
     },
   },
   json: false,

@@ -46,12 +46,9 @@ export async function stateNumbersOfRuns(
     .groupBy(runs.id);
 }
 
-/** A moment as the server reads the text, and the server's time. */
-export async function readMoment(db: NodePgDatabase, moment: string) {
-  const at = sql`${moment}::timestamptz`;
-  const [read] = await db
-    .select({ at: isoText(at), now: isoText(sql`now`), isFuture: sql<boolean>`${at} > now` })
-    .from(sql`clock_timestamp() as now`);
-  if (read === undefined) throw new Error('a select of one row returned none');
-  return read;
+/** The server's time, ISO 8601 with all digits, as in `committedAt`. */
+export async function readServerMoment(db: NodePgDatabase): Promise<string> {
+  const [row] = await db.select({ now: isoText(sql`now`) }).from(sql`clock_timestamp() as now`);
+  if (row === undefined) throw new Error('a select of one row returned none');
+  return row.now;
 }
