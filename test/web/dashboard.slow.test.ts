@@ -169,6 +169,7 @@ test('somebody who has just begun sees what to do, and an unreachable database i
   for (const [path, command] of Object.entries(empty)) {
     expect(await (await fetch(`${served}${path}`)).text()).toContain(`<code class="command">${command}`);
   }
+  expect(await (await fetch(`${served}/issues`)).text()).toContain('No prices are loaded to check.');
   // Nothing found is no judgement of days that were not checked.
   const found = async () => (await fetch(`${served}/issues`)).text();
   const verdict = 'Of 1 day with prices all are checked';

@@ -168,7 +168,6 @@ function effectText({ kind, subject, effect, items }: Issue): string | null {
 
 /** Which days with prices were compared with the other data sets: of others nothing is known. */
 function checksSection({ loaded, unchecked, from, to, checkedAt }: CheckedDays, zone: string) {
-  if (loaded === 0) return null;
   return (
     <Section id="checks" title="Checks">
       {unchecked > 0 && from !== null && to !== null ? (
@@ -178,9 +177,15 @@ function checksSection({ loaded, unchecked, from, to, checkedAt }: CheckedDays, 
         </p>
       ) : (
         <p>
-          Of {plural(loaded, 'day')} with prices all are checked, the last at{' '}
-          <Moment iso={checkedAt} zone={zone} />. Checks run after each night;{' '}
-          <Command>{COMMANDS.reconcile}</Command> runs them now.
+          {loaded === 0 ? (
+            'No prices are loaded to check.'
+          ) : (
+            <>
+              Of {plural(loaded, 'day')} with prices all are checked, the last at{' '}
+              <Moment iso={checkedAt} zone={zone} />.
+            </>
+          )}{' '}
+          Checks run after each night; <Command>{COMMANDS.reconcile}</Command> runs them now.
         </p>
       )}
     </Section>
