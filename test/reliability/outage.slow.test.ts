@@ -11,7 +11,8 @@ const FORTNIGHT = {
 describe('a source that is down', () => {
   test('as far as one operation goes fails no window of another', async () => {
     const setup = await openSetup({
-      settings: { EOD_OUTAGE_PATIENCE_MS: '60000', EOD_ATTEMPTS: '2' },
+      // A backfill has a sixtieth: on a slow machine, five failures in a row may take longer than a second.
+      settings: { EOD_OUTAGE_PATIENCE_MS: '7200000', EOD_ATTEMPTS: '2' },
       behaviour: { faults: [{ kind: 'status', value: '503', operation: 'GetCircuitBreakers' }] },
     });
     const operations = ['GetCircuitBreakers', 'GetBhavCopyCM'];
