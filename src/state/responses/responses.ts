@@ -83,6 +83,7 @@ export async function packBody(db: NodePgDatabase, body: Buffer, hash = sha256(b
 
 /** Writers of responses share this lock, so that no body is found and then pruned before a response refers to it. */
 const LOCK = 'eod response bodies';
+const lockShared = sql`pg_advisory_xact_lock_shared(hashtextextended(${LOCK}, 0))`;
 
 /**
  * Notes a response inside its window's transaction, and keeps its body. A body that is kept already costs only one
@@ -127,7 +128,7 @@ export async function keepResponse(
   let isKnown = false;
   if (mayBeKept) {
     // A statement of its own, because the next one has to see what was committed before the lock was free.
-    await tx.execute(sql`select pg_advisory_xact_lock_shared(hashtextextended(${LOCK}, 0))`);
+    await tx.execute(sql`select ${lockShared}`);
     isKnown = (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   }
   // If it was pruned since `packBody` looked, it is compressed only here.
@@ -139,7 +140,7 @@ export async function keepResponse(
 
 /**
  * Inserts a response of a window, and its body unless that `isKnown` to be kept. At a position that has a response already,
- * what it said is replaced. The lock is that of `LOCK`.
+ * what it said is replaced.
  */
 const insertResponse = statement<
   FactValues & {
@@ -158,7 +159,7 @@ const insertResponse = statement<
   Record<string, unknown>
 >`
   with locked as materialized (
-    select pg_advisory_xact_lock_shared(hashtextextended('eod response bodies', 0))
+    select ${lockShared}
   ), body as (
     insert into ${responseBodies} (hash, encoding, body, bytes)
     select ${'hash'}::text, 'br', ${'body'}::bytea, ${'bytes'}::integer from locked where not ${'isKnown'}::boolean
@@ -187,7 +188,7 @@ export async function keepFailedResponse(
 ): Promise<void> {
   const body = await packed.compressed();
   await transaction(database, async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock_shared(hashtextextended(${LOCK}, 0))`);
+    await tx.execute(sql`select ${lockShared}`);
     const { hash, bytes } = packed;
     await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
     await noteFailedResponse(tx, windowId, hash);
