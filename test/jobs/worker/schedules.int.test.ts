@@ -21,6 +21,12 @@ const ALL = defaultOperations.flatMap(({ name, exchanges }) =>
 
 const BOTH = { EOD_OPERATIONS: ['default'], EOD_EXCHANGES: ['BSE', 'NSE'] as ('BSE' | 'NSE')[] };
 
+/** The hour of the day in India. */
+const HOUR = Number(new Date().toLocaleTimeString('en-GB', { timeZone: 'Asia/Kolkata' }).slice(0, 2));
+/** A night that is hours away, at whatever time of day these tests run: a tick that is due in minutes is planned. */
+const NIGHT = HOUR < 18 ? '21:15' : '06:00';
+const HOURS_AWAY = { ...BOTH, EOD_NIGHT_TIMES: [NIGHT] };
+
 describe('the declared schedules', () => {
   const planned = plannedSchedules(BOTH);
 
@@ -65,6 +71,7 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
       databaseUrl: database.url,
       backend,
       prefix: freePrefix(),
+      settings: { EOD_NIGHT_TIMES: NIGHT },
     };
     one = await openPipeline(options);
     other = await openPipeline(options);
@@ -79,7 +86,7 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
       .map(({ key, pattern, tz, next }) => ({ id: key, pattern, tz, next }))
       .sort((a, b) => (a.id < b.id ? -1 : 1));
   const declared = () =>
-    plannedSchedules(BOTH)
+    plannedSchedules(HOURS_AWAY)
       .map(({ id, pattern }) => ({ id, pattern, tz: 'Asia/Kolkata', next: expect.any(Number) }))
       .sort((a, b) => (a.id < b.id ? -1 : 1));
   const waiting = async () => (await one.queues.ticks.getJobCounts()).delayed;
@@ -152,7 +159,7 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
         if (by === 'sync ahead') await ahead(1_800, () => syncSchedules(other));
         // BullMQ makes the next tick when it takes one.
         await ahead(days, async () => {
-          for (const { id, operation, exchange, pattern } of plannedSchedules(BOTH)) {
+          for (const { id, operation, exchange, pattern } of plannedSchedules(HOURS_AWAY)) {
             if (!taken.includes(id)) continue;
             const data = { operation, exchange };
             const repeat = { pattern, tz: 'Asia/Kolkata' };
@@ -182,7 +189,7 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
 
   test('whose tick has lost its data plan the night all the same', async () => {
     // On a database of its own, because it plans a run.
-    const pipeline = await openPipeline({ backend });
+    const pipeline = await openPipeline({ backend, settings: { EOD_NIGHT_TIMES: NIGHT } });
     const due = Date.parse('2025-09-12T21:15:00+05:30');
     const id = `repeat:GetBhavCopyCM-BSE:${due}`;
     await pipeline.queues.ticks.addBulk([{ name: 'tick', data: {} as TickJob, opts: { jobId: id } }]);
