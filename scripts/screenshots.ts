@@ -23,7 +23,7 @@ import { operations } from '../src/operations/registry.ts';
 import { openDatabase } from '../src/postgres/database.ts';
 import { startEmbeddedPostgres } from '../src/postgres/embedded/index.ts';
 import { type Sandbox, startSandbox } from '../src/sandbox/index.ts';
-import { runProgress } from '../src/state/runs/reports.ts';
+import { readRunProgress } from '../src/state/runs/reports.ts';
 import { startHttpServer } from '../src/web/server.ts';
 
 const PICTURE = fileURLToPath(new URL('../docs/images/coverage.png', import.meta.url));
@@ -96,7 +96,7 @@ async function plan(context: WorkContext, from: Day, to: Day, names?: readonly s
 /** Works on a run until it has ended. */
 async function workUntilEnd(context: WorkContext, runId: number): Promise<void> {
   const worker = await startWorker(context);
-  while ((await runProgress(context.db.drizzle, runId)).state === 'running') await sleep(20);
+  while ((await readRunProgress(context.db.drizzle, runId)).state === 'running') await sleep(20);
   await worker.stop();
 }
 

@@ -12,11 +12,11 @@ import { startRun } from '../jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
 import type { RunRequest } from '../state/request.ts';
 import {
+  listRetries,
   type Progress,
   type RunReport,
+  readRunProgress,
   reportRun,
-  retriesOfRuns,
-  runProgress,
 } from '../state/runs/reports.ts';
 import { pauseRun } from '../state/runs/runs.ts';
 import { readWorkers } from '../state/workers.ts';
@@ -165,7 +165,7 @@ async function pauseText(context: WorkContext, kind: Progress['kind']): Promise<
 
 /** What failed so far and is tried again; null if nothing is. */
 async function retriesText({ config, db }: WorkContext, runId: number): Promise<string | null> {
-  const [first, ...others] = await retriesOfRuns(db.drizzle, [runId]);
+  const [first, ...others] = await listRetries(db.drizzle, [runId]);
   if (first === undefined) return null;
   const more = others.length === 0 ? '' : `, and ${count(others.length)} more such`;
   return `${retryText(first, config.EOD_TIMEZONE)}${more}`;
@@ -182,7 +182,7 @@ async function followRun(
   show: (progress: Progress, pause: string | null, retries: string | null) => void,
 ): Promise<boolean> {
   while (!life.signal.aborted) {
-    const progress = await runProgress(context.db.drizzle, runId);
+    const progress = await readRunProgress(context.db.drizzle, runId);
     show(progress, await pauseText(context, progress.kind), await retriesText(context, runId));
     if (progress.state !== 'running') return true;
     await sleep(PROGRESS_EVERY_MS, undefined, { signal: life.signal }).catch(() => undefined);
@@ -204,7 +204,7 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
   work.catch(() => undefined);
   const showProgress = async () => {
     // Errors are reported by the work itself; progress can be read another time.
-    const progress = await runProgress(db.withoutRetry.drizzle, runId).catch(() => null);
+    const progress = await readRunProgress(db.withoutRetry.drizzle, runId).catch(() => null);
     if (progress !== null) view.update(progress);
   };
   try {
@@ -223,7 +223,7 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
       throw error;
     });
   }
-  const { state } = await runProgress(db.drizzle, runId);
+  const { state } = await readRunProgress(db.drizzle, runId);
   const interrupted = life.signal.aborted && state === 'running';
   if (interrupted) await pauseRun(context.db.drizzle, runId, SIGNAL);
   return { report: await reportRun(context, runId), interrupted };

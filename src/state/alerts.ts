@@ -116,7 +116,7 @@ export async function noteDelivery(
 }
 
 /** The subjects of alerts of these kinds that were raised within this many days. */
-export async function subjectsOfAlerts(
+export async function listAlertSubjects(
   db: NodePgDatabase,
   kinds: readonly string[],
   days: number,

@@ -302,7 +302,7 @@ export async function openRejects(db: NodePgDatabase, filter: RejectFilter, limi
 }
 
 /** Ids of open rejects. */
-export async function openRejectIds(db: NodePgDatabase, filter: RejectFilter): Promise<number[]> {
+export async function listOpenRejectIds(db: NodePgDatabase, filter: RejectFilter): Promise<number[]> {
   const rows = await db
     .select({ id: rejects.id })
     .from(rejects)
@@ -319,7 +319,7 @@ export async function openRejectIds(db: NodePgDatabase, filter: RejectFilter): P
  * @returns how many.
  */
 export async function acceptRejects(db: NodePgDatabase, filter: RejectFilter, by: string): Promise<number> {
-  const ids = await openRejectIds(db, filter);
+  const ids = await listOpenRejectIds(db, filter);
   const accepted = await db.execute(sql`
     update ${rejectedRecords} set accepted_at = clock_timestamp(), accepted_by = ${by}
      where id = any(${sql.param(ids)}::bigint[])

@@ -165,7 +165,7 @@ export async function writeWithdrawals(
 }
 
 /** Days for which a person has accepted that a response lacks rows, and its position. */
-export async function acceptedDays(
+export async function readAcceptedDays(
   tx: NodePgDatabase,
   { table, exchange }: { readonly table: string; readonly exchange: string },
 ): Promise<{ day: string; position: Position }[]> {
@@ -197,7 +197,7 @@ const asWithdrawal = {
 };
 
 /** Withheld withdrawals, the newest first, each with some of its rows. */
-export function withheldWithdrawals(db: NodePgDatabase, limit: number, samples: number) {
+export function listWithheldWithdrawals(db: NodePgDatabase, limit: number, samples: number) {
   return db
     .select({
       ...asWithdrawal,
@@ -211,7 +211,7 @@ export function withheldWithdrawals(db: NodePgDatabase, limit: number, samples: 
 }
 
 /** What these runs withdrew or withheld: by day, in the order of the loads. */
-export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
+export function listRunWithdrawals(db: NodePgDatabase, runIds: readonly number[]) {
   return db
     .select(asWithdrawal)
     .from(withdrawals)

@@ -9,7 +9,7 @@ import { callsLeft, readKeyStatus } from '../jobs/runs/read-status.ts';
 import { readFreshness } from '../state/coverage/freshness.ts';
 import { countOpenFindings } from '../state/findings.ts';
 import { countOpenRejects } from '../state/rejects.ts';
-import { lastCompletedRuns, openWindowsByState } from '../state/runs/outcomes.ts';
+import { countOpenWindowsByState, readLastCompletedRuns } from '../state/runs/outcomes.ts';
 import { readWorkers } from '../state/workers.ts';
 
 /** Years of history take seconds to read. A scrape waits for so long, and then gets what was read before. */
@@ -200,9 +200,9 @@ function createFacts(registers: Registry[]) {
       const [sets, runs, { quota, keyRefused }, windows, rejected, openFindings, workersSeen] =
         await Promise.all([
           readFreshness({ ...context, db: { drizzle: db } }),
-          lastCompletedRuns(db),
+          readLastCompletedRuns(db),
           readKeyStatus({ ...context, db: context.db.withoutRetry }),
-          openWindowsByState(db),
+          countOpenWindowsByState(db),
           countOpenRejects(db),
           countOpenFindings(db),
           readWorkers(db),

@@ -6,7 +6,7 @@ import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/accept-withdrawal.ts';
 import { checkQuality } from '../../src/quality/check-quality.ts';
 import type { KeptResponse } from '../../src/state/responses/responses.ts';
-import { withheldWithdrawals } from '../../src/state/withdrawals.ts';
+import { listWithheldWithdrawals } from '../../src/state/withdrawals.ts';
 import { startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
@@ -106,7 +106,7 @@ describe('on a server with the settings that Postgres comes with', () => {
     // A response with so few rows that the withdrawal of the others waits for a person, and one that comes late.
     await fetched(1, sent(0, 20))(context, { day: '2025-08-01' });
     await fetched(3, sent(10, 20))(context, { day: '2025-08-01' });
-    const [withheld] = await withheldWithdrawals(context.db.drizzle, 1, 0);
+    const [withheld] = await listWithheldWithdrawals(context.db.drizzle, 1, 0);
     const readAgain = (response: KeptResponse) => readToFold(context, response);
     const accepting = { by: 'me', readAgain, maxWithdrawShare: 0.1 };
     const accepted = await acceptWithdrawal(context.db, withheld?.id ?? 0, accepting);

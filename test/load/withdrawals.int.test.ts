@@ -6,7 +6,7 @@ import type { Database } from '../../src/postgres/database.ts';
 import type { KeptResponse } from '../../src/state/responses/responses.ts';
 import { reportRun } from '../../src/state/runs/reports.ts';
 import { countSuspiciousWindows } from '../../src/state/windows/suspicious.ts';
-import { withheldWithdrawals } from '../../src/state/withdrawals.ts';
+import { listWithheldWithdrawals } from '../../src/state/withdrawals.ts';
 import { bhavcopy, bhavRow, contextOf, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
 const DAY = '2025-08-29';
@@ -111,7 +111,7 @@ test('what was withheld is listed with rows, until a person or a better response
   const store = await openStore();
   await response(store, rows(DAY, 0, 20));
   await response(store, rows(DAY, 12, 20));
-  const [withheld, ...more] = await withheldWithdrawals(store.drizzle, 10, 3);
+  const [withheld, ...more] = await listWithheldWithdrawals(store.drizzle, 10, 3);
   expect(more).toEqual([]);
   expect(withheld).toMatchObject({
     day: DAY,
@@ -124,11 +124,11 @@ test('what was withheld is listed with rows, until a person or a better response
   expect(withheld?.rows[0]).toMatchObject({ exchange: 'NSE', series: 'EQ', trade_date: DAY });
   // The day comes in full again: nothing is left to decide.
   await response(store, rows(DAY, 0, 20));
-  expect(await withheldWithdrawals(store.drizzle, 10, 3)).toEqual([]);
+  expect(await listWithheldWithdrawals(store.drizzle, 10, 3)).toEqual([]);
   expect(await acceptWithdrawal(store, withheld?.id ?? 0, ME)).toBeNull();
 
   await response(store, rows(DAY, 12, 20));
-  const [again] = await withheldWithdrawals(store.drizzle, 10, 3);
+  const [again] = await listWithheldWithdrawals(store.drizzle, 10, 3);
   expect(await countSuspiciousWindows(store.drizzle)).toMatchObject([{ windows: 1 }]);
   const before = (await store.pool.query('select market.state()::int as state')).rows[0].state;
   expect(await acceptWithdrawal(store, again?.id ?? 0, ME)).toMatchObject({

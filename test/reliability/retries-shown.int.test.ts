@@ -4,7 +4,7 @@ import type { Status } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { reportRun, retriesOfRuns, runProgress } from '../../src/state/runs/reports.ts';
+import { listRetries, readRunProgress, reportRun } from '../../src/state/runs/reports.ts';
 import { pauseRun } from '../../src/state/runs/runs.ts';
 import { startHttpServer } from '../../src/web/server.ts';
 import { runCli, runJson } from '../support/cli.ts';
@@ -41,10 +41,10 @@ test('requests that fail are named with the reason and the next try, and hold ba
   await waitFor(
     async () => {
       // Between the load of the bhav copy and the plan that follows it, nothing else is open either.
-      const { isDeferred } = await runProgress(pipeline.db.drizzle, runId);
+      const { isDeferred } = await readRunProgress(pipeline.db.drizzle, runId);
       const { operations } = await report();
       const open = operations.filter(({ windows }) => windows.open > 0);
-      const retries = await retriesOfRuns(pipeline.db.drizzle, [runId]);
+      const retries = await listRetries(pipeline.db.drizzle, [runId]);
       return !isDeferred && retries.length === FAILING.length && open.length === FAILING.length;
     },
     { what: 'everything but what fails', timeoutMs: 40_000 },
@@ -62,7 +62,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
     'GetTotalTradeHighlights',
   ]);
 
-  const retries = await retriesOfRuns(pipeline.db.drizzle, [runId]);
+  const retries = await listRetries(pipeline.db.drizzle, [runId]);
   expect(retries.map(({ operation }) => operation).sort()).toEqual(FAILING);
   expect(retries.find(({ operation }) => operation === 'GetCircuitBreakers')).toEqual({
     runId,

@@ -12,7 +12,7 @@ import { acceptWithdrawal } from '../../src/load/accept-withdrawal.ts';
 import { namesFilling, operationNamed, tables } from '../../src/operations/registry.ts';
 import type { KeptResponse } from '../../src/state/responses/responses.ts';
 import { type RunReport, reportRun } from '../../src/state/runs/reports.ts';
-import { withheldWithdrawals } from '../../src/state/withdrawals.ts';
+import { listWithheldWithdrawals } from '../../src/state/withdrawals.ts';
 import { newRun } from '../load/support.ts';
 import { openWindow, responseWindow } from './as-worker.ts';
 import { closeAfterFile } from './closing.ts';
@@ -236,7 +236,7 @@ export function fetched(minute: number, sent: readonly SourceRecord[], microseco
 
 /** Accepts the withdrawal that was withheld last. */
 export async function acceptRefused(context: Context): Promise<void> {
-  const [withheld] = await withheldWithdrawals(context.db.drizzle, 1, 0);
+  const [withheld] = await listWithheldWithdrawals(context.db.drizzle, 1, 0);
   await acceptWithdrawal(context.db, withheld?.id ?? 0, {
     by: 'me',
     readAgain: (response: KeptResponse) => readToFold(context, response),

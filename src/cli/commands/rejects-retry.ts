@@ -10,17 +10,17 @@ export default defineCommand({
   options: filterOptions,
   async run(cli, { json, ...values }) {
     const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
-    const { openRejectIds } = await import('../../state/rejects.ts');
+    const { listOpenRejectIds } = await import('../../state/rejects.ts');
     const { openContext } = await import('../open-context.ts');
     const { concludeRun, workOnReplay } = await import('../work-on-run.ts');
     const filter = readFilter(values);
     const context = await openContext(cli, { wait: 'short' });
     const { drizzle } = context.db;
-    const before = await openRejectIds(drizzle, filter);
+    const before = await listOpenRejectIds(drizzle, filter);
     const runId = before.length === 0 ? null : await planReplay(context, filter, { rejectsOnly: true });
     const ending = runId === null ? null : await workOnReplay(cli, context, runId);
     const report = ending?.report ?? null;
-    const open = await openRejectIds(drizzle, { ids: before });
+    const open = await listOpenRejectIds(drizzle, { ids: before });
     const tried = before.length;
     const resolved = tried - open.length;
     if (json) {

@@ -45,14 +45,14 @@ export default defineCommand({
   examples: ['eod rejects', 'eod rejects 17', 'eod rejects retry'],
   async run(cli, { id, limit, json, ...values }) {
     if (id !== undefined) return showReject(cli, id, json);
-    const { openRejectIds, openRejects } = await import('../../state/rejects.ts');
+    const { listOpenRejectIds, openRejects } = await import('../../state/rejects.ts');
     const { openContext } = await import('../open-context.ts');
     const filter = readFilter(values);
     const { drizzle } = (await openContext(cli)).db;
     const rejects = await openRejects(drizzle, filter, limit);
     if (json) return printJson(cli, rejects);
     if (rejects.length === 0) return print(cli, 'no open rejects');
-    const all = (await openRejectIds(drizzle, filter)).length;
+    const all = (await listOpenRejectIds(drizzle, filter)).length;
     const more =
       all > rejects.length
         ? `\n\nthe newest ${rejects.length} of ${plural(all, 'reject')}; --limit shows more`

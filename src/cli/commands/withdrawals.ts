@@ -1,12 +1,12 @@
 import { usageError } from '../../core/errors.ts';
-import type { withheldWithdrawals } from '../../state/withdrawals.ts';
+import type { listWithheldWithdrawals } from '../../state/withdrawals.ts';
 import { type Cli, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { limit, numberInList } from '../options.ts';
 import { type Column, count, momentText, plural, table } from '../output.ts';
 import { dataSetColumns } from '../run-output.ts';
 
-type Withheld = Awaited<ReturnType<typeof withheldWithdrawals>>[number];
+type Withheld = Awaited<ReturnType<typeof listWithheldWithdrawals>>[number];
 
 /** How many rows of each are shown as examples. */
 const SAMPLES = 3;
@@ -41,10 +41,10 @@ export default defineCommand({
   examples: ['eod withdrawals', 'eod withdrawals 4', 'eod withdrawals accept 4'],
   async run(cli, { id, limit, json }) {
     if (id !== undefined) return showWithdrawal(cli, id, json);
-    const { withheldWithdrawals } = await import('../../state/withdrawals.ts');
+    const { listWithheldWithdrawals } = await import('../../state/withdrawals.ts');
     const { openContext } = await import('../open-context.ts');
     const { db } = await openContext(cli);
-    const withheld = await withheldWithdrawals(db.drizzle, limit, SAMPLES);
+    const withheld = await listWithheldWithdrawals(db.drizzle, limit, SAMPLES);
     if (json) return printJson(cli, withheld);
     print(cli, withheld.length === 0 ? 'no withdrawal is withheld' : table(COLUMNS, withheld));
   },

@@ -8,7 +8,7 @@ import { createSource } from '../../extract/index.ts';
 import type { ObservedDate, RawResponse, Source } from '../../extract/types.ts';
 import { assessEvidence } from '../../jobs/policy/failure-policy.ts';
 import { computeCallLimit, fullHourWait } from '../../jobs/policy/quota.ts';
-import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
+import { type LastRequest, listLastRequests } from '../../jobs/runs/night-calls.ts';
 import type { Database } from '../../postgres/database.ts';
 import { readServerTime } from '../../postgres/inspect.ts';
 import { returnCall, takeCall } from '../../state/source/call-budget.ts';
@@ -114,7 +114,7 @@ export async function sourceChecks(
   db: Database | null,
 ): Promise<readonly Outcome[]> {
   const source = await openSource(cli, config);
-  const requests = lastRequests({ config, calendar, clock: clockOf(config) });
+  const requests = listLastRequests({ config, calendar, clock: clockOf(config) });
   const request =
     requests.find(({ operation }) => operation.name === CHEAPEST) ?? (requests[0] as LastRequest);
   const started = performance.now();

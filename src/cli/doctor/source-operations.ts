@@ -4,7 +4,7 @@ import type { Config } from '../../core/config.ts';
 import { messageOf, type PipelineError, usageError } from '../../core/errors.ts';
 import { isDated as hasDays } from '../../declaration/operation.ts';
 import { decideOutcome } from '../../jobs/responses/response-outcome.ts';
-import { type LastRequest, lastRequests } from '../../jobs/runs/night-calls.ts';
+import { type LastRequest, listLastRequests } from '../../jobs/runs/night-calls.ts';
 import { type Cli, EXIT, loadSettings, print, printJson } from '../cli.ts';
 import { openContext, sourceSettings } from '../open-context.ts';
 import { type Column, memberColumns, plural, table } from '../output.ts';
@@ -48,7 +48,7 @@ export async function examineOperations(
   let isDialectKnown = false;
   let stopped: string | null = null;
   const reports: OperationReport[] = [];
-  for (const request of lastRequests(context)) {
+  for (const request of listLastRequests(context)) {
     const reason = stopped ?? request.reason;
     const isDated = hasDays(request.operation, request);
     let response = reason === null ? await call(cli, context, source, request) : null;

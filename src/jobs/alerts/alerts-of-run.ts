@@ -5,8 +5,8 @@ import { causeOf, listText, plural, rangeText } from '../../core/wording.ts';
 import { BHAV_COPY } from '../../declaration/operation.ts';
 import { isDataSet, pairTitle } from '../../operations/registry.ts';
 import { readCompleteness } from '../../state/coverage/completeness.ts';
-import { failuresOfRun, refusalInRun } from '../../state/runs/outcomes.ts';
-import { reportRun, suspiciousWindowsOfRuns } from '../../state/runs/reports.ts';
+import { listRunFailures, readRunRefusal } from '../../state/runs/outcomes.ts';
+import { listSuspiciousWindowsOfRuns, reportRun } from '../../state/runs/reports.ts';
 import type { FollowedRun } from '../../state/runs/runs.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../policy/quota.ts';
@@ -18,7 +18,7 @@ export async function alertsOfRun(context: Context, run: FollowedRun): Promise<A
   if (run.request.isAttended === true) return [];
   const key = await stoppedByKey(context, run);
   const failed =
-    run.state === 'failed' ? await failuresOfRun(context.db.drizzle, run.id, key?.subject ?? null) : [];
+    run.state === 'failed' ? await listRunFailures(context.db.drizzle, run.id, key?.subject ?? null) : [];
   const alerts = [
     key,
     failure(context, run, failed, key),
@@ -33,7 +33,7 @@ export async function alertsOfRun(context: Context, run: FollowedRun): Promise<A
 async function stoppedByKey({ db, config }: Context, run: FollowedRun): Promise<Alert | null> {
   if (run.state !== 'failed') return null;
   const hash = keyHash(config.EOD_ACCESS_KEY ?? '');
-  const line = await refusalInRun(db.drizzle, run.id, hash);
+  const line = await readRunRefusal(db.drizzle, run.id, hash);
   return line === null ? null : keyAlert(hash, line);
 }
 
@@ -49,7 +49,7 @@ function failure({ config }: Context, run: FollowedRun, failed: Failed, key: Ale
   };
 }
 
-type Failed = Awaited<ReturnType<typeof failuresOfRun>>;
+type Failed = Awaited<ReturnType<typeof listRunFailures>>;
 
 /** What the facts of an alert are about, such as `bhavcopy_cm NSE`. */
 const listSubjects = (facts: readonly { readonly what: string }[]) => facts.map((fact) => fact.what);
@@ -100,7 +100,7 @@ async function completion(context: Context, run: FollowedRun): Promise<Alert | n
 /** The alert of suspicious responses; without those that were rejected, if the alert that the run failed is sent for them. */
 async function suspiciousResponses({ config, db }: Context, run: FollowedRun): Promise<Alert | null> {
   const areFailuresSent = config.EOD_ALERT_ON.includes('run_failed');
-  const windows = (await suspiciousWindowsOfRuns(db.drizzle, [run.id])).filter(
+  const windows = (await listSuspiciousWindowsOfRuns(db.drizzle, [run.id])).filter(
     ({ state }) => !(areFailuresSent && state === 'failed'),
   );
   if (windows.length === 0) return null;

@@ -2,7 +2,7 @@ import { addDays, type Day, dayEnd, dayStart } from '../../core/days.ts';
 import { tablesOfResponses } from '../../declaration/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
-import { changesOfNight, reportedDay } from '../../state/loads/loads.ts';
+import { readNightChanges, reportedDay } from '../../state/loads/loads.ts';
 import { readStateNumber } from '../../state/loads/state-numbers.ts';
 import { readNight } from '../../state/runs/outcomes.ts';
 import type { Context } from '../context.ts';
@@ -41,7 +41,7 @@ export async function alertsOfNight(context: Context): Promise<Alert[]> {
 /** The state of the tables, which has all of the night, and the tables and days that its runs have changed. */
 async function readChanges({ db }: Pick<Context, 'db'>, day: Day) {
   const { stateNumber: state } = await readStateNumber(db.drizzle, null);
-  const changed = (await changesOfNight(db.drizzle, day)).flatMap(({ operation, exchange, from, to }) =>
+  const changed = (await readNightChanges(db.drizzle, day)).flatMap(({ operation, exchange, from, to }) =>
     tablesOfResponses(dataSetNamed(operation)).map(({ name }) => ({
       table: `market.${name}`,
       exchange,

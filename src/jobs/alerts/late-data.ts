@@ -1,9 +1,9 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { subjectsOfAlerts } from '../../state/alerts.ts';
+import { listAlertSubjects } from '../../state/alerts.ts';
 import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
-import { loadedPairs } from '../../state/coverage/coverage.ts';
+import { listLoadedPairs } from '../../state/coverage/coverage.ts';
 import { readWorkers } from '../../state/workers.ts';
 import type { Context } from '../context.ts';
 import { tradingDayAlert } from './alert.ts';
@@ -61,7 +61,7 @@ async function lateTradingDays(context: Context, since: number): Promise<Trading
   );
   if (late.length === 0) return [];
   const alerted = await readAlertedTradingDays(context);
-  const loaded = await loadedPairs(context.db.drizzle, late);
+  const loaded = await listLoadedPairs(context.db.drizzle, late);
   return late.filter(
     (tradingDay) =>
       !alerted(tradingDay) && (loaded.has(pairName(tradingDay)) || tradingDay.due > since - delay),
@@ -75,7 +75,7 @@ async function lateTradingDays(context: Context, since: number): Promise<Trading
  */
 export async function readAlertedTradingDays({ config, db }: Context) {
   const kinds = config.EOD_ALERT_ON.filter((kind) => kind === 'gaps');
-  const subjects = await subjectsOfAlerts(db.drizzle, ['late_data', ...kinds], LOOK_BACK_DAYS + 1);
+  const subjects = await listAlertSubjects(db.drizzle, ['late_data', ...kinds], LOOK_BACK_DAYS + 1);
   return (tradingDay: Pair & { readonly day: Day }): boolean =>
     subjects.has(`${pairName(tradingDay)} ${tradingDay.day}`);
 }

@@ -25,7 +25,7 @@ import { transaction } from '../../postgres/transaction.ts';
 import { type ChangedDays, readDerivedProgress } from '../../state/derived.ts';
 import { type EventDecision, readDecisions } from '../../state/events/decisions.ts';
 import { takePosition } from '../../state/position-sql.ts';
-import { abandonRun, finishRun, insertRun, reserveRunId, runningRuns } from '../../state/runs/runs.ts';
+import { abandonRun, finishRun, insertRun, listRunningRuns, reserveRunId } from '../../state/runs/runs.ts';
 import { insertFileWindows, reserveWindowIds } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
 import { storeResponse } from '../responses/store-response.ts';
@@ -57,7 +57,7 @@ export async function updateCorporateEvents(
 ): Promise<{ readonly digest: string | null; readonly hasStoredEvents: boolean }> {
   const db = context.db.drizzle;
   // Open runs are abandoned ones, because their process must have held the lock.
-  for (const id of await runningRuns(db, 'events')) {
+  for (const id of await listRunningRuns(db, 'events')) {
     await abandonRun(db, id, 'its process ended before it did');
   }
   const decisions = await readDecisions(db);

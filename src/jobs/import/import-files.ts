@@ -13,9 +13,9 @@ import { readTickers, type Tickers } from '../../load/stored-values.ts';
 import { keepSessionLock, trySessionLock } from '../../postgres/session-lock.ts';
 import { transaction } from '../../postgres/transaction.ts';
 import { readStateNumber } from '../../state/loads/state-numbers.ts';
-import { importedFiles } from '../../state/runs/outcomes.ts';
+import { readImportedFiles } from '../../state/runs/outcomes.ts';
 import { type Progress, type RunReport, reportRun } from '../../state/runs/reports.ts';
-import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../state/runs/runs.ts';
+import { abandonRun, insertRun, listRunningRuns, reserveRunId, setRunRange } from '../../state/runs/runs.ts';
 import type { Context } from '../context.ts';
 import { syncTradingDays } from '../responses/sync-sessions.ts';
 import { closeRun } from '../runs/finish.ts';
@@ -181,7 +181,7 @@ async function selectNewFiles(
   force: boolean,
   tally: Tally,
 ): Promise<ImportFile[]> {
-  const before = force ? new Map<string, string[]>() : await importedFiles(db.drizzle);
+  const before = force ? new Map<string, string[]>() : await readImportedFiles(db.drizzle);
   const paths = groupBy(files, ({ hash }) => hash);
   const here = new Map<string, string>();
   const isOpen = (named: NonNullable<ReturnType<typeof dayOfName>>) =>
@@ -316,7 +316,7 @@ async function writeRun(
 }
 
 async function endAbandonedImports(context: Context): Promise<void> {
-  for (const id of await runningRuns(context.db.drizzle, 'import')) {
+  for (const id of await listRunningRuns(context.db.drizzle, 'import')) {
     const lock = await trySessionLock(context.db, lockName(id));
     if (lock === null) continue;
     await cancelImport(context, id, 'its process ended before it did').finally(() => lock.release());

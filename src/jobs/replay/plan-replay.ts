@@ -18,10 +18,10 @@ import {
 } from '../../operations/registry.ts';
 import { transaction } from '../../postgres/transaction.ts';
 import {
-  pairsWithResponses,
+  listPairsWithResponses,
+  listResponsesToReplay,
   type ResponseFilter,
   type ResponseToReplay,
-  responsesToReplay,
 } from '../../state/responses/to-replay.ts';
 import { insertRun, reserveRunId, setRunRange } from '../../state/runs/runs.ts';
 import { insertWindows, type PlannedWindow } from '../../state/windows/plan.ts';
@@ -62,7 +62,7 @@ async function tablesToReplay(
   { operations: named, exchanges }: ResponseFilter,
 ): Promise<TablesOfExchange[]> {
   const tablesByName = new Map<string, TablesOfExchange[]>();
-  for (const { operation, exchange } of await pairsWithResponses(db.drizzle)) {
+  for (const { operation, exchange } of await listPairsWithResponses(db.drizzle)) {
     if (!isDataSet(operation) || (exchanges !== undefined && !exchanges.includes(exchange))) continue;
     const { name, members } = tableGroupOf(operation);
     if (named !== undefined && !members.some((member) => named.includes(member))) continue;
@@ -153,12 +153,12 @@ async function planParts(
   rejectsOnly: boolean,
 ): Promise<DividedPart[]> {
   const filter = { operations: namesFilling(some), exchanges: [exchange] };
-  const responses = await responsesToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
+  const responses = await listResponsesToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
   const [first] = responses;
   if (first === undefined) return [];
   const part = { tables: some, exchange, dividedBy: by, days: null, instruments: null };
   if (by === 'days') return divideDays(responses).map((days) => ({ ...part, range: days, days }));
-  const all = by === 'nothing' ? await responsesToReplay(db.drizzle, filter, false) : responses;
+  const all = by === 'nothing' ? await listResponsesToReplay(db.drizzle, filter, false) : responses;
   const lastDays = all.map((response) => response.to).sort();
   const range = { from: all[0]?.from ?? first.from, to: lastDays.at(-1) ?? first.to };
   if (by === 'nothing') return [{ ...part, range }];

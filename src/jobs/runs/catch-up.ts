@@ -4,7 +4,7 @@ import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { takeSessionLock } from '../../postgres/session-lock.ts';
 import { readCompleteness, type TradingDayState } from '../../state/coverage/completeness.ts';
-import { loadedPairs } from '../../state/coverage/coverage.ts';
+import { listLoadedPairs } from '../../state/coverage/coverage.ts';
 import { listPairsWithOpenWindows } from '../../state/windows/read-windows.ts';
 import type { QueueContext } from '../context.ts';
 import { syncTradingDays } from '../responses/sync-sessions.ts';
@@ -57,7 +57,7 @@ async function missedTradingDays(context: QueueContext): Promise<TradingDayState
         ({ state, reason }) => state === 'missing' && reason !== 'blocked' && reason !== 'beyond_history',
       ),
   );
-  const loaded = await loadedPairs(db.drizzle, missed);
+  const loaded = await listLoadedPairs(db.drizzle, missed);
   const open = await listPairsWithOpenWindows(db.drizzle);
   return missed.filter((tradingDay) => loaded.has(pairName(tradingDay)) && !open.has(pairName(tradingDay)));
 }

@@ -4,7 +4,7 @@ import { databaseError } from '../../postgres/database-errors.ts';
 import { takeSessionLock, trySessionLock } from '../../postgres/session-lock.ts';
 import { checkQuality } from '../../quality/check-quality.ts';
 import { settleRejects } from '../../state/rejects.ts';
-import { emptyTradingDaysOfRuns } from '../../state/runs/outcomes.ts';
+import { listEmptyTradingDays } from '../../state/runs/outcomes.ts';
 import {
   beginFollowUp,
   countTicks,
@@ -12,9 +12,9 @@ import {
   endFollowUp,
   type FollowedRun,
   finishRun,
-  nightOfRun,
+  listRunsToFollowUp,
   type RunEnd,
-  runsToFollowUp,
+  readNightOfRun,
 } from '../../state/runs/runs.ts';
 import type { Alert } from '../alerts/alert.ts';
 import { alertsOfRun } from '../alerts/alerts-of-run.ts';
@@ -76,7 +76,7 @@ const FOLLOW_UP_ATTEMPTS = 5;
  */
 export async function followUpRuns(context: Context, awaited?: number): Promise<void> {
   const { db, log } = context;
-  for (const { id: runId, ...due } of await runsToFollowUp(db.drizzle)) {
+  for (const { id: runId, ...due } of await listRunsToFollowUp(db.drizzle)) {
     if (due.followUp === 'night' && (await nightFor(context, { id: runId, ...due })).isAwaited) continue;
     // The lock ends with the process that holds it, so that another one can begin at once.
     const name = `eod:follow-up:${runId}`;
@@ -105,7 +105,7 @@ async function nightFor(
   { db, config, clock }: Context,
   run: Pick<EndedRun, 'id' | 'to'> & { readonly tick: string | null },
 ) {
-  const { isLast, isOpen, ...days } = await nightOfRun(db.drizzle, run);
+  const { isLast, isOpen, ...days } = await readNightOfRun(db.drizzle, run);
   const ticks = run.tick === null ? [] : ticksToCome(run.tick, config, clock);
   const isAwaited = isLast && (isOpen || (await countTicks(db.drizzle, ticks)) < ticks.length);
   return { days, isAwaited, isOver: isLast && !isAwaited };
@@ -147,7 +147,7 @@ async function followUp(context: Context, run: FollowedRun): Promise<'night' | '
 }
 
 async function warnOfEmptyTradingDays(context: Context, { id }: EndedRun): Promise<void> {
-  for (const { operation, exchange, ...empty } of await emptyTradingDaysOfRuns(context, [id])) {
+  for (const { operation, exchange, ...empty } of await listEmptyTradingDays(context, [id])) {
     context.log.warn(
       { runId: id, operation, exchange, sessions: empty.sessions },
       emptyTradingDaysText(empty),

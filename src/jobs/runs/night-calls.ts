@@ -74,7 +74,7 @@ export interface LastRequest extends Requested {
 const INSTRUMENT = 'TCS';
 
 /** The last request of each operation that nights request, for its first exchange and one instrument. */
-export function lastRequests({ config, calendar, clock }: NightScope): LastRequest[] {
+export function listLastRequests({ config, calendar, clock }: NightScope): LastRequest[] {
   return requestedOperations(config).flatMap((operation): LastRequest[] => {
     const [exchange] = exchangesOf(operation, config);
     if (exchange === undefined) return [];

@@ -2,10 +2,10 @@ import { pairName } from '../../core/exchanges.ts';
 import { count, momentText, plural } from '../../core/wording.ts';
 import { type Freshness, MISSING_OF } from '../../state/coverage/freshness.ts';
 import {
-  failuresOfNewestNight,
+  listNightFailures,
   type NightFailure,
-  newestRequestingRun,
-  runStoppedByKey,
+  readNewestRequestingRun,
+  readRunStoppedByKey,
 } from '../../state/runs/last-failures.ts';
 import type { OpenRunProgress } from '../../state/runs/reports.ts';
 import { readSourceOutage } from '../../state/source/source-state.ts';
@@ -86,7 +86,7 @@ async function refusedKey(context: Context, facts: Facts): Promise<AdvisedState 
   const { keyRefused, keyRefusedSince: since } = facts;
   if (keyRefused === null) return null;
   const { config, db } = context;
-  const runId = await runStoppedByKey(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
+  const runId = await readRunStoppedByKey(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
   return {
     state: 'blocked',
     cause: `the source refuses the access key: ${keyRefused}`,
@@ -123,7 +123,7 @@ async function sourceOutage({ config, db }: Context): Promise<AdvisedState | nul
   const outage = await readSourceOutage(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''), OPENING_FAILURES);
   if (outage === null) return null;
   const { cause, since } = outage;
-  const run = await newestRequestingRun(db.drizzle);
+  const run = await readNewestRequestingRun(db.drizzle);
   return {
     state: 'blocked',
     cause: `the source does not respond: ${cause}`,
@@ -142,7 +142,7 @@ async function failedNight({ db }: Context, { operations }: Facts): Promise<Advi
     const dataSet = sets.get(pairName(pair));
     return dataSet === undefined || dataSet.lastDue === null ? isLoadedSince : dataSet.missingSessions === 0;
   };
-  const failure = (await failuresOfNewestNight(db.drizzle)).find((night) => !isOver(night));
+  const failure = (await listNightFailures(db.drizzle)).find((night) => !isOver(night));
   if (failure === undefined) return null;
   const { runId, since, reason } = failure;
   return {

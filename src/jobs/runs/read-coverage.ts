@@ -7,7 +7,7 @@ import {
   listExpectedPairs,
   readTradingDayRecords,
 } from '../../state/coverage/completeness.ts';
-import { knownDay, summarizeDays } from '../../state/coverage/covered-days.ts';
+import { readKnownDay, summarizeDays } from '../../state/coverage/covered-days.ts';
 import { listSuspiciousWindows } from '../../state/windows/suspicious.ts';
 import type { Context } from '../context.ts';
 
@@ -65,7 +65,7 @@ export async function readDays(
     readTradingDayRecords(context, { expected: 'scheduled', others: true, from, to }),
     summarizeDays(db.drizzle, { pairs: pairs.filter((pair) => !isByTradingDay(pair)), from, to }),
     listSuspiciousWindows(db.drizzle, { from, to }, MAX_SUSPICIOUS),
-    Promise.all(pairs.map((pair) => knownDay(db.drizzle, pair, 'first'))),
+    Promise.all(pairs.map((pair) => readKnownDay(db.drizzle, pair, 'first'))),
   ]);
   const tradingDayOf = new Map(
     tradingDays.map((tradingDay) => [`${pairName(tradingDay)} ${tradingDay.day}`, tradingDay]),
@@ -119,8 +119,8 @@ export interface KnownYears {
 export async function knownYears(context: Context, pairs: readonly Pair[]): Promise<KnownYears> {
   const days = await Promise.all(
     pairs.flatMap((pair) => [
-      knownDay(context.db.drizzle, pair, 'first'),
-      knownDay(context.db.drizzle, pair, 'last'),
+      readKnownDay(context.db.drizzle, pair, 'first'),
+      readKnownDay(context.db.drizzle, pair, 'last'),
     ]),
   );
   const known = days.filter((day) => day !== null).sort();

@@ -2,7 +2,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { type Operation, partsOf } from '../../declaration/operation.ts';
 import {
   countResponses,
-  instrumentsCoveredEachDay,
+  listInstrumentsCoveredEachDay,
   listResponses,
   type ResponseCount,
 } from '../../state/coverage/coverage.ts';
@@ -75,7 +75,7 @@ async function readCoveredInstruments(
   for (const variant of new Set(requests.map((request) => request.variant))) {
     always.set(variant, new Uint8Array((indexes.size + 7) >> 3));
   }
-  for (const { variant, instruments } of await instrumentsCoveredEachDay(db, { ...requested, days })) {
+  for (const { variant, instruments } of await listInstrumentsCoveredEachDay(db, { ...requested, days })) {
     markCovered(always.get(variant), findIndexes(instruments));
   }
   const covered = new Map(

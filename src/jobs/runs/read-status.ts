@@ -4,7 +4,7 @@ import { type Pair, pairName } from '../../core/exchanges.ts';
 import { isQuarterly } from '../../declaration/operation.ts';
 import { dataSetNamed, hasTradingDays } from '../../operations/registry.ts';
 import { countFound, type FoundState } from '../../state/coverage/completeness.ts';
-import { lastRequests } from '../../state/coverage/coverage.ts';
+import { listLastRequests } from '../../state/coverage/coverage.ts';
 import {
   type Freshness,
   type ImportedList,
@@ -16,7 +16,7 @@ import { countUnderived } from '../../state/derived.ts';
 import { countIssues } from '../../state/issues.ts';
 import { countOpenRejects } from '../../state/rejects.ts';
 import type { RunKind } from '../../state/request.ts';
-import { type OpenRunProgress, openRunsProgress } from '../../state/runs/reports.ts';
+import { type OpenRunProgress, readOpenRunsProgress } from '../../state/runs/reports.ts';
 import { readObservedTradingDays, type TradingDayRow } from '../../state/sessions.ts';
 import { readHour } from '../../state/source/call-budget.ts';
 import { readKeyRefusal } from '../../state/source/source-state.ts';
@@ -97,7 +97,7 @@ export async function readCurrent(context: Context): Promise<Current> {
   const [pairs, rejects, openRuns, workers, key] = await Promise.all([
     readFreshness(context),
     countOpenRejects(db),
-    openRunsProgress(db),
+    readOpenRunsProgress(db),
     readWorkers(db),
     readKeyStatus(context),
   ]);
@@ -114,7 +114,7 @@ export async function readStatus(context: Context): Promise<Status> {
   const current = await readCurrent(context);
   const suspicious = await countSuspiciousWindows(db.drizzle);
   const recent = await recentTradingDays(context, current.operations);
-  const requests = await lastRequests(db.drizzle);
+  const requests = await listLastRequests(db.drizzle);
   const operations = current.operations.map((pair): OperationStatus => {
     const same = (other: Pair) => pairName(other) === pairName(pair);
     const last = requests.find(same);

@@ -2,7 +2,7 @@ import { followDatabase } from '../../core/clock.ts';
 import { DAY_MS } from '../../core/days.ts';
 import { readServerTime } from '../../postgres/inspect.ts';
 import { trySessionLock } from '../../postgres/session-lock.ts';
-import { runningRuns } from '../../state/runs/runs.ts';
+import { listRunningRuns } from '../../state/runs/runs.ts';
 import { markWorkerSeen, workerName } from '../../state/workers.ts';
 import type { QueueContext } from '../context.ts';
 import { updateDerived } from '../events/update-derived.ts';
@@ -21,7 +21,7 @@ import { pruneRuns } from '../runs/prune-runs.ts';
  */
 export async function requeueLostWindows(context: QueueContext, isThorough = true): Promise<void> {
   await followUpRuns(context);
-  const runs = await runningRuns(context.db.drizzle);
+  const runs = await listRunningRuns(context.db.drizzle);
   if (runs.length === 0) return;
   const mayBeLost = isThorough || (await lacksJobs(context));
   const windows = mayBeLost ? await enqueueLostWindows(context, runs) : 0;
@@ -73,7 +73,8 @@ const CHORES: readonly Chore[] = [
 
 /** Brings what is derived up to date while a run lasts, whose end does so as well: of several processes, one. */
 async function deriveDuringRuns(context: QueueContext): Promise<void> {
-  if ((await runningRuns(context.db.drizzle)).length > 0) await updateDerived(context, { isAwaited: false });
+  if ((await listRunningRuns(context.db.drizzle)).length > 0)
+    await updateDerived(context, { isAwaited: false });
 }
 
 /** Deletes what old runs left: of several processes that do so at the same time, one. */

@@ -7,7 +7,7 @@ import { countRule } from '../../extract/envelope.ts';
 import type { RawResponse } from '../../extract/types.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import { packBody, readKeptResponse } from '../../state/responses/responses.ts';
-import { newestResponses } from '../../state/responses/to-replay.ts';
+import { listNewestResponses } from '../../state/responses/to-replay.ts';
 import type { ClaimedWindow } from '../../state/windows/claim.ts';
 import type { WorkContext } from '../context.ts';
 import { storeResponse } from '../responses/store-response.ts';
@@ -99,7 +99,7 @@ async function checkLastLineEnd(
   name: string,
   requested: Requested,
 ): Promise<void> {
-  for (const id of await newestResponses(db.drizzle, name, COMPARED_RESPONSES)) {
+  for (const id of await listNewestResponses(db.drizzle, name, COMPARED_RESPONSES)) {
     const response = await readKeptResponse(db.drizzle, id);
     if (response === null) continue;
     const { lastLine } = source.read(operationNamed(name), requested, { ...response, bytes: 0 }, 'ignore');

@@ -9,7 +9,7 @@ import type { Transaction } from '../../postgres/transaction.ts';
 import type { ResponseSaid } from '../../state/responses/response-facts.ts';
 import { type KeptResponse, readKeptResponse } from '../../state/responses/responses.ts';
 import type { ResponseToFold } from '../../state/responses/to-fold.ts';
-import { acceptedDays, type DayWithdrawal, type DecidedDays, NO_DAY } from '../../state/withdrawals.ts';
+import { type DayWithdrawal, type DecidedDays, NO_DAY, readAcceptedDays } from '../../state/withdrawals.ts';
 import {
   applyStaged,
   copyAsNew,
@@ -122,7 +122,7 @@ export async function createCopy(
   const sql = buildFoldSql(part);
   const within = days === null ? null : new Set(days);
   await client.query(sql.createCopy);
-  const accepted = await acceptedDays(tx, { table: table.name, exchange });
+  const accepted = await readAcceptedDays(tx, { table: table.name, exchange });
   const { rows: begun } = await client.query<{ now: string }>('select statement_timestamp()::text as now');
   const now = begun[0]?.now ?? '';
   const withdrawals: DayWithdrawal[] = [];

@@ -135,7 +135,7 @@ export async function countResponses(db: NodePgDatabase, requested: RequestedDay
 }
 
 /** Instruments that have a response other than `not_published` to the same request about each of these days. */
-export async function instrumentsCoveredEachDay(
+export async function listInstrumentsCoveredEachDay(
   db: NodePgDatabase,
   requested: RequestedDays,
 ): Promise<{ readonly variant: string; readonly instruments: readonly string[] }[]> {
@@ -176,7 +176,10 @@ export async function listResponses(db: NodePgDatabase, requested: RequestedDays
 }
 
 /** The names of those of these operations and exchanges of which anything was ever loaded. */
-export async function loadedPairs(db: NodePgDatabase, pairs: readonly Pair[]): Promise<ReadonlySet<string>> {
+export async function listLoadedPairs(
+  db: NodePgDatabase,
+  pairs: readonly Pair[],
+): Promise<ReadonlySet<string>> {
   const result = await db.execute<Pair & Record<string, unknown>>(sql`
     select distinct p.operation, p.exchange
       from jsonb_to_recordset(${JSON.stringify(pairs)}::jsonb) as p(operation text, exchange text)
@@ -187,7 +190,7 @@ export async function loadedPairs(db: NodePgDatabase, pairs: readonly Pair[]): P
 }
 
 /** The run that last requested the newest day of each operation and exchange, and when. */
-export async function lastRequests(db: NodePgDatabase) {
+export async function listLastRequests(db: NodePgDatabase) {
   const result = await db.execute<
     Pair & Record<string, unknown> & { runId: number; requestedAt: string }
   >(sql`

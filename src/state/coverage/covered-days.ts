@@ -41,7 +41,11 @@ export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope)
 }
 
 /** The first or last day of an operation and exchange that was loaded or found to be empty; null if there is none. */
-export async function knownDay(db: NodePgDatabase, pair: Pair, which: 'first' | 'last'): Promise<Day | null> {
+export async function readKnownDay(
+  db: NodePgDatabase,
+  pair: Pair,
+  which: 'first' | 'last',
+): Promise<Day | null> {
   const [known] = await db
     .select({ day: coverage.day })
     .from(coverage)

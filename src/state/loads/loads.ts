@@ -212,7 +212,7 @@ export async function insertLoads(
 }
 
 /** What the nightly runs of a day have changed, by operation and exchange: the days of the rows. */
-export function changesOfNight(db: NodePgDatabase, day: Day) {
+export function readNightChanges(db: NodePgDatabase, day: Day) {
   const { operation, exchange, changed_from, changed_to } = loads;
   return db
     .select({

@@ -28,7 +28,7 @@ export async function readStateNumber(db: NodePgDatabase, moment: string | null)
 }
 
 /** The states before the first load and after the last load of each of these runs. */
-export async function stateNumbersOfRuns(
+export async function readRunStateNumbers(
   db: NodePgDatabase,
   runIds: readonly number[],
 ): Promise<{ runId: number; before: number; after: number }[]> {

@@ -60,7 +60,7 @@ function isInOperations(
 }
 
 /** Ids of the newest kept responses of an operation, without imported files. */
-export async function newestResponses(
+export async function listNewestResponses(
   db: NodePgDatabase,
   operation: string,
   limit: number,
@@ -81,7 +81,7 @@ export async function newestResponses(
 }
 
 /** Operations and exchanges of which anything is kept. */
-export function pairsWithResponses(db: NodePgDatabase) {
+export function listPairsWithResponses(db: NodePgDatabase) {
   const { operation, exchange } = responses;
   return db
     .selectDistinct({ operation, exchange })
@@ -102,7 +102,7 @@ export interface ResponseToReplay extends DayRange {
  *
  * @param rejectsOnly only responses with open rejects.
  */
-export async function responsesToReplay(
+export async function listResponsesToReplay(
   db: NodePgDatabase,
   filter: ResponseFilter,
   rejectsOnly: boolean,

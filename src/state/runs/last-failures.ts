@@ -12,7 +12,7 @@ import { callsSource } from '../windows/read-windows.ts';
 const RECENT_RUNS = 10;
 
 /** The newest run that calls the source, and whether it is open; null if there is none. */
-export async function newestRequestingRun(
+export async function readNewestRequestingRun(
   db: NodePgDatabase,
 ): Promise<{ readonly runId: number; readonly isOpen: boolean } | null> {
   const [run] = await db
@@ -37,7 +37,7 @@ export interface NightFailure {
 }
 
 /** What failed in the runs of the newest night, by operation and exchange, the newest run and the most windows first. */
-export async function failuresOfNewestNight(db: NodePgDatabase): Promise<readonly NightFailure[]> {
+export async function listNightFailures(db: NodePgDatabase): Promise<readonly NightFailure[]> {
   const result = await db.execute<Omit<NightFailure, 'pair'> & Partial<Pair> & Record<string, unknown>>(sql`
     select r.id::int as "runId", ${isoText(sql`r.finished_at`)} as since, w.operation, w.exchange,
            coalesce(mode() within group (order by coalesce(w.diagnostic, w.error)), r.error, 'no reason is known') as reason,
@@ -63,7 +63,7 @@ export async function failuresOfNewestNight(db: NodePgDatabase): Promise<readonl
 }
 
 /** The newest run with windows that were blocked because the source refuses a key; null if there is none. */
-export async function runStoppedByKey(db: NodePgDatabase, keyHash: string): Promise<number | null> {
+export async function readRunStoppedByKey(db: NodePgDatabase, keyHash: string): Promise<number | null> {
   const newest = db
     .select({ id: runs.id })
     .from(runs)

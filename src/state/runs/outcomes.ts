@@ -25,7 +25,7 @@ function isBlockedByKey(db: NodePgDatabase, keyHash: string) {
 }
 
 /** The diagnostic with which the source refused a key and stopped a run; null if it did not. */
-export async function refusalInRun(
+export async function readRunRefusal(
   db: NodePgDatabase,
   runId: number,
   keyHash: string,
@@ -44,7 +44,7 @@ export async function refusalInRun(
  *
  * @param keyHash failures because this key was refused are left out; null: none are.
  */
-export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: string | null) {
+export async function listRunFailures(db: NodePgDatabase, runId: number, keyHash: string | null) {
   const { operation, exchange } = windows;
   return db
     .select({
@@ -67,7 +67,7 @@ export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: 
 }
 
 /** The files that an import has loaded in full: their paths by the SHA-256 hash of their content. */
-export async function importedFiles(db: NodePgDatabase): Promise<Map<string, string[]>> {
+export async function readImportedFiles(db: NodePgDatabase): Promise<Map<string, string[]>> {
   const rows = await db
     .selectDistinct({ hash: sql<string>`${windows.source_hash}`, path: sql<string>`${windows.source_file}` })
     .from(windows)
@@ -91,7 +91,7 @@ interface EmptyTradingDays extends Pair, DayRange {
  * exchange; none that has records by now. Those that are due and not published are among them, but for nights, which
  * request them again.
  */
-export async function emptyTradingDaysOfRuns(
+export async function listEmptyTradingDays(
   context: CompletenessContext,
   runIds: readonly number[],
 ): Promise<readonly EmptyTradingDays[]> {
@@ -139,7 +139,7 @@ export async function emptyTradingDaysOfRuns(
 }
 
 /** When the last completed run of each kind ended, in seconds since the epoch. */
-export function lastCompletedRuns(db: NodePgDatabase) {
+export function readLastCompletedRuns(db: NodePgDatabase) {
   return db
     .select({
       kind: runs.kind,
@@ -151,7 +151,7 @@ export function lastCompletedRuns(db: NodePgDatabase) {
 }
 
 /** How many windows have not ended, by state. */
-export function openWindowsByState(db: NodePgDatabase) {
+export function countOpenWindowsByState(db: NodePgDatabase) {
   return db
     .select({ state: windows.state, windows: count() })
     .from(windows)

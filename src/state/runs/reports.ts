@@ -19,14 +19,14 @@ import { unknownRunError } from '../../core/errors.ts';
 import { groupBy } from '../../core/iterables.ts';
 import type { Retry } from '../../core/wording.ts';
 import type { CompletenessContext } from '../coverage/completeness.ts';
-import { stateNumbersOfRuns } from '../loads/state-numbers.ts';
+import { readRunStateNumbers } from '../loads/state-numbers.ts';
 import type { WindowState } from '../request.ts';
 import { isoText } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
 import { countWindows, WINDOW_TOTALS } from '../windows/read-windows.ts';
 import { isOpen } from '../windows/transitions.ts';
-import { withdrawalsOfRuns } from '../withdrawals.ts';
-import { emptyTradingDaysOfRuns } from './outcomes.ts';
+import { listRunWithdrawals } from '../withdrawals.ts';
+import { listEmptyTradingDays } from './outcomes.ts';
 
 /** The report of a run, ended or not. */
 export type RunReport = Awaited<ReturnType<typeof reportRun>>;
@@ -138,7 +138,7 @@ function selectSummaries(db: NodePgDatabase, chosen: SQL) {
 }
 
 /** What these runs did of each operation and exchange. */
-export function operationsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
+export function listRunOperations(db: NodePgDatabase, runIds: readonly number[]) {
   const { run_id: runId, operation, exchange } = windows;
   return db
     .select({ runId, operation, exchange, ...COUNTS })
@@ -182,7 +182,7 @@ const UNLOADED = {
 };
 
 /** What failed of these open runs and is tried again, by operation, exchange and reason; the next try first. */
-export async function retriesOfRuns(
+export async function listRetries(
   db: NodePgDatabase,
   runIds: readonly number[],
 ): Promise<(Retry & { readonly runId: number })[]> {
@@ -203,7 +203,7 @@ export async function retriesOfRuns(
 }
 
 /** The windows of these runs whose responses are suspicious. */
-export function suspiciousWindowsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
+export function listSuspiciousWindowsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
   return db
     .select({
       runId: windows.run_id,
@@ -244,7 +244,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
   const runIds = summaries.map((run) => run.runId);
   const { run_id: runId } = windows;
   const ofRuns = inArray(runId, runIds);
-  const operations = byRun(await operationsOfRuns(db, runIds));
+  const operations = byRun(await listRunOperations(db, runIds));
   const failures = byRun(
     await db
       .select({ runId, ...UNLOADED, error: windows.error })
@@ -263,12 +263,12 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
   );
   const warnings = byRun(await listWarnings(db, runIds));
   const suspicious = byRun(
-    (await suspiciousWindowsOfRuns(db, runIds)).map(({ state: _, ...window }) => window),
+    (await listSuspiciousWindowsOfRuns(db, runIds)).map(({ state: _, ...window }) => window),
   );
-  const retries = byRun(await retriesOfRuns(db, runIds));
-  const empty = byRun(await emptyTradingDaysOfRuns(context, runIds));
-  const withdrawals = byRun(await withdrawalsOfRuns(db, runIds));
-  const stateNumbers = byRun(await stateNumbersOfRuns(db, runIds));
+  const retries = byRun(await listRetries(db, runIds));
+  const empty = byRun(await listEmptyTradingDays(context, runIds));
+  const withdrawals = byRun(await listRunWithdrawals(db, runIds));
+  const stateNumbers = byRun(await readRunStateNumbers(db, runIds));
   return summaries.map(({ requestedBy: _, ...run }) => ({
     ...run,
     /** State numbers before the run's first load and after its last. */
@@ -334,7 +334,7 @@ async function selectProgress(db: NodePgDatabase, chosen: SQL) {
  *
  * @throws PipelineError `usage` when there is no such run.
  */
-export async function runProgress(db: NodePgDatabase, runId: number): Promise<RunProgress> {
+export async function readRunProgress(db: NodePgDatabase, runId: number): Promise<RunProgress> {
   const [progress] = await selectProgress(db, eq(runs.id, runId));
   if (progress === undefined) throw unknownRunError(runId);
   return progress;
@@ -347,9 +347,9 @@ export interface OpenRunProgress extends RunProgress {
 }
 
 /** How far each run is that has not ended, the oldest first, and what of it failed. */
-export async function openRunsProgress(db: NodePgDatabase): Promise<OpenRunProgress[]> {
+export async function readOpenRunsProgress(db: NodePgDatabase): Promise<OpenRunProgress[]> {
   const open = await selectProgress(db, inArray(runs.state, ['running', 'paused']));
   const ids = open.map(({ runId }) => runId);
-  const retries = byRun(await retriesOfRuns(db, ids));
+  const retries = byRun(await listRetries(db, ids));
   return open.map((run) => ({ ...run, retries: retries(run) }));
 }

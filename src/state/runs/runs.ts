@@ -142,7 +142,7 @@ export async function readRunAge(db: NodePgDatabase, runId: number): Promise<num
 }
 
 /** Ids of the running runs of a kind, or of all kinds, oldest first. */
-export async function runningRuns(db: NodePgDatabase, kind?: RunKind): Promise<number[]> {
+export async function listRunningRuns(db: NodePgDatabase, kind?: RunKind): Promise<number[]> {
   const rows = await db
     .select({ id: runs.id })
     .from(runs)
@@ -334,7 +334,7 @@ export async function abandonRun(tx: NodePgDatabase, runId: number, reason: stri
 const isToFollowUp = inArray(runs.follow_up, ['due', 'night']);
 
 /** Ended runs whose checks and alerts are still to be done, the oldest first; see `etl.runs.follow_up`. */
-export function runsToFollowUp(db: NodePgDatabase) {
+export function listRunsToFollowUp(db: NodePgDatabase) {
   return db
     .select({ id: runs.id, to: runs.to_date, tick: runs.tick, followUp: runs.follow_up })
     .from(runs)
@@ -378,7 +378,7 @@ export async function endFollowUp(
  * The days that all nightly runs of a day are about, whether this one is the last of them that has ended, and whether
  * others are running. A paused one may stay so for good, and is not waited for.
  */
-export async function nightOfRun(db: NodePgDatabase, { id, to }: Pick<EndedRun, 'id' | 'to'>) {
+export async function readNightOfRun(db: NodePgDatabase, { id, to }: Pick<EndedRun, 'id' | 'to'>) {
   const { rows } = await db.execute<{ from: Day; to: Day; isLast: boolean; isOpen: boolean }>(sql`
     select min(night.from_date)::text as "from", max(night.to_date)::text as "to",
            not bool_or(

@@ -10,15 +10,15 @@ import {
   runStateText,
 } from '../../core/wording.ts';
 import type { QueueContext } from '../../jobs/context.ts';
-import { emptyTradingDaysOfRuns } from '../../state/runs/outcomes.ts';
+import { listEmptyTradingDays } from '../../state/runs/outcomes.ts';
 import {
+  listRetries,
+  listRunOperations,
   listRunSummaries,
+  listSuspiciousWindowsOfRuns,
   listUnloadedWindows,
-  operationsOfRuns,
   type RunSummary,
   readRunSummary,
-  retriesOfRuns,
-  suspiciousWindowsOfRuns,
 } from '../../state/runs/reports.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
@@ -95,11 +95,11 @@ export async function runPage(context: QueueContext, requested: Requested): Prom
   if (run === null) throw unknownRunError(runId);
   const zone = context.config.EOD_TIMEZONE;
   const [operations, unloaded, suspicious, empty, retries] = await Promise.all([
-    operationsOfRuns(drizzle, [runId]),
+    listRunOperations(drizzle, [runId]),
     listUnloadedWindows(drizzle, runId, WINDOWS),
-    suspiciousWindowsOfRuns(drizzle, [runId]),
-    emptyTradingDaysOfRuns(context, [runId]),
-    retriesOfRuns(drizzle, [runId]),
+    listSuspiciousWindowsOfRuns(drizzle, [runId]),
+    listEmptyTradingDays(context, [runId]),
+    listRetries(drizzle, [runId]),
   ]);
   const isOpen = run.state === 'running' || run.state === 'paused';
   const ended = run.windows.total - run.windows.open;

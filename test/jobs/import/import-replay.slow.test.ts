@@ -3,7 +3,7 @@ import { describe, expect } from 'vitest';
 import type { Context } from '../../../src/jobs/context.ts';
 import { planReplay } from '../../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../../src/jobs/replay/work-replay.ts';
-import { openRejectIds, openRejects, readReject } from '../../../src/state/rejects.ts';
+import { listOpenRejectIds, openRejects, readReject } from '../../../src/state/rejects.ts';
 import { copyResponses } from '../../support/copy-responses.ts';
 import {
   BSE_UDIFF,
@@ -116,7 +116,7 @@ describe('a row of a file that is rejected', () => {
     await mend(context);
     const report = await replay(context, {}, { rejectsOnly: true });
     expect(report).toMatchObject({ state: 'completed', inserted: 4, unchanged: 96, rejected: 0 });
-    expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
+    expect(await listOpenRejectIds(context.db.drizzle, {})).toEqual([]);
     expect(await rowsOf(context, 'market')).toEqual(
       await (async () => {
         const other = await openStore();
@@ -130,7 +130,7 @@ describe('a row of a file that is rejected', () => {
     expect(await importInto(context, [spoilt(20)])).toMatchObject({ state: 'failed', inserted: 0 });
     await mend(context);
     expect(await replay(context, {})).toMatchObject({ state: 'completed', inserted: 100, rejected: 0 });
-    expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
+    expect(await listOpenRejectIds(context.db.drizzle, {})).toEqual([]);
   });
 
   test('is read again from its file', async ({ context }) => {
@@ -138,6 +138,6 @@ describe('a row of a file that is rejected', () => {
     await mend(context);
     const report = await replay(context, {}, { rejectsOnly: true });
     expect(report).toMatchObject({ state: 'completed', inserted: 4, rejected: 0 });
-    expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
+    expect(await listOpenRejectIds(context.db.drizzle, {})).toEqual([]);
   });
 });

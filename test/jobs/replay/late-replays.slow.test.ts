@@ -5,7 +5,7 @@ import { readToFold } from '../../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../../src/load/accept-withdrawal.ts';
 import type { KeptResponse } from '../../../src/state/responses/responses.ts';
 import { countSuspiciousWindows, listSuspiciousWindows } from '../../../src/state/windows/suspicious.ts';
-import { withheldWithdrawals } from '../../../src/state/withdrawals.ts';
+import { listWithheldWithdrawals } from '../../../src/state/withdrawals.ts';
 import { copyResponses } from '../../support/copy-responses.ts';
 import { openStore, test } from '../../support/import-support.ts';
 import {
@@ -41,7 +41,7 @@ describe('a replay', () => {
     await fetched(1, records(0, 20, { TradDt: '08-21-2025' }))(context, { day });
     await fetched(2, records(0, 20, { TradDt: '08-22-2025' }))(context, { day: to });
     await fetched(3, [])(context, { day, to });
-    const withheld = await withheldWithdrawals(context.db.drizzle, 10, 3);
+    const withheld = await listWithheldWithdrawals(context.db.drizzle, 10, 3);
     expect(withheld.map((one) => one.day).sort()).toEqual([day, to]);
     for (const { id } of withheld.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? 1 : -1))) {
       await acceptWithdrawal(context.db, id, {
@@ -137,7 +137,7 @@ describe('a replay', () => {
     const report = await replayAnew(context);
     expect(report).toMatchObject({ inserted: 20, withdrawn: 0 });
     expect(await live(context)).toHaveLength(20);
-    expect(await withheldWithdrawals(context.db.drizzle, 1, 0)).toEqual([]);
+    expect(await listWithheldWithdrawals(context.db.drizzle, 1, 0)).toEqual([]);
     const before = await physical(context);
     await replay(context, {});
     expect(await physical(context)).toEqual(before);

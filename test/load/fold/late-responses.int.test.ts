@@ -7,7 +7,7 @@ import { writeCoverage } from '../../../src/state/coverage/coverage.ts';
 import { takePosition } from '../../../src/state/position-sql.ts';
 import type { KeptResponse } from '../../../src/state/responses/responses.ts';
 import { listSuspiciousWindows } from '../../../src/state/windows/suspicious.ts';
-import { withheldWithdrawals } from '../../../src/state/withdrawals.ts';
+import { listWithheldWithdrawals } from '../../../src/state/withdrawals.ts';
 import { openStore, test } from '../../support/import-support.ts';
 import {
   ALWAYS,
@@ -158,7 +158,7 @@ describe('a response that is loaded after one that was fetched later', () => {
     expect(second).toMatchObject({ counts: { inserted: 3, updated: 4, withdrawn: 0 } });
     expect(second.suspicious).toMatch(/^7 of 23 rows of market\.bhavcopy_cm were not listed any more/);
     expect(await live(context)).toHaveLength(23);
-    const [withheld] = await withheldWithdrawals(context.db.drizzle, 10, 3);
+    const [withheld] = await listWithheldWithdrawals(context.db.drizzle, 10, 3);
     const accepting = {
       by: 'me',
       readAgain: (response: KeptResponse) => readToFold(context, response),

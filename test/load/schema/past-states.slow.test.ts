@@ -6,7 +6,7 @@ import { planReplay } from '../../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../../src/load/accept-withdrawal.ts';
-import { withheldWithdrawals } from '../../../src/state/withdrawals.ts';
+import { listWithheldWithdrawals } from '../../../src/state/withdrawals.ts';
 import { randomFrom } from '../../support/chaos/random.ts';
 import { cellsOf, fixture, importInto, openStore } from '../../support/import-support.ts';
 import { fetched, rowsOf, type SourceRecord } from '../../support/replay-support.ts';
@@ -71,7 +71,7 @@ test('states are shown again to the row while late responses, imports, replays a
   };
   const accept = async (mine: Context) => {
     const readAgain = (response: Parameters<typeof readToFold>[1]) => readToFold(mine, response);
-    for (const { id } of await withheldWithdrawals(mine.db.drizzle, 1, 1)) {
+    for (const { id } of await listWithheldWithdrawals(mine.db.drizzle, 1, 1)) {
       await acceptWithdrawal(mine.db, id, { by: 'me', readAgain, maxWithdrawShare: 0.1 });
     }
   };

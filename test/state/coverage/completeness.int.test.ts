@@ -24,7 +24,7 @@ import { writeCoverage } from '../../../src/state/coverage/coverage.ts';
 import { MISSING_OF } from '../../../src/state/coverage/freshness.ts';
 import { takePosition } from '../../../src/state/position-sql.ts';
 import type { CoverageState } from '../../../src/state/registers.ts';
-import { emptyTradingDaysOfRuns } from '../../../src/state/runs/outcomes.ts';
+import { listEmptyTradingDays } from '../../../src/state/runs/outcomes.ts';
 import { bhavRow, loadBhav, newRun, newWindow } from '../../load/support.ts';
 import { manualClock } from '../../sandbox/support.ts';
 import { forAllAsync } from '../../support/for-all.ts';
@@ -240,7 +240,7 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
           (found(day) === 'not_published' && stateOf(day) === 'missing'),
       );
       const notPublished = empty.filter((day) => found(day) === 'not_published').length;
-      const reported = (await emptyTradingDaysOfRuns(pipeline, [runId])).filter(
+      const reported = (await listEmptyTradingDays(pipeline, [runId])).filter(
         (one) => pairName(one) === pairName(pair),
       );
       expect(reported).toEqual(
