@@ -8,6 +8,7 @@ import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/state/runs/reports.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { openPipeline } from '../support/pipeline.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
@@ -88,72 +89,80 @@ describe('files of derivatives', () => {
     expect(replayed.json).toMatchObject({ state: 'completed', inserted: 0, updated: 0 });
   });
 
-  test('have trading days: status, gaps and pages say which no file covers, and the source is called for them only by name', async () => {
-    const { url } = await testDatabase();
-    const sandbox = await openSandbox();
-    const options = {
-      cwd,
-      env: { DATABASE_URL: url, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: 'kiwi', EOD_EXCHANGES: 'NSE' },
-    };
-    const later = join(temporaryFolder(), basename(NSE).replace('20250312', '20250318'));
-    writeFileSync(later, readFileSync(NSE, 'utf8').replaceAll('2025-03-12', '2025-03-18'));
-    expect(await runCli(['import', NSE, later, CASH], options)).toMatchObject({ code: 0 });
+  test.runIf(isSlowLayer)(
+    'have trading days: status, gaps and pages say which no file covers, and the source is called for them only by name',
+    async () => {
+      const { url } = await testDatabase();
+      const sandbox = await openSandbox();
+      const options = {
+        cwd,
+        env: { DATABASE_URL: url, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: 'kiwi', EOD_EXCHANGES: 'NSE' },
+      };
+      const later = join(temporaryFolder(), basename(NSE).replace('20250312', '20250318'));
+      writeFileSync(later, readFileSync(NSE, 'utf8').replaceAll('2025-03-12', '2025-03-18'));
+      expect(await runCli(['import', NSE, later, CASH], options)).toMatchObject({ code: 0 });
 
-    // 2025-03-14 was a holiday.
-    const gap = {
-      operation: 'GetBhavCopyFO',
-      exchange: 'NFO',
-      from: '2025-03-13',
-      to: '2025-03-17',
-      sessions: 2,
-      reason: 'not_imported',
-    };
-    for (const name of ['market.bhavcopy_fo', 'getbhavcopyfo'])
-      expect((await runJson<Gaps>(['gaps', name], options)).json.gaps).toMatchObject([gap]);
-    const text = await runCli(['gaps', 'bhavcopy_fo', '--from', '2025-03-11', '--to', '2025-03-19'], options);
-    expect(text.code).toBe(1);
-    expect(text.stdout).toContain('4 trading days missing in 3 ranges, 2025-03-11 to 2025-03-19');
-    expect(text.stdout).toContain('import the files of these days with eod import');
+      // 2025-03-14 was a holiday.
+      const gap = {
+        operation: 'GetBhavCopyFO',
+        exchange: 'NFO',
+        from: '2025-03-13',
+        to: '2025-03-17',
+        sessions: 2,
+        reason: 'not_imported',
+      };
+      for (const name of ['market.bhavcopy_fo', 'getbhavcopyfo'])
+        expect((await runJson<Gaps>(['gaps', name], options)).json.gaps).toMatchObject([gap]);
+      const text = await runCli(
+        ['gaps', 'bhavcopy_fo', '--from', '2025-03-11', '--to', '2025-03-19'],
+        options,
+      );
+      expect(text.code).toBe(1);
+      expect(text.stdout).toContain('4 trading days missing in 3 ranges, 2025-03-11 to 2025-03-19');
+      expect(text.stdout).toContain('import the files of these days with eod import');
 
-    // With an exchange the same, and of one without rows nothing.
-    const ofExchange = ['gaps', 'bhavcopy_fo', '--exchange'];
-    expect((await runJson<Gaps>([...ofExchange, 'NFO'], options)).json.gaps).toMatchObject([gap]);
-    expect(await runCli([...ofExchange, 'BFO'], options)).toMatchObject({
-      code: 0,
-      stdout: 'no trading day is loaded yet, so none is missing\n',
-    });
+      // With an exchange the same, and of one without rows nothing.
+      const ofExchange = ['gaps', 'bhavcopy_fo', '--exchange'];
+      expect((await runJson<Gaps>([...ofExchange, 'NFO'], options)).json.gaps).toMatchObject([gap]);
+      expect(await runCli([...ofExchange, 'BFO'], options)).toMatchObject({
+        code: 0,
+        stdout: 'no trading day is loaded yet, so none is missing\n',
+      });
 
-    const { json: status } = await runJson<Status>(['status'], options);
-    expect(status.operations.find(({ operation }) => operation === 'GetBhavCopyFO')).toMatchObject({
-      exchange: 'NFO',
-      isRequested: false,
-      completeTo: '2025-03-12',
-      lastComplete: '2025-03-18',
-      lastRecords: 35,
-    });
-    expect((await runCli(['status'], options)).stdout).toContain('come from files: bhavcopy_cm, bhavcopy_fo');
+      const { json: status } = await runJson<Status>(['status'], options);
+      expect(status.operations.find(({ operation }) => operation === 'GetBhavCopyFO')).toMatchObject({
+        exchange: 'NFO',
+        isRequested: false,
+        completeTo: '2025-03-12',
+        lastComplete: '2025-03-18',
+        lastRecords: 35,
+      });
+      expect((await runCli(['status'], options)).stdout).toContain(
+        'come from files: bhavcopy_cm, bhavcopy_fo',
+      );
 
-    const pipeline = await openPipeline({ databaseUrl: url, settings: options.env });
-    const { url: web } = await serve(pipeline, ['web']);
-    const page = async (path: string) => (await fetch(`${web}${path}`)).text();
-    expect(await page('/')).toMatch(/href="\/coverage\/GetBhavCopyFO\/NFO">.*comes from files/);
-    expect(await page('/coverage?year=2025')).toContain('Prices of derivatives');
-    const days = await page('/coverage/GetBhavCopyFO/NFO?year=2025');
-    expect(days).toContain('no file of it was imported');
-    expect(days).toContain('eod import');
-    expect(days).not.toContain('gaps fill');
+      const pipeline = await openPipeline({ databaseUrl: url, settings: options.env });
+      const { url: web } = await serve(pipeline, ['web']);
+      const page = async (path: string) => (await fetch(`${web}${path}`)).text();
+      expect(await page('/')).toMatch(/href="\/coverage\/GetBhavCopyFO\/NFO">.*comes from files/);
+      expect(await page('/coverage?year=2025')).toContain('Prices of derivatives');
+      const days = await page('/coverage/GetBhavCopyFO/NFO?year=2025');
+      expect(days).toContain('no file of it was imported');
+      expect(days).toContain('eod import');
+      expect(days).not.toContain('gaps fill');
 
-    const fill = ['gaps', 'fill', '--from', '2025-03-12', '--to', '2025-03-18'];
-    const filled = await runCli(fill, options);
-    expect(filled.stderr).toContain('what files alone fill is not requested');
-    await runCli(['nightly', '--date', '2025-03-19'], options);
-    const calls = () => sandbox.stats().byOperation;
-    expect(calls().GetBhavCopyCM).toBeGreaterThan(0);
-    expect(calls().GetBhavCopyFO).toBeUndefined();
-    // Who names it, requests it.
-    await runCli([...fill, 'bhavcopy_fo'], options);
-    expect(calls().GetBhavCopyFO).toBeGreaterThan(0);
-  });
+      const fill = ['gaps', 'fill', '--from', '2025-03-12', '--to', '2025-03-18'];
+      const filled = await runCli(fill, options);
+      expect(filled.stderr).toContain('what files alone fill is not requested');
+      await runCli(['nightly', '--date', '2025-03-19'], options);
+      const calls = () => sandbox.stats().byOperation;
+      expect(calls().GetBhavCopyCM).toBeGreaterThan(0);
+      expect(calls().GetBhavCopyFO).toBeUndefined();
+      // Who names it, requests it.
+      await runCli([...fill, 'bhavcopy_fo'], options);
+      expect(calls().GetBhavCopyFO).toBeGreaterThan(0);
+    },
+  );
 
   test('what files list by no day is shown as lists, and deals that leave out days have no gaps', async () => {
     const { url } = await testDatabase();

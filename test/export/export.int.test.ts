@@ -15,6 +15,7 @@ import { describe, expect, test } from 'vitest';
 import { bhavRow, loadBhav, openPool } from '../load/support.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { query } from '../support/query.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -157,7 +158,7 @@ describe('Parquet, read by another program', () => {
     expect(differing.slice(0, 3)).toEqual([]);
   });
 
-  test('row groups have bounds', async () => {
+  test.runIf(isSlowLayer)('row groups have bounds', async () => {
     const cwd = temporaryFolder();
     await execute(url, MANY);
     await exported(cwd, 'many', '--decimals');

@@ -15,6 +15,7 @@ import {
   query,
   test,
 } from '../../support/import-support.ts';
+import { isSlowLayer } from '../../support/layer.ts';
 import { replayAnew } from '../../support/replay-support.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { zip } from '../../support/zip.ts';
@@ -303,24 +304,25 @@ test.for(Object.keys(LISTS) as (keyof typeof LISTS)[])(
   },
 );
 
-test('any number of earlier lists may follow, and a list without a day counts when it is imported', async ({
-  context,
-}) => {
-  const list = (name: string, value: number | string) =>
-    newFile(name, LISTS.industry_classification.lines([{ key: 'A', value: value as number }]));
-  const stored = () => query(context, LISTS.industry_classification.select);
-  const counts = async (file: string, value: string) => {
-    expect(await importInto(context, [file])).toMatchObject({ state: 'completed' });
-    expect(await stored()).toEqual([{ key: 'A', value }]);
-  };
-  await counts(list('i_20251002.csv', 'last'), 'last');
-  for (const day of [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 9, 8, 7, 6, 5, 4, 3]) {
-    await counts(list(`i_202506${String(day).padStart(2, '0')}.csv`, day), 'last');
-  }
-  await counts(list('i.csv', 'undated'), 'undated');
-  await counts(list('i_20250701.csv', 'late'), 'undated');
-  await counts(list('i (1).csv', 'another'), 'another');
-});
+test.runIf(isSlowLayer)(
+  'any number of earlier lists may follow, and a list without a day counts when it is imported',
+  async ({ context }) => {
+    const list = (name: string, value: number | string) =>
+      newFile(name, LISTS.industry_classification.lines([{ key: 'A', value: value as number }]));
+    const stored = () => query(context, LISTS.industry_classification.select);
+    const counts = async (file: string, value: string) => {
+      expect(await importInto(context, [file])).toMatchObject({ state: 'completed' });
+      expect(await stored()).toEqual([{ key: 'A', value }]);
+    };
+    await counts(list('i_20251002.csv', 'last'), 'last');
+    for (const day of [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 9, 8, 7, 6, 5, 4, 3]) {
+      await counts(list(`i_202506${String(day).padStart(2, '0')}.csv`, day), 'last');
+    }
+    await counts(list('i.csv', 'undated'), 'undated');
+    await counts(list('i_20250701.csv', 'late'), 'undated');
+    await counts(list('i (1).csv', 'another'), 'another');
+  },
+);
 
 /** What two formats say of the same contracts, or companies, on one day. */
 interface Said {

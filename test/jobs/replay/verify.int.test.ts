@@ -9,6 +9,7 @@ import { runCli, runJson } from '../../support/cli.ts';
 import { filledCopy } from '../../support/filled-database.ts';
 import { setsOf } from '../../support/for-all.ts';
 import { openStore } from '../../support/import-support.ts';
+import { isSlowLayer } from '../../support/layer.ts';
 import { all, fetched, fixReading, records, replay } from '../../support/replay-support.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -168,7 +169,7 @@ test('names what differs as a person reads it, ends with 1, and continues where 
   expect(rest).toMatchObject({ isEqual: false, parts: 1, differing: 2, continueFrom: null });
 });
 
-test('finds nothing while loads, late ones and replays go on beside it', async () => {
+test.runIf(isSlowLayer)('finds nothing while loads, late ones and replays go on beside it', async () => {
   const context = await openStore();
   await fetched(1, records(0, 40))(context);
   let working = true;

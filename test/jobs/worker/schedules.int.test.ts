@@ -9,6 +9,7 @@ import { defaultOperations } from '../../../src/operations/index.ts';
 import { startCuttingProxy } from '../../support/chaos/cutting-proxy.ts';
 import { type TestDatabase, testDatabase } from '../../support/database.ts';
 import { sample } from '../../support/for-all.ts';
+import { isSlowLayer } from '../../support/layer.ts';
 import { losePart } from '../../support/lose-part.ts';
 import { mostly, openPipeline, type Pipeline } from '../../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../../support/redis.ts';
@@ -254,9 +255,11 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
     await one.db.pool.query('delete from etl.windows; delete from etl.runs');
   });
 
-  test('a tick that meets an outage of Postgres is put off until that is over; one that cannot be planned ends', async () => {
-    const { pool } = one.db;
-    await pool.query(`
+  test.runIf(isSlowLayer)(
+    'a tick that meets an outage of Postgres is put off until that is over; one that cannot be planned ends',
+    async () => {
+      const { pool } = one.db;
+      await pool.query(`
       create sequence failures;
       create function fail() returns trigger language plpgsql as $$
         begin
@@ -267,31 +270,32 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
           return new;
         end $$;
       create trigger fail before insert on etl.runs for each row execute function fail();`);
-    const scheduler = await startScheduler(one);
-    onTestFinished(() => scheduler.stop());
-    const opts = { removeOnComplete: true };
-    await one.queues.ticks.addBulk([
-      {
-        name: 'tick',
-        data: { operation: 'GetCircuitBreakers', exchange: 'NSE' },
-        opts,
-      },
-      {
-        name: 'tick',
-        data: { operation: 'GetSeriesChange', exchange: 'NSE' },
-        opts,
-      },
-    ]);
-    const planned = await waitFor(async () => {
-      const { rows } = await pool.query<{ tick: string }>('select tick from etl.runs');
-      return rows.length > 0 ? rows.map(({ tick }) => tick) : null;
-    });
-    expect(planned).toEqual([expect.stringMatching(/^GetSeriesChange-NSE-/)]);
-    await waitFor(async () => (await one.queues.ticks.getJobCounts()).failed === 1);
-    expect((await pool.query('select nextval($1)::int as next', ['failures'])).rows).toEqual([{ next: 4 }]);
-    await pool.query('drop trigger fail on etl.runs; drop function fail; drop sequence failures');
-    await pool.query('delete from etl.windows; delete from etl.runs');
-  });
+      const scheduler = await startScheduler(one);
+      onTestFinished(() => scheduler.stop());
+      const opts = { removeOnComplete: true };
+      await one.queues.ticks.addBulk([
+        {
+          name: 'tick',
+          data: { operation: 'GetCircuitBreakers', exchange: 'NSE' },
+          opts,
+        },
+        {
+          name: 'tick',
+          data: { operation: 'GetSeriesChange', exchange: 'NSE' },
+          opts,
+        },
+      ]);
+      const planned = await waitFor(async () => {
+        const { rows } = await pool.query<{ tick: string }>('select tick from etl.runs');
+        return rows.length > 0 ? rows.map(({ tick }) => tick) : null;
+      });
+      expect(planned).toEqual([expect.stringMatching(/^GetSeriesChange-NSE-/)]);
+      await waitFor(async () => (await one.queues.ticks.getJobCounts()).failed === 1);
+      expect((await pool.query('select nextval($1)::int as next', ['failures'])).rows).toEqual([{ next: 4 }]);
+      await pool.query('drop trigger fail on etl.runs; drop function fail; drop sequence failures');
+      await pool.query('delete from etl.windows; delete from etl.runs');
+    },
+  );
 });
 
 /** The job of a schedule that comes due every second. */

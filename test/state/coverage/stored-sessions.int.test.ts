@@ -58,7 +58,7 @@ const range = fc
 
 test('what is missing follows from what is stored, whichever days are named and whichever commands ran before', async () => {
   for (const [imported, ranges] of sample(fc.tuple(files, fc.array(range, { minLength: 8, maxLength: 8 })), {
-    numRuns: 4,
+    numRuns: 2,
     seed: 1,
   })) {
     const context = await openStore();
