@@ -4,19 +4,15 @@ import { EXIT, loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import type { Check } from '../doctor/check.ts';
 import { flag, text } from '../options.ts';
-import { type Column, memberColumns, plural, table } from '../output.ts';
+import { memberColumns, plural, table } from '../output.ts';
 
-const COLUMNS: readonly Column<Check>[] = [
-  ...memberColumns<Check>('state'),
-  { head: 'check', cell: ({ name }) => name },
-  ...memberColumns<Check>('found'),
-];
+const COLUMNS = memberColumns<Check>('state', 'name', 'found');
 
 export default defineCommand({
   path: 'doctor',
   group: 'Set up',
   summary:
-    'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
+    'Check what eod needs: settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
   options: {
     offline: flag('make no call to the source; without it, one call is made and counted'),
     alert: flag('also post a test alert to EOD_ALERT_WEBHOOK'),
@@ -34,15 +30,15 @@ export default defineCommand({
     'eod doctor --source --save responses/',
   ],
   async run(cli, { offline, alert, source, save, json }) {
-    const { alertAddress, examine } = await import('../doctor/index.ts');
+    const { examine } = await import('../doctor/index.ts');
     const { examineOperations } = await import('../doctor/source-operations.ts');
     if (source) return examineOperations(cli, { save, json });
     if (save !== undefined) throw usageError('--save keeps what --source requests: give both');
     const config = await loadSettings(cli);
-    const checks = await examine(cli, config, {
-      isOffline: offline,
-      alertAddress: alert ? alertAddress(config) : null,
-    });
+    const alertAddress = alert ? config.EOD_ALERT_WEBHOOK : null;
+    if (alertAddress === undefined)
+      throw usageError('--alert: set EOD_ALERT_WEBHOOK to the address that alerts are posted to');
+    const checks = await examine(cli, config, { isOffline: offline, alertAddress });
     cli.life.signal.throwIfAborted();
     const inState = (state: Check['state']) => checks.filter((check) => check.state === state).length;
     const failures = inState('failed');

@@ -1,11 +1,11 @@
 import { loadCalendar } from '../../calendar/calendar.ts';
 import type { Config } from '../../core/config.ts';
-import { messageOf, usageError } from '../../core/errors.ts';
-import { supportedNode } from '../../core/version.ts';
+import { within } from '../../core/waits.ts';
 import { postAlert } from '../../jobs/alerts/send-alerts.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
-import { type Check, failed, makeCheck, type Outcome, ok, skipped } from './check.ts';
+import { describeFailure } from '../reachable.ts';
+import { type Check, failed, type Outcome, ok, skipped } from './check.ts';
 import {
   diskCheck,
   migrationsCheck,
@@ -18,8 +18,12 @@ import {
 import { nightCheck, settingsChecks } from './settings-checks.ts';
 import { sourceChecks } from './source-checks.ts';
 
+const NO_REDIS = 'start Redis, or correct REDIS_URL; without REDIS_URL the queue is in Postgres';
 const NO_SERVER =
   'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session';
+
+/** The private Postgres may have to be started. */
+const CHECK_MS = 60_000;
 
 /**
  * Checks everything the pipeline needs. A server that is down or silent, or a wrong setting, becomes the result of one
@@ -35,14 +39,18 @@ export async function examine(
   { isOffline, alertAddress }: { readonly isOffline: boolean; readonly alertAddress: string | null },
 ): Promise<readonly Check[]> {
   const checks: Check[] = [];
-  const check = async (name: string, remedy: string, work: Parameters<typeof makeCheck>[2]) => {
-    for (const outcome of await makeCheck(name, remedy, work)) checks.push(outcome);
+  type Outcomes = Outcome | readonly Outcome[];
+  // What a check throws is its outcome, so that no check hides another; the remedy is for that case.
+  const check = async (name: string, remedy: string, work: () => Promise<Outcomes> | Outcomes) => {
+    const outcomes = await within(Promise.resolve().then(work), CHECK_MS).catch((error) =>
+      failed(describeFailure(error), remedy),
+    );
+    for (const outcome of [outcomes].flat()) checks.push({ name, ...outcome });
   };
   // If the user's file cannot be read, the other checks use the built-in calendar alone.
   let calendar = loadCalendar();
   const opened: { server: Server | null } = { server: null };
 
-  await check('node', '', () => nodeCheck(process.version, supportedNode()));
   await check('settings', '', () => settingsChecks(config));
   await check('database', NO_SERVER, async () => {
     opened.server = await openServer(cli, config);
@@ -56,7 +64,7 @@ export async function examine(
   const isOk = (wanted: string) => checks.some(({ name, state }) => name === wanted && state === 'ok');
   const tables = isOk('rights') && isOk('migrations') ? (server?.db ?? null) : null;
   await check('disk', 'set EOD_DATA_DIR to a folder of yours', () => diskCheck(cli, config, server));
-  await check('queue', 'see REDIS_URL', () => queueCheck(config.REDIS_URL));
+  await check('queue', NO_REDIS, () => queueCheck(config.REDIS_URL));
   await check('night', 'correct or remove EOD_CALENDAR_FILE', () => {
     calendar = openCalendar(cli, config);
     return nightCheck(config, calendar);
@@ -66,22 +74,17 @@ export async function examine(
     if (isOffline) return skipped('--offline: no call was made');
     return sourceChecks(cli, config, calendar, tables);
   });
-  if (alertAddress !== null)
-    await check('alert', '', () => alertCheck(config, alertAddress, cli.life.signal));
+  if (alertAddress !== null) {
+    const remedy = 'correct EOD_ALERT_WEBHOOK';
+    await check('alert', remedy, () => alertCheck(config, alertAddress, cli.life.signal));
+  }
   const redact = environmentRedactor(cli);
   // Remedies are our own words: a password such as `eod` must not be replaced in them.
   return checks.map((outcome) => ({ ...outcome, found: redact(outcome.found) }));
 }
 
-/** The address that alerts are posted to. @throws PipelineError `usage` if none is set. */
-export function alertAddress({ EOD_ALERT_WEBHOOK: address }: Config): string {
-  if (address !== undefined) return address;
-  throw usageError('--alert: set EOD_ALERT_WEBHOOK to the address that alerts are posted to');
-}
-
-/** Posts a test alert to an address. */
+/** Posts a test alert to an address. @throws Error if it is not accepted. */
 async function alertCheck(config: Config, address: string, signal: AbortSignal): Promise<Outcome> {
-  const { host } = new URL(address);
   const alert = {
     kind: 'test',
     subject: 'test',
@@ -89,18 +92,6 @@ async function alertCheck(config: Config, address: string, signal: AbortSignal):
     facts: {},
     raisedAt: new Date().toISOString(),
   };
-  try {
-    await postAlert(address, alert, { secret: config.EOD_ALERT_SECRET, proxies: config, signal });
-    return ok(`${host} accepted the test alert`);
-  } catch (error) {
-    return failed(`${host} did not accept the test alert: ${messageOf(error)}`, 'correct EOD_ALERT_WEBHOOK');
-  }
-}
-
-/** Checks the version of Node against `engines` of package.json, e.g. `>=20.19`. */
-export function nodeCheck(running: string, engines: string): Outcome {
-  const [least, own] = [engines.replace(/^\D+/, ''), running.replace(/^v/, '')];
-  const sentence = `Node ${own} (${least} or newer is needed)`;
-  const isOld = own.localeCompare(least, 'en', { numeric: true }) < 0;
-  return isOld ? failed(sentence, 'install the current LTS release of Node') : ok(sentence);
+  await postAlert(address, alert, { secret: config.EOD_ALERT_SECRET, proxies: config, signal });
+  return ok(`${new URL(address).host} accepted the test alert`);
 }

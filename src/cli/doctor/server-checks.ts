@@ -11,7 +11,7 @@ import { clusterLocation } from '../../postgres/embedded/account.ts';
 import { readRoleRights, readServerFacts, type ServerFacts } from '../../postgres/inspect.ts';
 import type { Cli } from '../cli.ts';
 import { hasPrivatePostgres, openStore } from '../open-context.ts';
-import { describeFailure, describeLocation, readRedisFacts } from '../reachable.ts';
+import { describeLocation, readRedisFacts } from '../reachable.ts';
 import { failed, type Outcome, ok, skipped, warning } from './check.ts';
 
 /** A database that responds. */
@@ -108,17 +108,11 @@ export async function diskCheck(cli: Cli, config: Config, server: Server | null)
 /** Checks Redis as the server of the queue, if the queue is not in Postgres. */
 export async function queueCheck(url: string | undefined): Promise<Outcome> {
   if (url === undefined) return ok('the queue is in Postgres (REDIS_URL is not set)');
-  const location = `Redis at ${describeLocation(url)}`;
-  try {
-    const { version, isReplica, evictionPolicy, maxMemory } = await readRedisFacts(url);
-    const serverText = `${location}: version ${version}`;
-    if (isReplica) return failed(`${serverText}, a replica`, 'name the primary server in REDIS_URL');
-    if (evictionPolicy === 'noeviction') return ok(serverText);
-    const policy = `maxmemory-policy is ${evictionPolicy}, and maxmemory ${maxMemory}: it may drop jobs`;
-    const report = maxMemory > 0 ? failed : warning;
-    return report(`${serverText}, ${policy}`, 'set maxmemory-policy noeviction in Redis');
-  } catch (error) {
-    const remedy = 'start it, or correct REDIS_URL; without REDIS_URL the queue is in Postgres';
-    return failed(`${location}: ${describeFailure(error)}`, remedy);
-  }
+  const { version, isReplica, evictionPolicy, maxMemory } = await readRedisFacts(url);
+  const serverText = `Redis at ${describeLocation(url)}: version ${version}`;
+  if (isReplica) return failed(`${serverText}, a replica`, 'name the primary server in REDIS_URL');
+  if (evictionPolicy === 'noeviction') return ok(serverText);
+  const policy = `maxmemory-policy is ${evictionPolicy}, and maxmemory ${maxMemory}: it may drop jobs`;
+  const report = maxMemory > 0 ? failed : warning;
+  return report(`${serverText}, ${policy}`, 'set maxmemory-policy noeviction in Redis');
 }

@@ -7,15 +7,17 @@ import { callsOfNight } from '../../jobs/runs/night-calls.ts';
 import { namedBy, operations } from '../../operations/registry.ts';
 import { severities } from '../../quality/index.ts';
 import { count, plural } from '../output.ts';
-import { FITTING } from '../run-output.ts';
 import { failed, type Outcome, ok, warning } from './check.ts';
 
-/** Returns a check for each contradiction between settings, or one that says there is none. */
+/** Returns a check for each contradiction between settings and each unknown name, or one that says there is none. */
 export function settingsChecks(config: Config): readonly Outcome[] {
-  const problems: Outcome[] = [
-    ...contradictions(config).map(({ problem, remedy }) => warning(problem, remedy)),
-    ...unknownNames(config),
-  ];
+  const problems = contradictions(config).map(({ problem, remedy }) => warning(problem, remedy));
+  for (const setting of ['EOD_WINDOW_DAYS', 'EOD_OPERATION_EXCHANGES'] as const) {
+    const unknown = Object.keys(config[setting]).filter((name) => namedBy(operations, name) === undefined);
+    if (unknown.length === 0) continue;
+    const problem = `${setting} names ${unknown.join(', ')}, which is no operation: it has no effect`;
+    problems.push(warning(problem, '"eod operations" lists the operations'));
+  }
   try {
     severities(config);
   } catch (error) {
@@ -26,14 +28,9 @@ export function settingsChecks(config: Config): readonly Outcome[] {
   return problems.length === 0 ? [ok('no two of them contradict each other')] : problems;
 }
 
-/** Warns of names in the settings of single operations that are none of an operation. */
-const unknownNames = (config: Config): Outcome[] =>
-  (['EOD_WINDOW_DAYS', 'EOD_OPERATION_EXCHANGES'] as const).flatMap((setting) => {
-    const unknown = Object.keys(config[setting]).filter((name) => namedBy(operations, name) === undefined);
-    if (unknown.length === 0) return [];
-    const problem = `${setting} names ${unknown.join(', ')}, which is no operation: it has no effect`;
-    return [warning(problem, '"eod operations" lists the operations')];
-  });
+/** What makes more of a night fit. */
+const FITTING =
+  'raise EOD_CALLS_PER_HOUR as far as the key allows, set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, or leave operations out (EOD_OPERATIONS=default,-NAME)';
 
 /** Checks that the calls of an ordinary night can be made before the next night begins. */
 export function nightCheck(config: Config, calendar: Calendar, clock = systemClock): Outcome {

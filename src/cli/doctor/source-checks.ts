@@ -72,16 +72,14 @@ export async function call(
     if (!(error instanceof PipelineError) || error.kind === 'aborted') throw error;
     failure = error;
   }
-  if (db !== null) {
-    const { source: state, key } =
-      failure === null ? { source: 'success', key: 'accepted' } : assessEvidence(failure, 1);
-    if (failure?.isUnsent === true) await returnCall(db.drizzle, callLimit);
-    // A refused key is left to a worker, which sends the alert.
-    if (state === 'success' && key !== 'refused')
-      await noteSourceResponded(db.drizzle, callLimit.keyHash, key === 'accepted');
-  }
+  const { source: state, key } =
+    failure === null ? { source: 'success', key: 'accepted' } : assessEvidence(failure, 1);
+  if (db !== null && failure?.isUnsent === true) await returnCall(db.drizzle, callLimit);
+  // A refused key is left to a worker, which sends the alert.
+  if (db !== null && state === 'success' && key !== 'refused')
+    await noteSourceResponded(db.drizzle, callLimit.keyHash, key === 'accepted');
   const body = response?.body ?? failure?.response ?? null;
-  return { body, extracted, error: failure?.kind === 'no_data' ? null : failure };
+  return { body, extracted, error: failure?.kind === 'no_data' ? null : failure, key };
 }
 
 const UNREACHABLE =
@@ -122,25 +120,22 @@ export async function sourceChecks(
   if (response === null) return [skipped(USED_UP)];
   const ms = count(Math.round(performance.now() - started));
   const budget = db === null ? 'one call, not counted: the database cannot be used' : 'one call of the hour';
-  const { error, extracted } = response;
+  const { error, extracted, key } = response;
   const [doubt] = extracted?.doubts ?? [];
-  const key = error === null ? 'accepted' : assessEvidence(error, 1).key;
-  const isDown = error !== null && (REMEDIES[error.kind] === UNREACHABLE || error.kind === 'http_status');
+  // Whatever it says of this request, a source that accepts the key works.
+  const report = key === 'accepted' ? warning : failed;
   const sourceCheck =
     doubt !== undefined
       ? warning(`it responds with something else than was requested (${budget})`, doubt.message)
       : error === null || key === 'refused'
         ? ok(`it responds to ${request.operation.name} in ${ms} ms (${budget})`)
-        : (isDown ? failed : warning)(
-            `${error.kind}: ${messageOf(error)} (${budget})`,
-            remedyFor(error.kind),
-          );
-  const refusal = failed(messageOf(error), remedyFor('credential'));
-  const keyCheck = { name: 'access key', ...(key === 'refused' ? refusal : ok('it was accepted')) };
+        : report(`${error.kind}: ${messageOf(error)} (${budget})`, remedyFor(error.kind));
+  const keyCheck =
+    key === 'refused' ? failed(messageOf(error), remedyFor('credential')) : ok('it was accepted');
   const date = source.lastDate();
   return [
     sourceCheck,
-    ...(key === 'unknown' ? [] : [keyCheck]),
+    ...(key === 'unknown' ? [] : [{ name: 'access key', ...keyCheck }]),
     ...(date === null ? [] : [{ name: 'clock', ...clockCheck(config, date) }]),
   ];
 }
@@ -152,8 +147,7 @@ const HARMFUL_MS = 60_000;
 /** Compares our clock with that of the source. */
 function clockCheck({ EOD_TIMEZONE }: Config, date: ObservedDate): Outcome {
   const zone = `EOD_TIMEZONE is ${EOD_TIMEZONE}`;
-  // The header has whole seconds, so on average it is half a second behind.
-  const lead = certainLead(date, date.statedAt + 500);
+  const lead = certainLead(date);
   const difference = Math.abs(lead);
   if (difference < NOTICEABLE_MS) return ok(`ours agrees with the source's; ${zone}`);
   const leadText = `ours is ${duration(difference / 1000)} ${lead > 0 ? 'ahead of' : 'behind'} the source's; ${zone}`;
@@ -162,14 +156,8 @@ function clockCheck({ EOD_TIMEZONE }: Config, date: ObservedDate): Outcome {
 }
 
 /**
- * By how much our clock is certainly ahead of another (negative: behind), which was read at some time during a call; 0 if
- * the time that the call took may be all of the difference. Unit: milliseconds.
+ * By how many milliseconds our clock is certainly ahead of the source's (negative: behind), which wrote its time in whole
+ * seconds at some moment of the call.
  */
-export function certainLead(
-  call: { readonly sentAt: number; readonly receivedAt: number },
-  theirs: number,
-): number {
-  const half = (call.receivedAt - call.sentAt) / 2;
-  const lead = call.sentAt + half - theirs;
-  return Math.sign(lead) * Math.max(0, Math.abs(lead) - half);
-}
+export const certainLead = ({ sentAt, receivedAt, statedAt }: ObservedDate): number =>
+  Math.max(0, sentAt - (statedAt + 999)) + Math.min(0, receivedAt - statedAt);

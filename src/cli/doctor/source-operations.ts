@@ -1,5 +1,5 @@
 import { access, constants, mkdir, writeFile } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Config } from '../../core/config.ts';
 import { messageOf, type PipelineError, usageError } from '../../core/errors.ts';
 import { isDated as hasDays } from '../../declaration/operation.ts';
@@ -19,7 +19,6 @@ const ENDS_ALL: readonly string[] = [
   'network',
 ];
 
-type Dialect = Config['EOD_DATE_DIALECT'];
 type OperationReport = ReturnType<typeof describeCall>;
 
 /**
@@ -73,7 +72,7 @@ export async function examineOperations(
   const isOk = stopped === null && !isOtherDialect && reports.every(({ state }) => state !== 'failed');
   if (!isOk) cli.exitCode = EXIT.failed;
   if (json) return printJson(cli, { isOk, dateDialect: dialect, operations: reports });
-  print(cli, reportText(reports, isOtherDialect ? dialect : null));
+  print(cli, reportText(reports, isOtherDialect ? dialect : null, folder));
 }
 
 /** True if the source refuses the request itself. */
@@ -88,46 +87,51 @@ function describeCall(
   reason: string | null,
   file: string | null,
 ) {
-  const about = { operation: operation.name, exchange, from, to, instruments };
   const { error = null, extracted = null } = response ?? {};
   const { batches = [], rejects = [], fetched = 0, unknownFields = [], doubts = [] } = extracted ?? {};
   const isStored =
-    extracted === null || decideOutcome(extracted, config.EOD_MAX_REJECT_SHARE).state !== 'failed';
+    extracted !== null && decideOutcome(extracted, config.EOD_MAX_REJECT_SHARE).state !== 'failed';
   const [{ path = '', message = '' } = {}] = rejects[0]?.problems ?? [];
   const rejected = `${rejects.length} of ${plural(fetched, 'record')} are rejected, the first: ${path} ${message}`;
-  const problem =
-    error === null ? (rejects.length > 0 ? rejected : reason) : `${error.kind}: ${messageOf(error)}`;
+  const problem = rejects.length > 0 ? rejected : (doubts[0]?.message ?? reason);
   return {
-    ...about,
     state: response === null ? 'skipped' : error === null && isStored ? 'ok' : 'failed',
+    operation: operation.name,
+    exchange,
+    from,
+    to,
+    instruments,
     rows: fetched - rejects.length,
     rejects: rejects.length,
     tables: batches.filter(({ rows }) => rows.length > 0).map(({ table }) => table.name),
     unknownFields,
-    problem,
-    remedy: error === null ? (doubts[0]?.message ?? null) : remedyFor(error.kind),
+    problem: error === null ? problem : `${error.kind}: ${messageOf(error)}`,
+    remedy: error === null ? null : remedyFor(error.kind),
     file,
   };
 }
 
 const COLUMNS: readonly Column<OperationReport>[] = [
-  ...memberColumns<OperationReport>('state', 'operation', 'exchange'),
-  { head: 'day', cell: ({ to }) => to },
-  ...memberColumns<OperationReport>('rows', 'rejects'),
+  ...memberColumns<OperationReport>('state', 'operation', 'exchange', 'to', 'rows', 'rejects'),
   { head: 'fills', cell: ({ tables }) => tables.join(', ') },
 ];
 
-/** @param dialect the one in which the source reads days, if it is not the one that is set. */
-function reportText(reports: readonly OperationReport[], dialect: Dialect | null): string {
+/**
+ * @param dialect the one in which the source reads days, if it is not the one that is set.
+ * @param folder of the bodies; null if they are not kept.
+ */
+function reportText(
+  reports: readonly OperationReport[],
+  dialect: Config['EOD_DATE_DIALECT'] | null,
+  folder: string | null,
+): string {
   const notes = reports.flatMap(({ operation, unknownFields, problem, remedy }) => [
     ...(unknownFields.length === 0 ? [] : [`${operation}: no column reads ${unknownFields.join(', ')}`]),
     ...(problem === null ? [] : [`${operation}: ${[problem, remedy ?? []].flat().join('; ')}`]),
   ]);
   if (dialect !== null)
     notes.push(`the source names days otherwise than they are requested: set EOD_DATE_DIALECT=${dialect}`);
-  const files = reports.flatMap(({ file }) => file ?? []);
-  if (files.length > 0)
-    notes.push(`saved in ${dirname(files[0] ?? '')}: ${files.map((file) => basename(file)).join(', ')}`);
+  if (folder !== null) notes.push(`the bodies of the responses are in ${folder}`);
   const readable = reports.filter(({ state }) => state === 'ok').length;
   const verdict = `${readable} of ${plural(reports.length, 'operation')} ${readable === 1 ? 'is' : 'are'} readable.`;
   return [table(COLUMNS, reports), ...(notes.length === 0 ? [] : ['', ...notes]), '', verdict].join('\n');

@@ -81,7 +81,7 @@ test('a Redis that drops jobs, one that might, one that keeps them', async () =>
 
 test('a clock that differs from that of the source fails', async () => {
   const url = await startServer((_, response) => {
-    response.setHeader('date', new Date(Date.now() - 19_800_000).toUTCString());
+    response.setHeader('date', new Date(Date.now() - 19_830_000).toUTCString());
     response.end('[]');
   });
   const { check } = await examine({ EOD_BASE_URL: url, EOD_ACCESS_KEY: KEY });
