@@ -84,36 +84,30 @@ function parseFaultRule(key: string, setting: string, name: string): Partial<Fau
   }
 }
 
-/** Decides which requests fail. This depends only on the number of requests, so that a run can be repeated. */
-export class FaultPlan {
-  readonly #faults: readonly Fault[];
+/**
+ * Decides which requests fail. This depends only on the number of requests, so that a run can be repeated.
+ *
+ * @returns a function that chooses the fault for the next request of an operation: that of the first rule that applies.
+ *   Its `days` are those of the requested range; null before the parameters are read. With null only rules without
+ *   `minDays` are considered, otherwise only the others.
+ */
+export function planFaults(faults: readonly Fault[]) {
   /** How many requests each rule has matched. */
-  readonly #matched: number[] = [];
-
-  constructor(faults: readonly Fault[]) {
-    this.#faults = faults;
-  }
-
-  /**
-   * The fault for the next request of this operation: that of the first rule that applies.
-   *
-   * @param days of the requested range; null before the parameters are read. With null only rules without `minDays` are
-   * considered, otherwise only the others.
-   */
-  next(operation: string, search: URLSearchParams, days: number | null): Fault | null {
+  const matched: number[] = [];
+  return (operation: string, search: URLSearchParams, days: number | null): Fault | null => {
     let chosen: Fault | null = null;
-    for (const [at, fault] of this.#faults.entries()) {
+    for (const [at, fault] of faults.entries()) {
       if ((fault.minDays === undefined) !== (days === null)) continue;
       if (fault.minDays !== undefined && days !== null && days < fault.minDays) continue;
       if (fault.operation !== undefined && fault.operation !== operation) continue;
       if (Object.entries(fault.params ?? {}).some(([name, value]) => search.get(name) !== value)) continue;
-      const count = (this.#matched[at] ?? 0) + 1;
-      this.#matched[at] = count;
+      const count = (matched[at] ?? 0) + 1;
+      matched[at] = count;
       const hits =
         (fault.every === undefined || count % fault.every === 0) &&
         (fault.first === undefined || count <= fault.first);
       if (hits) chosen ??= fault;
     }
     return chosen;
-  }
+  };
 }

@@ -12,7 +12,7 @@ import { classification, pledge } from './datasets/company-responses.ts';
 import { categories, corporateActions } from './datasets/corporate-action-responses.ts';
 import { circuitBreakers, gainersLosers, highlights, seriesChanges } from './datasets/market-activity.ts';
 import { financialRatios } from './datasets/ratios.ts';
-import { Responder } from './http/sandbox-server.ts';
+import { createResponder } from './http/sandbox-server.ts';
 import { Market } from './market/market.ts';
 import type { DataSet } from './response/dataset.ts';
 
@@ -54,7 +54,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
     revision: options.revision ?? 0,
     splits: options.splits ?? false,
   });
-  const responder = new Responder({
+  const responder = createResponder({
     operations,
     market,
     clock,
@@ -81,7 +81,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
     /** Base URL, without a slash at its end. */
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
-    stats: () => responder.requests.stats(),
+    stats: responder.stats,
     /** The newest day whose data is published by now. */
     publishedUntil: () => market.publishedUntil(),
     /** Splits and consolidations with an ex-date in a range of days; none without the option `splits`. */

@@ -61,18 +61,12 @@ export default defineCommand({
     delay: numberOption('<ms>', 'milliseconds to wait before each response', DEFAULT_BEHAVIOUR.delayMs, {
       most: 3_600_000,
     }),
-    notReady: numberOption(
-      '<n>',
-      'respond to the first n calls of each request that the data is not ready',
-      DEFAULT_BEHAVIOUR.notReady,
-    ),
     callsPerHour: numberOption(
       '<n>',
       'calls served in a clock hour (IST); 0 for no limit',
       DEFAULT_BEHAVIOUR.callsPerHour,
     ),
     historyDays: integer('<n>', 'how many days of history are served', { least: 0 }),
-    keyDiesAfter: integer('<n>', 'the key expires after n calls', { least: 0 }),
     fault: repeatable(
       '<rule>',
       "a fault to respond with, e.g. status=503,every=7 or 'diagnostic=Key Expired.,first=1,operation=GetSeriesChange'",
@@ -87,7 +81,7 @@ export default defineCommand({
   async run(cli, { port, host, accessKey, instruments, revision, now, fault, ...flags }) {
     const { parseFault, startSandbox } = await import('../../sandbox/index.ts');
     const { openCalendar } = await import('../open-context.ts');
-    const { casing, delay, notReady, callsPerHour, historyDays, keyDiesAfter } = flags;
+    const { casing, delay, callsPerHour, historyDays } = flags;
     const faults = (fault ?? []).map((rule) => parseFault(rule, '--fault'));
     const calendar = openCalendar(cli, await loadSettings(cli));
     const server = await cli.life.open(() =>
@@ -100,7 +94,7 @@ export default defineCommand({
         clock: now ?? systemClock,
         calendar,
         splits: true,
-        behaviour: { casing, delayMs: delay, notReady, callsPerHour, historyDays, keyDiesAfter, faults },
+        behaviour: { casing, delayMs: delay, callsPerHour, historyDays, faults },
       }),
     );
     print(cli, `sandbox listening on ${server.url}`);

@@ -34,96 +34,65 @@ function clockHour(clock: Clock): string {
 }
 
 /** Checks keys and their hourly quota, and whether a request is ready. */
-export class AccessControl {
-  readonly #behaviour: Behaviour;
-  readonly #clock: Clock;
-  readonly #accessKey: string | undefined;
-  #hour = '';
-  #callsThisHour = 0;
-  #calls = 0;
-  readonly #requested = new Map<string, number>();
-
-  constructor(behaviour: Behaviour, clock: Clock, accessKey: string | undefined) {
-    this.#behaviour = behaviour;
-    this.#clock = clock;
-    this.#accessKey = accessKey;
-  }
-
-  /**
-   * Checks the key and counts the call against its quota.
-   *
-   * @throws Diagnostic with the line to send.
-   */
-  checkKey(key: string | null): void {
-    if (key === null || key === '') throw new Diagnostic('Access Denied. Key unknown or empty.');
-    if (this.#accessKey !== undefined && key !== this.#accessKey)
-      throw new Diagnostic('Access Denied. Key not found.');
-    this.#calls++;
-    const { keyDiesAfter, callsPerHour } = this.#behaviour;
-    if (keyDiesAfter !== undefined && this.#calls > keyDiesAfter) throw new Diagnostic('Key Expired.');
-    const hour = clockHour(this.#clock);
-    if (hour !== this.#hour) {
-      this.#hour = hour;
-      this.#callsThisHour = 0;
-    }
-    if (callsPerHour > 0 && this.#callsThisHour >= callsPerHour)
-      throw new Diagnostic('Calls per hour are limited.');
-    this.#callsThisHour++;
-  }
-
-  /**
-   * Responds to the first calls of each distinct request that it is not ready.
-   *
-   * @throws Diagnostic with the line to send.
-   */
-  checkReady(request: string): void {
-    if (this.#behaviour.notReady === 0) return;
-    const count = (this.#requested.get(request) ?? 0) + 1;
-    this.#requested.set(request, count);
-    if (count <= this.#behaviour.notReady) {
-      throw new Diagnostic('Authentication request received. Try request data in next moment.');
-    }
-  }
+export function createAccessControl(behaviour: Behaviour, clock: Clock, accessKey: string | undefined) {
+  const { keyDiesAfter, callsPerHour, notReady } = behaviour;
+  let hour = '';
+  let callsThisHour = 0;
+  let calls = 0;
+  const requested: Counts = {};
+  return {
+    /**
+     * Checks the key and counts the call against its quota.
+     *
+     * @throws Diagnostic with the line to send.
+     */
+    checkKey(key: string | null): void {
+      if (key === null || key === '') throw new Diagnostic('Access Denied. Key unknown or empty.');
+      if (accessKey !== undefined && key !== accessKey)
+        throw new Diagnostic('Access Denied. Key not found.');
+      calls += 1;
+      if (keyDiesAfter !== undefined && calls > keyDiesAfter) throw new Diagnostic('Key Expired.');
+      const now = clockHour(clock);
+      if (now !== hour) [hour, callsThisHour] = [now, 0];
+      if (callsPerHour > 0 && callsThisHour >= callsPerHour)
+        throw new Diagnostic('Calls per hour are limited.');
+      callsThisHour += 1;
+    },
+    /**
+     * Responds to the first calls of each distinct request that it is not ready.
+     *
+     * @throws Diagnostic with the line to send.
+     */
+    checkReady(request: string): void {
+      if (notReady > 0 && count(requested, request) <= notReady)
+        throw new Diagnostic('Authentication request received. Try request data in next moment.');
+    },
+  };
 }
 
 /** Counts requests and remembers the newest ones. */
-export class RequestLog {
-  readonly #clock: Clock;
-  readonly #stats: SandboxStats = { requests: 0, byOperation: {}, byHour: {}, byDiagnostic: {}, byFault: {} };
-  readonly #requests: SeenRequest[] = [];
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  begin(operation: string, search: URLSearchParams): void {
-    const stats = this.#stats;
-    stats.requests++;
-    count(stats.byOperation, operation);
-    count(stats.byHour, clockHour(this.#clock));
-    const params = Object.fromEntries([...search].filter(([name]) => name !== 'accessKey'));
-    this.#requests.push({ number: stats.requests, operation, params });
-    if (this.#requests.length > REMEMBERED_REQUESTS) this.#requests.splice(0, REMEMBERED_REQUESTS / 10);
-  }
-
-  countDiagnostic(line: string): void {
-    count(this.#stats.byDiagnostic, line);
-  }
-
-  countFault(kind: string): void {
-    count(this.#stats.byFault, kind);
-  }
-
-  /** The newest requests, oldest first. */
-  recent(): readonly SeenRequest[] {
-    return this.#requests;
-  }
-
-  stats(): SandboxStats {
-    return structuredClone(this.#stats);
-  }
+export function createRequestLog(clock: Clock) {
+  const stats: SandboxStats = { requests: 0, byOperation: {}, byHour: {}, byDiagnostic: {}, byFault: {} };
+  const requests: SeenRequest[] = [];
+  return {
+    begin(operation: string, search: URLSearchParams): void {
+      stats.requests += 1;
+      count(stats.byOperation, operation);
+      count(stats.byHour, clockHour(clock));
+      const params = Object.fromEntries([...search].filter(([name]) => name !== 'accessKey'));
+      requests.push({ number: stats.requests, operation, params });
+      if (requests.length > REMEMBERED_REQUESTS) requests.splice(0, REMEMBERED_REQUESTS / 10);
+    },
+    countDiagnostic: (line: string) => count(stats.byDiagnostic, line),
+    countFault: (kind: string) => count(stats.byFault, kind),
+    /** The newest requests, oldest first. */
+    recent: (): readonly SeenRequest[] => requests,
+    stats: () => structuredClone(stats),
+  };
 }
 
-function count(counts: Record<string, number>, name: string): void {
+/** Counts one more of a name. @returns how many there are now. */
+function count(counts: Counts, name: string): number {
   counts[name] = (counts[name] ?? 0) + 1;
+  return counts[name];
 }
