@@ -11,8 +11,7 @@ import {
 } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import { PACKAGE } from '../core/package-folders.ts';
-import { escapeControls } from '../core/wording.ts';
-import { withDemoFlags } from '../web/commands.ts';
+import { escapeControls, withDemoFlags } from '../core/wording.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { wrap } from './output.ts';
 

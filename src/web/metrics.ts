@@ -55,17 +55,18 @@ export function createMetrics(context: QueueContext, roles: readonly string[]) {
   });
   // A worker alone leaves the facts of the installation out: there may be many workers, each of which would read and
   // export the same. The scheduler and the dashboard, one each, both have them, so that either may be missing.
-  const facts = roles.some((name) => name !== 'worker') ? createFacts(registers) : null;
+  const hasFacts = roles.some((name) => name !== 'worker');
+  let facts = new Registry();
   let restsUntil = 0;
-  const readFacts = oneAtATime(async () => {
+  const readAgain = oneAtATime(async () => {
     const begunAt = performance.now();
     try {
       await within(checkServers(context));
-      if (facts !== null) await within(facts.read(context), READ_WITHIN_MS);
+      if (hasFacts) facts = await within(readFacts(context), READ_WITHIN_MS);
       up.set(1);
     } catch (error) {
       up.set(0);
-      facts?.forget();
+      facts = new Registry();
       context.log.warn({ err: error }, 'metrics: the database or the queue does not respond');
     }
     restsUntil = performance.now() + REST * (performance.now() - begunAt);
@@ -74,10 +75,10 @@ export function createMetrics(context: QueueContext, roles: readonly string[]) {
   return {
     contentType: registry.contentType,
     async text() {
-      first ??= readFacts();
+      first ??= readAgain();
       await first;
-      if (performance.now() >= restsUntil) await endsWithin(readFacts(), SCRAPE_WAITS_MS);
-      return registry.metrics();
+      if (performance.now() >= restsUntil) await endsWithin(readAgain(), SCRAPE_WAITS_MS);
+      return Registry.merge([registry, facts]).metrics();
     },
     close() {
       stopCounting();
@@ -141,10 +142,28 @@ async function checkServers({ db, queues }: QueueContext): Promise<void> {
   await Promise.all([db.withoutRetry.pool.query('select'), queues.ticks.getJobCounts()]);
 }
 
-/** Gauges for what the database and the queue know, whichever process did it. */
-function createFacts(registers: Registry[]) {
+/** Reads what the database and the queue know, whichever process did it, as gauges of a registry of their own. */
+async function readFacts(context: QueueContext): Promise<Registry> {
+  const { config, queues } = context;
+  const db = context.db.withoutRetry.drizzle;
+  const [sets, runs, { quota, keyRefused }, windows, rejected, findings, workers] = await Promise.all([
+    readFreshness({ ...context, db: { drizzle: db } }),
+    readLastCompletedRuns(db),
+    readKeyStatus({ ...context, db: context.db.withoutRetry }),
+    countOpenWindowsByState(db),
+    countOpenRejects(db),
+    countOpenFindings(db),
+    readWorkers(db),
+  ]);
+  const jobs = await Promise.all(
+    [...WINDOW_QUEUES, 'ticks' as const].map(async (queue) => ({
+      queue,
+      states: await (queue === 'ticks' ? queues.ticks : queues.windows[queue]).getJobCounts(),
+    })),
+  );
+  const registry = new Registry();
   const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
-    new Gauge({ name, help, labelNames, registers });
+    new Gauge({ name, help, labelNames, registers: [registry] });
   const complete = gauge(
     'eod_last_complete_session_timestamp_seconds',
     'Midnight of the last complete trading day; absent if none is complete.',
@@ -164,86 +183,52 @@ function createFacts(registers: Registry[]) {
     'exchange',
     'reason',
   );
+  for (const { operation, exchange, ...set } of sets) {
+    if (set.lastComplete === null && set.lastDue === null) continue;
+    if (set.lastComplete !== null) {
+      complete.set({ operation, exchange }, dayStart(set.lastComplete, config.EOD_TIMEZONE));
+    }
+    late.set({ operation, exchange }, set.missingInARow);
+    for (const [reason, tradingDays] of Object.entries(set.missing)) {
+      missing.set({ operation, exchange, reason }, tradingDays);
+    }
+  }
   const lastRun = gauge(
     'eod_last_completed_run_timestamp_seconds',
     'When the last completed run of each kind ended.',
     'kind',
   );
-  const used = gauge('eod_calls_used', 'Calls counted in this clock hour.');
-  const left = gauge('eod_calls_left', 'Calls that may still be made in this clock hour, by queue.', 'queue');
-  const refused = gauge(
-    'eod_key_refused',
-    '1 while the source refuses the access key, or the month is used up; else 0.',
-  );
-  const jobs = gauge('eod_queue_jobs', 'Jobs of the queues by state.', 'queue', 'state');
+  for (const { kind, endedAt } of runs) lastRun.set({ kind }, endedAt);
+  if (quota !== null) {
+    gauge('eod_calls_used', 'Calls counted in this clock hour.').set(quota.calls);
+    gauge(
+      'eod_key_refused',
+      '1 while the source refuses the access key, or the month is used up; else 0.',
+    ).set(keyRefused === null ? 0 : 1);
+    const ofHour = callsLeft(quota);
+    const left = gauge('eod_calls_left', 'Calls that may still be made in this clock hour, by queue.', 'queue');
+    left.set({ queue: 'nightly' }, ofHour.left);
+    left.set({ queue: 'backfill' }, ofHour.forBackfills);
+  }
+  const queued = gauge('eod_queue_jobs', 'Jobs of the queues by state.', 'queue', 'state');
+  for (const { queue, states } of jobs) {
+    for (const [state, number] of Object.entries(states)) queued.set({ queue, state }, number);
+  }
   const open = gauge('eod_open_windows', 'Windows that have not ended, by state.', 'state');
-  const rejects = gauge(
+  for (const state of ['pending', 'running'] as const) {
+    open.set({ state }, windows.find((entry) => entry.state === state)?.windows ?? 0);
+  }
+  const openRejects = gauge(
     'eod_open_rejects',
     'Records that were rejected and are not resolved.',
     'operation',
     'exchange',
   );
-  const findings = gauge('eod_open_findings', 'Findings that are open.', 'check', 'severity');
-  const workers = gauge('eod_workers', 'Workers that were seen within the last minute.');
-  const single = [used, refused, workers];
-  const all = [complete, late, missing, lastRun, left, jobs, open, rejects, findings];
-  const forget = () => {
-    for (const metric of [...all, ...single]) metric.reset();
-    // A metric without labels would be 0 after a reset.
-    for (const metric of single) metric.remove();
-  };
-  return {
-    forget,
-    async read(context: QueueContext): Promise<void> {
-      const { config, queues } = context;
-      const db = context.db.withoutRetry.drizzle;
-      const [sets, runs, { quota, keyRefused }, windows, rejected, openFindings, workersSeen] =
-        await Promise.all([
-          readFreshness({ ...context, db: { drizzle: db } }),
-          readLastCompletedRuns(db),
-          readKeyStatus({ ...context, db: context.db.withoutRetry }),
-          countOpenWindowsByState(db),
-          countOpenRejects(db),
-          countOpenFindings(db),
-          readWorkers(db),
-        ]);
-      const counts = await Promise.all(
-        [...WINDOW_QUEUES, 'ticks' as const].map(async (queue) => ({
-          queue,
-          states: await (queue === 'ticks' ? queues.ticks : queues.windows[queue]).getJobCounts(),
-        })),
-      );
-      // Values that no longer exist must not keep their last number.
-      forget();
-      for (const { operation, exchange, ...set } of sets) {
-        if (set.lastComplete === null && set.lastDue === null) continue;
-        if (set.lastComplete !== null) {
-          complete.set({ operation, exchange }, dayStart(set.lastComplete, config.EOD_TIMEZONE));
-        }
-        late.set({ operation, exchange }, set.missingInARow);
-        for (const [reason, tradingDays] of Object.entries(set.missing)) {
-          missing.set({ operation, exchange, reason }, tradingDays);
-        }
-      }
-      for (const { kind, endedAt } of runs) lastRun.set({ kind }, endedAt);
-      if (quota !== null) {
-        used.set(quota.calls);
-        refused.set(keyRefused === null ? 0 : 1);
-        const ofHour = callsLeft(quota);
-        left.set({ queue: 'nightly' }, ofHour.left);
-        left.set({ queue: 'backfill' }, ofHour.forBackfills);
-      }
-      for (const { queue, states } of counts) {
-        for (const [state, number] of Object.entries(states)) jobs.set({ queue, state }, number);
-      }
-      for (const state of ['pending', 'running'] as const) {
-        open.set({ state }, windows.find((entry) => entry.state === state)?.windows ?? 0);
-      }
-      for (const entry of rejected)
-        rejects.set({ operation: entry.operation, exchange: entry.exchange }, entry.rejects);
-      for (const entry of openFindings)
-        findings.set({ check: entry.check, severity: entry.severity }, entry.findings);
-      workers.set(workersSeen.seen);
-    },
-  };
+  for (const { operation, exchange, rejects } of rejected)
+    openRejects.set({ operation, exchange }, rejects);
+  const openFindings = gauge('eod_open_findings', 'Findings that are open.', 'check', 'severity');
+  for (const { check, severity, findings: number } of findings)
+    openFindings.set({ check, severity }, number);
+  gauge('eod_workers', 'Workers that were seen within the last minute.').set(workers.seen);
+  return registry;
 }

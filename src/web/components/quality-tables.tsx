@@ -1,7 +1,8 @@
+import { problemsText } from '../../core/wording.ts';
 import type { Finding } from '../../state/findings.ts';
 import type { OpenReject } from '../../state/rejects.ts';
 import { rejectCommand } from '../commands.ts';
-import { Command, Moment } from './basics.tsx';
+import { Command, Empty, Moment } from './basics.tsx';
 import { DAYS, Table } from './data-table.tsx';
 import { Badge } from './marks.tsx';
 import { DataSet, DataSetLink } from './names.tsx';
@@ -16,6 +17,7 @@ export function RejectsTable({
 }) {
   return (
     <Table
+      empty={<Empty title="None." />}
       caption="Open rejects"
       rows={rejects}
       columns={[
@@ -30,10 +32,7 @@ export function RejectsTable({
         {
           head: 'Why',
           wide: true,
-          cell: (reject) =>
-            reject.problems
-              .map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
-              .join('; '),
+          cell: ({ problems }) => problemsText(problems),
         },
         { head: 'Seen last', cell: (reject) => <Moment iso={reject.lastSeenAt} zone={zone} /> },
         { head: 'As it was sent', cell: (reject) => <Command>{rejectCommand(reject.id)}</Command> },
@@ -48,6 +47,7 @@ const SEVERITY_MARKS = { error: 'missing', warning: 'suspicious', info: 'none' }
 export function FindingsTable({ findings }: { readonly findings: readonly Finding[] }) {
   return (
     <Table
+      empty={<Empty title="None." />}
       caption="Findings"
       rows={findings}
       columns={[

@@ -25,22 +25,26 @@ import { coveragePath, FirstSteps, Heading, type Page, type Requested } from '..
 import { chooseYear, rangeOfYear, readPair } from './path-values.ts';
 import { readPrices, readTrends } from './trends.tsx';
 
-/** The names of the kinds of days, in the order of the legend. */
-const LEGEND: readonly (readonly [Exclude<DayKind, 'nothing'>, string])[] = [
-  ['complete', 'complete'],
-  ['empty', 'no data (expected)'],
-  ['holiday', 'holiday'],
-  ['missing', 'missing'],
-  ['suspicious', 'suspicious: rows may be missing'],
-  ['pending', 'not due yet'],
-];
+/** The kinds of days that are drawn, in the order of the legend. */
+const SHOWN_KINDS = ['complete', 'empty', 'holiday', 'missing', 'suspicious', 'pending'] as const;
+
+/** What each kind of a day means. */
+const KIND_TEXTS: Readonly<Record<DayKind, string>> = {
+  complete: 'complete',
+  empty: 'no data (expected)',
+  holiday: 'holiday',
+  missing: 'missing',
+  suspicious: 'suspicious, rows may be missing',
+  pending: 'not due yet',
+  nothing: 'nothing expected',
+};
 
 const CELL = 10;
 const GAP = 2;
 const STEP = CELL + GAP;
 
 /** Small shapes in a square of 10 by 10, as paths: one path draws all days of a kind. */
-const SMALL: Readonly<Record<Exclude<DayKind, 'nothing'>, string>> = {
+const SMALL: Readonly<Record<(typeof SHOWN_KINDS)[number], string>> = {
   complete: 'h10v10h-10z',
   empty: 'm1 1h8v8h-8z',
   holiday: 'm4 4h2v2h-2z',
@@ -64,9 +68,9 @@ export async function coveragePage(context: QueueContext, requested: Requested):
   if (known.latest === null && !sets.some(({ days }) => days.some(isKnown)))
     return { title: 'Coverage', main: noCoverage() };
   const completeTo = (pair: Pair) => {
-    const known = freshness.find((state) => pairName(state) === pairName(pair));
-    const text = completeText(known ?? { completeTo: null, lastComplete: null });
-    return known?.completeTo == null ? text : `complete to ${text}`;
+    const state = freshness.find((candidate) => pairName(candidate) === pairName(pair));
+    const text = completeText(state ?? { completeTo: null, lastComplete: null });
+    return state?.completeTo == null ? text : `complete to ${text}`;
   };
   return {
     title: `Coverage ${year}`,
@@ -177,29 +181,17 @@ function missingTradingDays(set: DataSetDays, isRequested: boolean, { config }: 
 
 /** A day in words. */
 export function dayText({ day, kind, reason, detail, records }: CoverageDay): string {
-  switch (kind) {
-    case 'complete':
-      return `${day}: complete${records > 0 ? `, ${plural(records, 'record')}` : ''}`;
-    case 'empty':
-      return `${day}: no data (expected)`;
-    case 'missing':
-      return `${day}: missing, ${reason === null ? 'for no known reason' : gapText({ reason, detail })}`;
-    case 'suspicious':
-      return `${day}: suspicious, rows may be missing`;
-    case 'pending':
-      return `${day}: not due yet`;
-    case 'holiday':
-      return `${day}: holiday`;
-    case 'nothing':
-      return `${day}: nothing expected`;
-  }
+  const text = `${day}: ${KIND_TEXTS[kind]}`;
+  if (kind === 'complete' && records > 0) return `${text}, ${plural(records, 'record')}`;
+  if (kind !== 'missing') return text;
+  return `${text}, ${reason === null ? 'for no known reason' : gapText({ reason, detail })}`;
 }
 
 /** Explains the shapes; with `strip`, the small ones of a year. */
 function Legend({ strip = false }: { readonly strip?: boolean }) {
   return (
     <ul class="legend">
-      {LEGEND.map(([kind, text]) => (
+      {SHOWN_KINDS.map((kind) => (
         <li key={kind}>
           {strip ? (
             <svg class="swatch-small" viewBox="0 0 10 10" aria-hidden="true">
@@ -208,7 +200,7 @@ function Legend({ strip = false }: { readonly strip?: boolean }) {
           ) : (
             <span class={`swatch day-${kind}`}>{kind === 'complete' ? null : <MarkIcon mark={kind} />}</span>
           )}
-          {text}
+          {KIND_TEXTS[kind]}
         </li>
       ))}
     </ul>

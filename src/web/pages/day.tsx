@@ -88,33 +88,28 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
           )}
         </Section>
         <Section id="known" title="Coverage" note={listedNote(coverage.listed.length, coverage.total)}>
-          {coverage.total === 0 ? (
-            <Empty title="This day was not requested yet." />
-          ) : (
-            <Table
-              caption="Coverage of the day"
-              rows={coverage.listed}
-              columns={[
-                {
-                  head: perInstrument ? 'Instrument' : 'Requested',
-                  cell: (part) => part.instrument || 'the whole exchange',
-                },
-                ...(perInstrument
-                  ? [{ head: 'Request', cell: (part: (typeof coverage.listed)[number]) => part.variant }]
-                  : []),
-                {
-                  head: 'State',
-                  cell: (part) => (
-                    <Badge mark={markOfState(part.state)}>{part.state.replace('_', ' ')}</Badge>
-                  ),
-                },
-                ...numberColumns('records'),
-                { head: 'Requested last', cell: (part) => <Moment iso={part.checkedAt} zone={zone} /> },
-                RUN,
-                { head: 'The source said', wide: true, cell: (part) => part.diagnostic },
-              ]}
-            />
-          )}
+          <Table
+            empty={<Empty title="This day was not requested yet." />}
+            caption="Coverage of the day"
+            rows={coverage.listed}
+            columns={[
+              {
+                head: perInstrument ? 'Instrument' : 'Requested',
+                cell: (part) => part.instrument || 'the whole exchange',
+              },
+              ...(perInstrument
+                ? [{ head: 'Request', cell: (part: (typeof coverage.listed)[number]) => part.variant }]
+                : []),
+              {
+                head: 'State',
+                cell: (part) => <Badge mark={markOfState(part.state)}>{part.state.replace('_', ' ')}</Badge>,
+              },
+              ...numberColumns('records'),
+              { head: 'Requested last', cell: (part) => <Moment iso={part.checkedAt} zone={zone} /> },
+              RUN,
+              { head: 'The source said', wide: true, cell: (part) => part.diagnostic },
+            ]}
+          />
         </Section>
         <Section id="windows" title="Windows">
           <Table
@@ -178,10 +173,10 @@ export async function dayPage(context: QueueContext, requested: Requested): Prom
           />
         </Section>
         <Section id="rejects" title="Open rejects">
-          {rejects.length === 0 ? <Empty title="None." /> : <RejectsTable rejects={rejects} zone={zone} />}
+          <RejectsTable rejects={rejects} zone={zone} />
         </Section>
         <Section id="findings" title="Findings" note={listedNote(findings.length, allFindings)}>
-          {findings.length === 0 ? <Empty title="None." /> : <FindingsTable findings={findings} />}
+          <FindingsTable findings={findings} />
         </Section>
       </>
     ),

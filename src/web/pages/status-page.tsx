@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact';
 import { pairName } from '../../core/exchanges.ts';
-import { groupBy } from '../../core/iterables.ts';
 import { within } from '../../core/waits.ts';
 import {
   clockTime,
@@ -190,18 +189,18 @@ function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): s
 }
 
 type TradingDay = Tonight['operations'][number];
+type List = Tonight['lists'][number];
 
 /** A line of the table: what is known by trading day, or a list. */
-type Line = TradingDay | Tonight['lists'][number];
+type Line = TradingDay | List;
+
+const isList = (line: Line): line is List => 'records' in line;
 
 /** What a column shows of a trading day; of a list by default nothing. */
 const ofTradingDay =
-  (
-    cell: (line: TradingDay) => ComponentChildren,
-    ofList: (line: Tonight['lists'][number]) => ComponentChildren = () => null,
-  ) =>
+  (cell: (line: TradingDay) => ComponentChildren, ofList: (line: List) => ComponentChildren = () => null) =>
   (line: Line) =>
-    'records' in line ? ofList(line) : cell(line);
+    isList(line) ? ofList(line) : cell(line);
 
 const COLUMNS: readonly Column<Line>[] = [
   {
@@ -209,7 +208,7 @@ const COLUMNS: readonly Column<Line>[] = [
     cell: (line) => (
       <>
         <DataSetLink operation={line.operation} exchange={line.exchange} />
-        {'isRequested' in line && line.isRequested ? null : <span class="muted"> comes from files</span>}
+        {isList(line) || !line.isRequested ? <span class="muted"> comes from files</span> : null}
       </>
     ),
   },
@@ -367,13 +366,8 @@ function callsLeftInHour(quota: QuotaStatus | null, zone: string) {
   );
 }
 
-/** How many times are listed; the rest repeats every day. */
-const TIMES = 12;
-
 function scheduleList(ticks: readonly NextTick[]) {
   const sorted = ticks.toSorted((a, b) => (a.next < b.next ? -1 : 1));
-  const times = groupBy(sorted, ({ nextLocal }) => timeText(nextLocal));
-  const more = times.size - TIMES;
   return (
     <details class="card">
       <summary>
@@ -384,21 +378,14 @@ function scheduleList(ticks: readonly NextTick[]) {
           </span>
         )}
       </summary>
-      <ol class="timeline">
-        {[...times].slice(0, TIMES).map(([time, group]) => (
-          <li key={time}>
-            <strong class="nowrap">{time}</strong>
-            <span>
-              {group.map((tick) => (
-                <span key={tick.id} class="block">
-                  <DataSet operation={tick.operation} exchange={tick.exchange} />
-                </span>
-              ))}
-            </span>
-          </li>
-        ))}
-      </ol>
-      {more > 0 ? <p class="muted">and {plural(more, 'further time')}</p> : null}
+      <Table
+        caption="When each data set is requested next"
+        rows={sorted}
+        columns={[
+          { head: 'Data set', cell: (tick) => <DataSet {...tick} /> },
+          { head: 'Requested next', cell: (tick) => timeText(tick.nextLocal) },
+        ]}
+      />
     </details>
   );
 }
