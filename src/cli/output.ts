@@ -1,7 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { largest } from '../core/iterables.ts';
-import { count, escapeControls, momentText, plural } from '../core/wording.ts';
-import type { WorkersSeen } from '../state/workers.ts';
+import { count, escapeControls } from '../core/wording.ts';
 
 export { clockTime, count, duration, momentText, plural, rangeText } from '../core/wording.ts';
 
@@ -235,25 +234,3 @@ export function firstLines<Item>(
   const left = items.length - MOST_LISTED;
   return [...items.slice(0, MOST_LISTED).map(line), ...(left > 0 ? [more(left)] : [])];
 }
-
-/** A sentence that says since when no worker is running; null while one is. */
-export function noWorkersText(
-  { seen: workers, lastSeenAt }: Pick<WorkersSeen, 'seen' | 'lastSeenAt'>,
-  timeZone: string,
-): string | null {
-  if (workers > 0) return null;
-  const last = lastSeenAt === null ? '' : `, the last one at ${momentText(lastSeenAt, timeZone)}`;
-  return `no worker has been seen for a minute${last}; "eod up" starts one`;
-}
-
-/** What an open replay means for the rows. */
-export const replayText = ({
-  runId,
-  ended,
-  total,
-}: {
-  runId: number;
-  ended: number;
-  total: number;
-}): string =>
-  `replay ${runId} has folded ${count(ended)} of ${plural(total, 'part')}: rows of the others may not be what the kept responses say`;

@@ -162,7 +162,11 @@ function parseRequestOptions(
     const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
     const param = optionNames(chosen).find((option) => option.toLowerCase() === name.toLowerCase());
     if (param !== undefined) options[param] = readOptionValue(chosen, param, value);
-    else options[furtherParam(checkParamName(name))] = value;
+    else {
+      const instead = OWN_PARAMS[name.toLowerCase()];
+      if (instead !== undefined) throw usageError(`--param: ${name} is set by ${instead}`);
+      options[furtherParam(name)] = value;
+    }
   }
   for (const param of optionNames()) {
     const value = flags[param];
@@ -187,13 +191,6 @@ const OWN_PARAMS: Readonly<Record<string, string>> = {
   instrumentidentifier: '--instruments',
   instrumentidentifiers: '--instruments',
 };
-
-/** @throws PipelineError `usage` for the name of a parameter that is set elsewhere. */
-function checkParamName(name: string): string {
-  const instead = OWN_PARAMS[name.toLowerCase()];
-  if (instead !== undefined) throw usageError(`--param: ${name} is set by ${instead}`);
-  return name;
-}
 
 /**
  * Parses the exchanges of a backfill: codes that are known, declared by a chosen operation or named by a setting, because

@@ -98,7 +98,11 @@ export function buildProgram(cli: Cli, args?: readonly string[]): Command {
     .action((names: string[], { all }: { readonly all?: boolean }) => {
       if (all === true) return print(cli, GROUPS.map(groupText).join('\n\n'));
       const command = names.length === 0 ? program : findCommand(program, names.join(' '));
-      if (command === undefined) throw unknownTopic(program, names);
+      const [name = '', ...verb] = names;
+      if (command === undefined)
+        throw findCommand(program, name) === undefined
+          ? unknownCommand(name)
+          : unknownVerb(name, verb.join(' '));
       command.outputHelp();
     })
     .addHelpText('after', examples(['eod help backfill', 'eod help rejects retry', 'eod help --all']));
@@ -139,13 +143,6 @@ function groupText(group: (typeof GROUPS)[number]): string {
   const members = COMMANDS.filter((command) => command.group === group);
   const lines = members.map(({ path, summary }) => `  ${path.padEnd(width)}  ${shortened(summary)}`);
   return [`${group}:`, ...lines].join('\n');
-}
-
-/** The error about words after `help` that name no command. */
-function unknownTopic(program: Command, [name = '', ...others]: readonly string[]): PipelineError {
-  return findCommand(program, name) === undefined
-    ? unknownCommand(name)
-    : unknownVerb(name, others.join(' '));
 }
 
 function unknownVerb(command: string, verb: string): PipelineError {
@@ -287,15 +284,10 @@ function describeError(cli: Cli, error: unknown): string {
 
 /** An error as a JSON document. */
 function errorDocument(cli: Cli, error: unknown) {
-  const kind = error instanceof PipelineError ? error.kind : null;
   const { exitCode } = cli;
   if (cli.life.cutShort() !== null)
     return { error: { kind: 'aborted', message: 'stopped by a signal', exitCode } };
-  return {
-    error: {
-      kind: error instanceof CommanderError ? 'usage' : (kind ?? 'internal'),
-      message: describeError(cli, error),
-      exitCode,
-    },
-  };
+  const ownKind = error instanceof PipelineError ? error.kind : 'internal';
+  const kind = error instanceof CommanderError ? 'usage' : ownKind;
+  return { error: { kind, message: describeError(cli, error), exitCode } };
 }

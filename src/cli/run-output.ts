@@ -1,20 +1,10 @@
 import { isTooOld } from '../core/errors.ts';
-import type { Pair } from '../core/exchanges.ts';
 import { groupBy } from '../core/iterables.ts';
-import {
-  causeOf,
-  emptyTradingDaysText,
-  type Retry,
-  retryText,
-  runDaysText,
-  runStateText,
-} from '../core/wording.ts';
+import { causeOf, emptyTradingDaysText, runDaysText, runStateText } from '../core/wording.ts';
 import type { Forecast } from '../jobs/runs/forecast.ts';
-import type { Current } from '../jobs/runs/read-status.ts';
-import { listedAs, pairTitle, titleOf } from '../operations/registry.ts';
+import { pairTitle, titleOf } from '../operations/registry.ts';
 import type { OperationReport, RunReport } from '../state/runs/reports.ts';
-import { pipelineAdvice } from '../web/commands.ts';
-import { type Cli, EXIT, logNote } from './cli.ts';
+import { EXIT } from './cli.ts';
 import {
   type Column,
   count,
@@ -26,16 +16,9 @@ import {
   plural,
   rangeText,
 } from './output.ts';
+import { dataSetColumns, retryLines } from './shared-texts.ts';
 
 type OperationForecast = Forecast['operations'][number];
-
-/** The columns of a list that name a data set and its exchange. */
-export function dataSetColumns<Row extends Pair>(): Column<Row>[] {
-  return [
-    { head: 'data set', cell: ({ operation }) => listedAs(operation) },
-    { head: 'exchange', cell: ({ exchange }) => exchange },
-  ];
-}
 
 const NAME = dataSetColumns<OperationReport>();
 
@@ -53,33 +36,24 @@ type ReportedRun = Omit<RunReport, 'failures'>;
 
 /** A run for people: a summary, a table of counts, and what needs attention. */
 export function runText(report: ReportedRun, timeZone: string): string {
-  const {
-    runId,
-    kind,
-    windows,
-    requests,
-    callsPerLoadedWindow: calls,
-    seconds,
-    skips,
-    states,
-    startedAt,
-  } = report;
+  const { runId, windows, requests, seconds, skips } = report;
+  const calls = report.callsPerLoadedWindow;
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
   const ended = runStateText(report) === report.state ? report.state : 'completed without records';
   return [
     `run ${runId} (${runDaysText(report)}): ${ended} after ${seconds < 60 ? `${seconds} s` : duration(seconds)}`,
     `${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
-    `started ${momentText(startedAt, timeZone)} (${timeZone})`,
+    `started ${momentText(report.startedAt, timeZone)} (${timeZone})`,
     ...(report.operations.length === 0
       ? []
       : ['', fittedTable(NAME, COUNTS, [...report.operations, total], pairTitle)]),
     '',
-    `database state ${stateText(states)}`,
+    `database state ${stateText(report.states)}`,
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
     ...retryLines(report.retries, timeZone),
     ...(skips.length > 0 ? [''] : []),
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
-    ...(kind === 'backfill' && skips.some(({ reason }) => reason.startsWith('loaded already'))
+    ...(report.kind === 'backfill' && skips.some(({ reason }) => reason.startsWith('loaded already'))
       ? ['what is loaded already is requested again with --force']
       : []),
     ...warningLines(report),
@@ -90,34 +64,6 @@ export function runText(report: ReportedRun, timeZone: string): string {
     ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
   ].join('\n');
 }
-
-/** The first lines of a report: the worst that is true of the pipeline, since when, and the command that helps. */
-export function pipelineLines(
-  { pipeline, isUnused }: Pick<Current, 'pipeline' | 'isUnused'>,
-  timeZone: string,
-): string[] {
-  const { cause, since, runId } = pipeline;
-  const advice = pipelineAdvice(pipeline);
-  if (cause === null && isUnused) return [];
-  if (cause === null) return ['everything that is due is loaded', ''];
-  const facts = [
-    ...(since === null ? [] : [`since ${momentText(since, timeZone)}`]),
-    ...(runId === null ? [] : [`run ${runId} shows more`]),
-  ];
-  return [
-    `${cause}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`,
-    ...(advice === null ? [] : [`"${advice.command}" ${advice.does}`]),
-    '',
-  ];
-}
-
-/** What failed so far and is tried again. */
-export const retryLines = (retries: readonly Retry[], timeZone: string): string[] =>
-  firstLines(
-    retries,
-    (retry) => retryText(retry, timeZone),
-    (left) => `… and ${left} more that failed and are tried again`,
-  );
 
 const stateText = ({ before, after }: RunReport['states']) =>
   before === after ? `${after}, as before` : `${before} → ${after} (every load makes a new one)`;
@@ -248,10 +194,6 @@ export function forecastText(forecast: Forecast, timeZone: string, isDemo = fals
   ].join('\n');
 }
 
-/** What makes more of a night fit. */
-export const FITTING =
-  'raise EOD_CALLS_PER_HOUR as far as the key allows, set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, or leave operations out (EOD_OPERATIONS=default,-NAME)';
-
 function limitText({ kind, callsPerHour, leftThisHour }: Forecast): string {
   const runs = kind === 'nightly' ? 'nightly runs' : 'backfills';
   return `${runs} may use ${callsPerHour} calls an hour; ${leftThisHour} are left in this one`;
@@ -265,9 +207,3 @@ function whenText({ hours, finishAt }: Forecast, timeZone: string): string {
 }
 
 const minuteText = (moment: string, timeZone: string) => momentText(moment, timeZone).slice(0, -':00'.length);
-
-/** Says for which years Monday to Friday are assumed to be trading days, because the calendar has no data for them. */
-export function logUnknownYears(cli: Cli, years: readonly string[]): void {
-  if (years.length === 0) return;
-  logNote(cli, `no calendar data for ${years.join(', ')}: Monday to Friday was assumed (EOD_CALENDAR_FILE)`);
-}

@@ -13,24 +13,17 @@ import {
   count,
   fittedTable,
   memberColumns,
-  noWorkersText,
   plural,
-  replayText,
   table,
 } from './output.ts';
-import { dataSetColumns, pipelineLines, retryLines } from './run-output.ts';
+import { dataSetColumns, noWorkersText, pipelineLines, retryLines } from './shared-texts.ts';
 
 type OperationStatus = Status['operations'][number];
 
 /** A line of the table: what is known by trading day, or a list. */
 type Line = Pair &
   Pick<OperationStatus, 'completeTo' | 'lastComplete' | 'lastRecords' | 'isRequested'> &
-  Partial<
-    Pick<
-      OperationStatus,
-      'hasBeenRequested' | 'isLate' | 'missingSessions' | 'openRejects' | 'suspiciousWindows'
-    >
-  >;
+  Partial<OperationStatus>;
 
 const listLine = ({ operation, exchange, day, records, isDaily }: Status['lists'][number]): Line => ({
   operation,
@@ -67,25 +60,14 @@ export function statusText(
   queueProblem: string | null,
   isDemo: boolean,
 ): string {
-  const {
-    operations,
-    lists,
-    issues,
-    underivedLoads,
-    openRuns,
-    queue,
-    database,
-    quota,
-    observedSessions,
-    workers,
-  } = status;
+  const { operations, lists, openRuns, issues, underivedLoads, quota, database } = status;
   const { EOD_TIMEZONE: timeZone, EOD_BASE_URL, EOD_ACCESS_KEY } = config;
   const hasSource = EOD_BASE_URL !== undefined && EOD_ACCESS_KEY !== undefined;
   // Imports need none.
   const isImported =
     operations.length + lists.length > 0 && operations.every(({ isScheduled }) => !isScheduled);
   const needsNoWorker = isDemo || (isImported && openRuns.length === 0);
-  const noWorkers = needsNoWorker ? null : noWorkersText(workers, timeZone);
+  const noWorkers = needsNoWorker ? null : noWorkersText(status.workers, timeZone);
   const demoIsPartial = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
   return [
     ...pipelineLines(status, timeZone),
@@ -105,17 +87,21 @@ export function statusText(
       ].map((line) => `run ${runId}: ${line}`),
     ),
     ...openRuns.filter(({ kind }) => kind === 'replay').map(replayText),
-    ...observedSessions.map(observedTradingDayText),
+    ...status.observedSessions.map(observedTradingDayText),
     ...(underivedLoads === 0 ? [] : [underivedText(underivedLoads)]),
     ...(quota === null ? [] : [quotaText(quota, openRuns, timeZone)]),
     ...(noWorkers === null ? [] : [noWorkers]),
     ...(queueProblem === null ? [] : [queueProblem]),
-    `database: ${database === 'private' ? 'private Postgres (EOD_DATA_DIR)' : database}; queue: ${queue}`,
+    `database: ${database === 'private' ? 'private Postgres (EOD_DATA_DIR)' : database}; queue: ${status.queue}`,
     ...(issues === 0
       ? []
       : [`${plural(issues, 'issue')} ${issues === 1 ? 'needs' : 'need'} a person: eod issues`]),
   ].join('\n');
 }
+
+/** What an open replay means for the rows. */
+const replayText = ({ runId, ended, total }: OpenRunProgress) =>
+  `replay ${runId} has folded ${count(ended)} of ${plural(total, 'part')}: rows of the others may not be what the kept responses say`;
 
 const underivedText = (loads: number) =>
   `names of instruments, corporate events and price factors lack what ${plural(loads, 'load')} changed; the end of a run brings them up to date`;

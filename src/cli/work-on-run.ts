@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../core/config.ts';
-import { messageOf, PipelineError } from '../core/errors.ts';
+import { isPipelineError, messageOf } from '../core/errors.ts';
 import { retryText } from '../core/wording.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { workReplay } from '../jobs/replay/work-replay.ts';
@@ -22,9 +22,10 @@ import { pauseRun } from '../state/runs/runs.ts';
 import { readWorkers } from '../state/workers.ts';
 import { type Cli, logNote, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
-import { clockTime, count, noWorkersText, plural } from './output.ts';
+import { clockTime, count, plural } from './output.ts';
 import { progressView } from './progress.ts';
-import { failuresText, forecastText, logUnknownYears, runExitCode, runText } from './run-output.ts';
+import { failuresText, forecastText, runExitCode, runText } from './run-output.ts';
+import { logUnknownYears, noWorkersText } from './shared-texts.ts';
 
 /** How often the progress of a run is read. */
 const PROGRESS_EVERY_MS = 250;
@@ -219,7 +220,7 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
     await work.catch(async (error) => {
       // A run that another process works on is not ours to pause. While Postgres is unreachable pausing fails, which
       // does no harm: a run that is still running can be resumed too.
-      if (!isUsage(error)) await pauseRun(db.drizzle, runId, messageOf(error)).catch(() => undefined);
+      if (!isPipelineError(error, 'usage')) await pauseRun(db.drizzle, runId, messageOf(error)).catch(() => undefined);
       throw error;
     });
   }
@@ -227,8 +228,4 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
   const interrupted = life.signal.aborted && state === 'running';
   if (interrupted) await pauseRun(context.db.drizzle, runId, SIGNAL);
   return { report: await reportRun(context, runId), interrupted };
-}
-
-function isUsage(error: unknown): boolean {
-  return error instanceof PipelineError && error.kind === 'usage';
 }

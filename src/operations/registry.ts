@@ -150,6 +150,9 @@ export const operationNamed = findByName<Operation>(operations);
  */
 export const findDataSet = findByName(dataSets);
 
+/** All that fill the table of this name. */
+export const findDataSets = findAllByName(dataSets);
+
 /**
  * The data set with exactly this name.
  *

@@ -15,7 +15,7 @@ import {
   wrap,
 } from '../../src/cli/output.ts';
 import { progressView } from '../../src/cli/progress.ts';
-import { pipelineLines } from '../../src/cli/run-output.ts';
+import { pipelineLines } from '../../src/cli/shared-texts.ts';
 import { quoteForShell, retryText } from '../../src/core/wording.ts';
 import { captureCli } from '../support/cli.ts';
 import { forAll } from '../support/for-all.ts';

@@ -6,10 +6,10 @@ import type { StoredEvent } from '../../load/corporate-events.ts';
 import { type Cli, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import {
-  day,
   exampleDays,
   exchangeOption,
   limit,
+  onlyDays,
   optional,
   parseOpenRange,
   text,
@@ -36,8 +36,7 @@ export default defineCommand({
     kind: words('only these kinds, e.g. split,bonus', EVENT_KINDS, 'kind'),
     symbol: text('<symbol>', 'only events of the share that has or had this symbol'),
     exchange: exchangeOption,
-    from: day('only ex-dates from this day on, YYYY-MM-DD'),
-    to: day('only ex-dates up to this day, YYYY-MM-DD'),
+    ...onlyDays('ex-dates'),
     limit: limit(100),
   },
   json: 'a list of events',

@@ -16,7 +16,7 @@ import {
   words,
 } from '../options.ts';
 import { type Column, count, memberColumns, momentText, plural, table } from '../output.ts';
-import { stateText } from './rejects.ts';
+import { settlementText } from '../shared-texts.ts';
 
 const ID: Column<Finding> = { head: 'finding', cell: ({ id }) => id };
 const FINDING_COLUMNS = memberColumns<Finding>(
@@ -113,7 +113,7 @@ function findingText(finding: Finding, rule: string, timeZone: string): string {
     `expected  ${finding.expected ?? 'nothing'}`,
     `found     ${finding.found ?? 'nothing'}`,
     `found at ${at(finding.foundAt)}${runId === null ? '' : `, after run ${runId}`}`,
-    stateText(finding, timeZone),
+    settlementText(finding, timeZone),
   ].join('\n');
 }
 

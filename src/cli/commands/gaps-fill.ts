@@ -6,7 +6,7 @@ import { defineCommand } from '../define-command.ts';
 import { detachOption, dryRunOption, exampleDays, several } from '../options.ts';
 import { plural } from '../output.ts';
 import { parseScope } from '../parse-request.ts';
-import { logUnknownYears } from '../run-output.ts';
+import { logUnknownYears } from '../shared-texts.ts';
 import { noTradingDayText, ONLY_THESE, scopeOptions } from './gaps.ts';
 
 export default defineCommand({

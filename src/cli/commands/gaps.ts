@@ -11,7 +11,7 @@ import { defineCommand } from '../define-command.ts';
 import { day, exampleDays, exchangeOption, flag, several } from '../options.ts';
 import { type Column, memberColumns, plural, rangeText, table } from '../output.ts';
 import { parseScope } from '../parse-request.ts';
-import { dataSetColumns, logUnknownYears } from '../run-output.ts';
+import { dataSetColumns, logUnknownYears } from '../shared-texts.ts';
 
 const COLUMNS: readonly Column<Gap>[] = [
   ...dataSetColumns<Gap>(),

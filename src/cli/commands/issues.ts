@@ -9,7 +9,7 @@ import { print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { exchangeOption, limit, words } from '../options.ts';
 import { commandText, count, plural, rangeText, wrap } from '../output.ts';
-import { pipelineLines } from '../run-output.ts';
+import { pipelineLines } from '../shared-texts.ts';
 import { readUnchecked } from './findings.ts';
 
 export default defineCommand({

@@ -1,5 +1,3 @@
-import { usageError } from '../../core/errors.ts';
-import { didYouMean } from '../../core/input.ts';
 import {
   type DataSetDescription,
   describeDataSet,
@@ -7,7 +5,7 @@ import {
   type TableDescription,
 } from '../../declaration/describe-operation.ts';
 import { allowedText, scheduleText } from '../../declaration/operation.ts';
-import { allNamedBy, dataSets } from '../../operations/registry.ts';
+import { dataSets, findDataSets } from '../../operations/registry.ts';
 import { requestedOperations } from '../../operations/requested.ts';
 import { type Cli, loadSettings, print, printJson, printRecord } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
@@ -62,15 +60,8 @@ export default defineCommand({
 });
 
 function describeOperation(cli: Cli, name: string, json: boolean): void {
-  const described = allNamedBy(dataSets, name).map(describeDataSet);
-  if (described.length === 0) {
-    const known = dataSets.map((dataSet) => dataSet.name);
-    throw usageError(`unknown operation "${name}"${didYouMean(name, known)}`, 'list_operations');
-  }
-  if (json) {
-    printJson(cli, described.length === 1 ? described[0] : described);
-    return;
-  }
+  const described = findDataSets(name).map(describeDataSet);
+  if (json) return printJson(cli, described.length === 1 ? described[0] : described);
   for (const [at, description] of described.entries()) {
     print(cli, `${at === 0 ? '' : '\n'}${descriptionText(description)}`);
     if (description.sample !== null) printRecord(cli, description.sample.response);

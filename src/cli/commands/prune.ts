@@ -1,5 +1,5 @@
 import type { pruneRuns } from '../../jobs/runs/prune-runs.ts';
-import { confirm, loadSettings, print, printJson } from '../cli.ts';
+import { confirm, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { flag, yesOption } from '../options.ts';
 import { count, plural } from '../output.ts';
@@ -14,9 +14,8 @@ export default defineCommand({
   async run(cli, { dryRun: isDryRun, yes, json }) {
     const { pruneRuns } = await import('../../jobs/runs/prune-runs.ts');
     const { openContext } = await import('../open-context.ts');
-    const config = await loadSettings(cli);
-    const context = await openContext(cli, { config });
-    const age = plural(config.EOD_KEEP_RUNS_DAYS, 'day');
+    const context = await openContext(cli);
+    const age = plural(context.config.EOD_KEEP_RUNS_DAYS, 'day');
     // What would be deleted is only counted if somebody can confirm.
     if (!isDryRun && !yes && cli.ask !== undefined) {
       const old = deletedText(await pruneRuns(context, true));

@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream';
+import { text as readText } from 'node:stream/consumers';
 import { usageError } from '../../core/errors.ts';
 import { escapeControls } from '../../core/wording.ts';
 import { SHORT_EXAMPLES } from '../../load/examples.ts';
@@ -33,7 +35,7 @@ export default defineCommand({
     const { readQuery } = await import('../../postgres/read-only.ts');
     const { openForUser } = await import('../open-context.ts');
     if (csv && json) throw usageError('give one of --csv and --json');
-    const text = sql === '-' ? await readStdin(cli) : sql;
+    const text = sql === '-' ? await readText(cli.stdin?.() ?? Readable.from([])) : sql;
     if (text.trim() === '') throw usageError('there is no SQL: give a statement, or - to read it from stdin');
     const { db } = await openForUser(cli, 'anything');
     const asTable = !csv && !json;
@@ -73,12 +75,6 @@ export default defineCommand({
     }
   },
 });
-
-async function readStdin({ stdin }: Cli): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stdin?.() ?? []) chunks.push(Buffer.from(chunk));
-  return Buffer.concat(chunks).toString('utf8');
-}
 
 interface Printer extends RowSink {
   end(): Promise<void>;

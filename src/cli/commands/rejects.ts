@@ -1,4 +1,5 @@
 import { usageError } from '../../core/errors.ts';
+import { problemsText } from '../../core/wording.ts';
 import { pairTitle } from '../../operations/registry.ts';
 import type { OpenReject, RejectFilter, readReject } from '../../state/rejects.ts';
 import { type Cli, print, printJson, printRecord } from '../cli.ts';
@@ -6,18 +7,18 @@ import { defineCommand, type OptionValues } from '../define-command.ts';
 import { exchangeOption, limit, numberInList, onlyDays, text } from '../options.ts';
 import { type Column, momentText, plural, rangeText, table } from '../output.ts';
 import { parseDataSet, parseScope } from '../parse-request.ts';
-import { dataSetColumns } from '../run-output.ts';
+import { dataSetColumns, settlementText } from '../shared-texts.ts';
 
 const COLUMNS: readonly Column<OpenReject>[] = [
   { head: 'reject', cell: (reject) => reject.id },
   ...dataSetColumns<OpenReject>(),
   { head: 'days', cell: (reject) => rangeText(reject) },
   { head: 'position', cell: (reject) => reject.position },
-  { head: 'why', cell: (reject) => whyText(reject) },
+  { head: 'why', cell: ({ problems }) => problemsText(problems) },
 ];
 
 /** A rejected record with everything that is known about it. */
-export type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
+type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
 
 /** Which rejects are meant. */
 export const filterOptions = {
@@ -72,27 +73,6 @@ async function showReject(cli: Cli, id: number, json: boolean): Promise<void> {
   printRecord(cli, reject.record);
 }
 
-function whyText({ problems }: Pick<OpenReject, 'problems'>): string {
-  return problems.map(({ path, message }) => (path === '' ? message : `${path} ${message}`)).join('; ');
-}
-
-/** Whether a reject or a finding is open. */
-export function stateText(
-  {
-    resolvedAt,
-    acceptedAt,
-    acceptedBy,
-  }: {
-    readonly resolvedAt: string | null;
-    readonly acceptedAt: string | null;
-    readonly acceptedBy: string | null;
-  },
-  timeZone: string,
-): string {
-  if (resolvedAt !== null) return `resolved at ${momentText(resolvedAt, timeZone)}`;
-  return acceptedAt === null ? 'open' : `accepted by ${acceptedBy} at ${momentText(acceptedAt, timeZone)}`;
-}
-
 function detailText(reject: RejectDetail, timeZone: string): string {
   const { id, position, runId, windowId, file } = reject;
   const source = file === null ? 'response' : 'file';
@@ -101,7 +81,7 @@ function detailText(reject: RejectDetail, timeZone: string): string {
     `reject ${id}: ${pairTitle(reject)} ${rangeText(reject)}`,
     `record ${position} of ${file ?? 'the response'}`,
     `first seen at ${first}, last at ${last} (${timeZone})`,
-    `by run ${runId}, window ${windowId}; ${stateText(reject, timeZone)}`,
+    `by run ${runId}, window ${windowId}; ${settlementText(reject, timeZone)}`,
     reject.responseId === null ? `its ${source} is not kept` : `its ${source} is kept (${reject.responseId})`,
     '',
     ...reject.problems.map(({ path, message }) => `  ${path === '' ? 'record' : path}: ${message}`),

@@ -3,7 +3,7 @@ import type { NextTick } from '../../jobs/runs/night-schedules.ts';
 import { loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { type Column, table } from '../output.ts';
-import { dataSetColumns } from '../run-output.ts';
+import { dataSetColumns } from '../shared-texts.ts';
 
 const COLUMNS: readonly Column<NextTick>[] = [
   ...dataSetColumns<NextTick>(),

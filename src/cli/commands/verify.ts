@@ -44,7 +44,7 @@ const PROBLEMS = {
   unexpected: 'is in no kept response, or was withdrawn by one',
 };
 
-export function verificationText(verified: Awaited<ReturnType<typeof verifyRows>>): string {
+function verificationText(verified: Awaited<ReturnType<typeof verifyRows>>): string {
   const { isEqual, parts, of, continueFrom, differing, differences } = verified;
   const verdict =
     isEqual === null

@@ -4,7 +4,7 @@ import { type Cli, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { limit, numberInList } from '../options.ts';
 import { type Column, count, momentText, plural, table } from '../output.ts';
-import { dataSetColumns } from '../run-output.ts';
+import { dataSetColumns } from '../shared-texts.ts';
 
 type Withheld = Awaited<ReturnType<typeof listWithheldWithdrawals>>[number];
 
@@ -57,24 +57,15 @@ async function showWithdrawal(cli: Cli, id: number, json: boolean): Promise<void
   const withdrawal = await readWithheld(db.drizzle, id);
   if (withdrawal === null) throw noSuchWithdrawal(id);
   if (json) return printJson(cli, withdrawal);
-  const {
-    table: name,
-    exchange,
-    day,
-    unlistedRows,
-    remainingRows,
-    maxRows,
-    reason,
-    runId,
-    windowId,
-  } = withdrawal;
+  const { table: name, exchange, day, reason, runId, windowId, notedAt } = withdrawal;
+  const { unlistedRows, remainingRows, maxRows } = withdrawal;
   print(
     cli,
     [
       `withdrawal ${id}: ${[`market.${name}`, exchange, day].filter(Boolean).join(' ')}`,
       `${plural(unlistedRows, 'row')} not listed any more, ${count(remainingRows)} would be left, of at most ${count(maxRows)}`,
       ...(reason === null ? [] : [reason]),
-      `by run ${runId}, window ${windowId}; noted at ${momentText(withdrawal.notedAt, config.EOD_TIMEZONE)} (${config.EOD_TIMEZONE})`,
+      `by run ${runId}, window ${windowId}; noted at ${momentText(notedAt, config.EOD_TIMEZONE)} (${config.EOD_TIMEZONE})`,
       '',
       ...withdrawal.rows.map((row) => `  ${sampleText(row)}`),
     ].join('\n'),
