@@ -1,6 +1,6 @@
 import type { Exchange } from '../../core/exchanges.ts';
 import type { Market } from '../market/market.ts';
-import type { TradeLine } from '../market/session.ts';
+import type { TradeLine } from '../market/trade-file.ts';
 import { type DataSet, listTradingDays, rupees } from '../response/dataset.ts';
 import type { SourceRecord } from '../response/record.ts';
 

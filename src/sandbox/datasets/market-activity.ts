@@ -1,5 +1,5 @@
 import { largest } from '../../core/iterables.ts';
-import type { TradeLine } from '../market/session.ts';
+import type { TradeLine } from '../market/trade-file.ts';
 import { type DataSet, listTradingDays, round2, rupees } from '../response/dataset.ts';
 import type { SourceRecord } from '../response/record.ts';
 

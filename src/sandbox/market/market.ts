@@ -4,9 +4,9 @@ import { addDays, type Day, type DayRange, dayAt, dayStart, epochOf } from '../.
 import { type Exchange, MARKET_ZONE } from '../../core/exchanges.ts';
 import { firstItem, largest } from '../../core/iterables.ts';
 import { hashText } from './hash.ts';
-import { type TradeLine, tradeLines } from './session.ts';
 import { computeClose, MARKET_START, type Move, type Share, Shares } from './shares.ts';
 import { Splits } from './splits.ts';
+import { type TradeLine, tradeLines } from './trade-file.ts';
 
 /** A day's data is published at 21:02, about when the source's samples were received. */
 const PUBLISHED_AT = 21 * 3600 + 2 * 60;

@@ -1,7 +1,7 @@
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
 import { pick } from './hash.ts';
-import type { TradeLine } from './session.ts';
 import { MARKET_START, type Share } from './shares.ts';
+import type { TradeLine } from './trade-file.ts';
 
 /** Shares after a split for one before it. */
 const RATIO = 5;
