@@ -1,17 +1,12 @@
 import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Config } from '../core/config.ts';
 import { defaultDataFolder } from '../core/data-folder.ts';
-import {
-  type Environment,
-  fileSettings,
-  readEnvironment,
-  readSecretFiles,
-  settingsRedactor,
-} from '../core/environment.ts';
+import { type Environment, readEnvironment, readSecretFiles, settingsRedactor } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import { PACKAGE } from '../core/package-folders.ts';
 import { escapeControls, withDemoFlags } from '../core/wording.ts';
+import { demoSettings } from './demo-settings.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { wrap } from './output.ts';
 
@@ -172,28 +167,6 @@ export async function confirm(cli: Cli, action: string, yes: boolean): Promise<b
   logStderr(cli, 'eod: nothing was changed');
   cli.exitCode = EXIT.failed;
   return false;
-}
-
-/** Settings of the user that apply to the demo too; the others concern the real source and database. */
-const SHARED_WITH_DEMO = [
-  'EOD_LOG_LEVEL',
-  'EOD_CONCURRENCY',
-  'EOD_INSTRUMENT_LIMIT',
-  'EOD_HTTP_HOST',
-  'EOD_HTTP_PORT',
-  'EOD_WEB_PASSWORD',
-  fileSettings.EOD_WEB_PASSWORD,
-];
-
-/** The settings of the demo, which has its own database. @param own the user's settings. */
-export function demoSettings(cli: Cli, own: Readonly<Record<string, string>>): Record<string, string> {
-  const shared = Object.entries(own).filter(([name]) => SHARED_WITH_DEMO.includes(name));
-  return {
-    EOD_INSTRUMENT_LIMIT: '10',
-    ...Object.fromEntries(shared),
-    EOD_DATA_DIR: join(own.EOD_DATA_DIR ?? defaultDataFolder(cli).path, 'demo'),
-    EOD_CALLS_PER_HOUR: '1000000',
-  };
 }
 
 /** Reads the settings. @throws PipelineError `usage` that lists every problem. */

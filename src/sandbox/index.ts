@@ -82,8 +82,6 @@ export async function startSandbox(options: SandboxOptions = {}) {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
     stats: responder.stats,
-    /** The newest day whose data is published by now. */
-    publishedUntil: () => market.publishedUntil(),
     /** Splits and consolidations with an ex-date in a range of days; none without the option `splits`. */
     splits: (from: Day, to: Day) => market.splits?.between(from, to) ?? [],
     /** Stops at once; open requests are cut off. */

@@ -10,8 +10,9 @@ import { requestedOperations } from '../../operations/requested.ts';
 import { EXAMPLE_KEY } from '../../sandbox/behaviour.ts';
 import type { RunRequest } from '../../state/request.ts';
 import type { RunReport } from '../../state/runs/reports.ts';
-import { demoSettings, EXIT, logNote, logStderr, print, printJson } from '../cli.ts';
+import { EXIT, logNote, logStderr, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { demoSettings } from '../demo-settings.ts';
 import { exampleDays, flag } from '../options.ts';
 import { bold, type Column, table } from '../output.ts';
 import { failuresText, runExitCode, runText } from '../run-output.ts';
@@ -23,7 +24,7 @@ interface DemoReport {
   readonly report: RunReport;
   readonly queries: readonly ExampleResult[];
   readonly databaseUrl: string;
-  readonly sourceUrl: string;
+  readonly sourceUrl: string | undefined;
 }
 
 export default defineCommand({
@@ -34,33 +35,22 @@ export default defineCommand({
   options: { keep: flag('afterwards, keep Postgres and the sandbox running until Ctrl-C') },
   examples: ['eod demo', 'eod demo --keep', 'eod --demo status'],
   async run(cli, { keep, json }) {
-    const { loadCalendar } = await import('../../calendar/calendar.ts');
     const { loadConfig } = await import('../../core/config.ts');
+    const { lastNight } = await import('../../declaration/night-times.ts');
     const { cancelRun } = await import('../../jobs/runs/run-control.ts');
-    const { startSandbox } = await import('../../sandbox/index.ts');
     const { reportRun } = await import('../../state/runs/reports.ts');
     const { openContext } = await import('../open-context.ts');
     const { startNewRun, workOnRun } = await import('../work-on-run.ts');
     const { life } = cli;
     cli.demo = true;
-    const calendar = loadCalendar();
-    const sandbox = await life.open(() => startSandbox({ calendar, accessKey: EXAMPLE_KEY, splits: true }));
-    const config = loadConfig(
-      {
-        ...demoSettings(cli, readEnvironment(cli.env, cli.cwd)),
-        EOD_BASE_URL: sandbox.url,
-        EOD_ACCESS_KEY: EXAMPLE_KEY,
-      },
-      cli.cwd,
-    );
-    logNote(cli, `starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
-    const context = await openContext(cli, { config, source: true, wait: 'short' });
-    // Kept, because the data of today may be published while the demo runs.
-    const last = sandbox.publishedUntil();
-    const request = demoRequest(config, calendar, last);
+    const settings = loadConfig(demoSettings(cli, readEnvironment(cli.env, cli.cwd)), cli.cwd);
+    logNote(cli, `starting a private Postgres in ${join(settings.EOD_DATA_DIR, 'postgres')}`);
+    const context = await openContext(cli, { config: settings, source: true, wait: 'short' });
+    const { config, calendar, clock } = context;
+    const request = demoRequest(config, calendar, lastNight(config, clock));
     logNote(
       cli,
-      `calling the sandbox at ${sandbox.url} for ${TRADING_DAYS} trading days of ${requestedOperations(config).length} operations`,
+      `calling the sandbox at ${config.EOD_BASE_URL} for ${TRADING_DAYS} trading days of ${requestedOperations(config).length} operations`,
     );
     const runId = await startNewRun(context, request);
     const { report, interrupted } = await workOnRun(cli, context, runId);
@@ -71,12 +61,11 @@ export default defineCommand({
       cli.exitCode = life.cutShort() ?? EXIT.failed;
       return;
     }
-    const { url: databaseUrl } = context.db;
     const shown = {
       report,
       queries: await runExamples(context.db.pool),
-      databaseUrl,
-      sourceUrl: sandbox.url,
+      databaseUrl: context.db.url,
+      sourceUrl: config.EOD_BASE_URL,
     };
     if (json) printJson(cli, shown);
     else {
@@ -95,7 +84,7 @@ export default defineCommand({
 const QUARTER_DAYS = 92;
 
 /**
- * Requests the last trading days of all operations that are published, also if they are loaded, because that is what a
+ * Requests the last trading days of all operations whose data is due, also if they are loaded, because that is what a
  * demo shows. In the evening today is among them; otherwise "eod --demo status" would say that it is late.
  */
 function demoRequest(config: Config, calendar: Calendar, last: Day): RunRequest {

@@ -48,8 +48,7 @@ export function createAccessControl(behaviour: Behaviour, clock: Clock, accessKe
      */
     checkKey(key: string | null): void {
       if (key === null || key === '') throw new Diagnostic('Access Denied. Key unknown or empty.');
-      if (accessKey !== undefined && key !== accessKey)
-        throw new Diagnostic('Access Denied. Key not found.');
+      if (accessKey !== undefined && key !== accessKey) throw new Diagnostic('Access Denied. Key not found.');
       calls += 1;
       if (keyDiesAfter !== undefined && calls > keyDiesAfter) throw new Diagnostic('Key Expired.');
       const now = clockHour(clock);

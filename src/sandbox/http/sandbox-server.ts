@@ -26,14 +26,7 @@ interface ServerParts {
 /**
  * Responds to requests. It checks in this order: key, quota, faults, parameters, faults with `minDays`, readiness.
  */
-export function createResponder({
-  operations,
-  market,
-  behaviour,
-  clock,
-  accessKey,
-  dataSets,
-}: ServerParts) {
+export function createResponder({ operations, market, behaviour, clock, accessKey, dataSets }: ServerParts) {
   const byPath = new Map(operations.map((operation) => [`/${operation.name}`, operation]));
   const requests = createRequestLog(clock);
   const access = createAccessControl(behaviour, clock, accessKey);
@@ -83,7 +76,7 @@ export function createResponder({
     }
   }
 
-  function handle(request: IncomingMessage, response: ServerResponse): void {
+  function handle(request: IncomingMessage, response: ServerResponse) {
     response.setHeader('date', new Date(clock.now()).toUTCString());
     const target = `http://sandbox${request.url ?? '/'}`;
     if (!URL.canParse(target)) return plain(response, 400, 'Bad request.');
