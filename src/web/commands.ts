@@ -98,8 +98,6 @@ export function factorNotes(issues: readonly Issue[]): string[] {
   ];
 }
 
-const DEFAULTS = { EOD_OPERATIONS: ['default'], EOD_EXCHANGES: [...EXCHANGES] };
-
 /** The other exchanges of the setting; if it has no other one, those that there are. */
 function exchangesWithout({ EOD_EXCHANGES }: Pick<Config, 'EOD_EXCHANGES'>, exchange: string | null): string {
   const without = (names: readonly string[]) => names.filter((name) => name !== exchange);
@@ -112,10 +110,7 @@ function exchangesWithout({ EOD_EXCHANGES }: Pick<Config, 'EOD_EXCHANGES'>, exch
  *
  * @param config the settings in force.
  */
-export function issueCommand(
-  issue: Issue,
-  config: Pick<Config, 'EOD_OPERATIONS' | 'EOD_EXCHANGES'> = DEFAULTS,
-): string {
+export function issueCommand(issue: Issue, config: Pick<Config, 'EOD_OPERATIONS' | 'EOD_EXCHANGES'>): string {
   const { kind, priority, operation, exchange, from, to, subject, id } = issue;
   const days = `--from ${from} --to ${to}`;
   const requestAgain = `eod backfill ${operation} --exchange ${exchange} ${days}`;

@@ -206,7 +206,11 @@ async function readFacts(context: QueueContext): Promise<Registry> {
       '1 while the source refuses the access key, or the month is used up; else 0.',
     ).set(keyRefused === null ? 0 : 1);
     const ofHour = callsLeft(quota);
-    const left = gauge('eod_calls_left', 'Calls that may still be made in this clock hour, by queue.', 'queue');
+    const left = gauge(
+      'eod_calls_left',
+      'Calls that may still be made in this clock hour, by queue.',
+      'queue',
+    );
     left.set({ queue: 'nightly' }, ofHour.left);
     left.set({ queue: 'backfill' }, ofHour.forBackfills);
   }
@@ -224,11 +228,9 @@ async function readFacts(context: QueueContext): Promise<Registry> {
     'operation',
     'exchange',
   );
-  for (const { operation, exchange, rejects } of rejected)
-    openRejects.set({ operation, exchange }, rejects);
+  for (const { operation, exchange, rejects } of rejected) openRejects.set({ operation, exchange }, rejects);
   const openFindings = gauge('eod_open_findings', 'Findings that are open.', 'check', 'severity');
-  for (const { check, severity, findings: number } of findings)
-    openFindings.set({ check, severity }, number);
+  for (const { check, severity, findings: number } of findings) openFindings.set({ check, severity }, number);
   gauge('eod_workers', 'Workers that were seen within the last minute.').set(workers.seen);
   return registry;
 }

@@ -3,6 +3,7 @@ import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { buildProgram } from '../../src/cli/program.ts';
+import { loadConfig } from '../../src/core/config.ts';
 import { ISSUE_KINDS } from '../../src/state/issue-kinds.ts';
 import * as typed from '../../src/web/commands.ts';
 import { captureCli } from '../support/cli.ts';
@@ -90,7 +91,9 @@ test('what pages show people to type are commands with flags that they have', ()
       [6, null].map((runId) => typed.pipelineAdvice({ ...PIPELINE, remedy, runId })?.command ?? ''),
     ),
     typed.eventCommand('NSE:ITC:2025-08-29:split'),
-    ...ISSUE_KINDS.flatMap((kind) => ['3', null].map((id) => typed.issueCommand({ ...ISSUE, kind, id }))),
+    ...ISSUE_KINDS.flatMap((kind) =>
+      ['3', null].map((id) => typed.issueCommand({ ...ISSUE, kind, id }, loadConfig({}))),
+    ),
   ];
   for (const text of texts) {
     // A setting that leaves something out.

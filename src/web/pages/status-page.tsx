@@ -279,7 +279,7 @@ function inProgress(tonight: Tonight, hasQueue: boolean, context: QueueContext) 
       ) : (
         <ul class="plain runs">
           {openRuns.map((run) => (
-            <li key={run.runId}>{readRunProgress(run, context)}</li>
+            <li key={run.runId}>{runInProgress(run, context)}</li>
           ))}
         </ul>
       )}
@@ -300,7 +300,7 @@ function Waits({ waits }: { readonly waits: readonly ComponentChildren[] }) {
   );
 }
 
-function readRunProgress(run: OpenRun, { config, clock }: QueueContext) {
+function runInProgress(run: OpenRun, { config, clock }: QueueContext) {
   const { runId, kind, state, total, ended, fetched, finishAt, retries, waitReasons } = run;
   const zone = config.EOD_TIMEZONE;
   const left = finishAt === null ? null : Math.max(0, (Date.parse(finishAt) - clock.now()) / 1000);

@@ -394,7 +394,9 @@ test('the effect of an event is never less than its terms say, nor than the pric
   expect(issues.filter(isSmall)).toMatchObject([
     { items: small.length, id: null, subject: null, priority: 3, from: '2024-06-03', to: '2024-06-03' },
   ]);
-  expect(issues.filter(isSmall).map((issue) => issueCommand(issue))).toEqual(['eod events ignore --below 5']);
+  expect(issues.filter(isSmall).map((issue) => issueCommand(issue, context.config))).toEqual([
+    'eod events ignore --below 5',
+  ]);
   const { stdout } = await runCli(['issues', '--limit', '10000'], {
     cwd: temporaryFolder(),
     env: { DATABASE_URL: context.db.url },

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { loadConfig } from '../../../src/core/config.ts';
 import { ratioOfFactor } from '../../../src/jobs/events/decide-event.ts';
 import { suggestedFactor } from '../../../src/jobs/events/suggested-factor.ts';
 import { issueCommand } from '../../../src/web/commands.ts';
@@ -38,9 +39,8 @@ test.each([
   } as const;
   const id = `NSE:ABC:2024-02-05:${kind}`;
   const day = { exchanges: ['NSE'], from: '2024-02-05', to: '2024-02-05', items: 1, since: null };
-  expect(issueCommand({ ...event, ...day, subject: `ABC ${kind}`, id, text: listed, effect: null })).toBe(
-    `eod events set ${id} --factor ${factor ?? 'A:B'}`,
-  );
+  const issue = { ...event, ...day, subject: `ABC ${kind}`, id, text: listed, effect: null };
+  expect(issueCommand(issue, loadConfig({}))).toBe(`eod events set ${id} --factor ${factor ?? 'A:B'}`);
 });
 
 test('whatever the text of an action, a suggested factor is one that can be typed', () => {
