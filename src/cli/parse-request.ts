@@ -45,8 +45,7 @@ export function backfillRequest(
   const range = parseRange(flags, context);
   const { exchange } = flags;
   const exchanges = exchange === undefined ? null : parseExchanges(exchange, chosen, context.config);
-  const instruments = parseInstruments(flags.instruments, context.cwd);
-  checkInstruments(chosen, instruments);
+  const instruments = parseInstruments(chosen, flags.instruments, context.cwd);
   const options = parseRequestOptions(chosen, flags.param ?? [], flags);
   const refetchFrom = flags.force === true ? range.from : null;
   const targets = chosen.flatMap((operation): Target[] =>
@@ -67,7 +66,7 @@ export function backfillRequest(
 }
 
 /** Parses `A,B` or `@file`; empty if none is given. @throws PipelineError `usage` */
-function parseInstruments(text: string | undefined, cwd: string): string[] {
+function parseInstruments(chosen: readonly Operation[], text: string | undefined, cwd: string): string[] {
   if (text === undefined) return [];
   let names: string[];
   try {
@@ -76,15 +75,11 @@ function parseInstruments(text: string | undefined, cwd: string): string[] {
     throw usageError(`--instruments: ${text} cannot be read: ${messageOf(error)}`);
   }
   if (names.length === 0) throw usageError(`--instruments "${text}" names no instrument`);
-  return names;
+  if (chosen.some((operation) => operation.request.instruments !== 'none')) return names;
+  throw usageError(`--instruments: ${listNames(chosen)} cannot be requested by instrument`);
 }
 
-function checkInstruments(chosen: readonly Operation[], instruments: readonly string[]): void {
-  if (instruments.length === 0) return;
-  if (chosen.some((operation) => operation.request.instruments !== 'none')) return;
-  const names = chosen.map((operation) => operation.name).join(', ');
-  throw usageError(`--instruments: ${names} cannot be requested by instrument`);
-}
+const listNames = (chosen: readonly Operation[]) => chosen.map(({ name }) => name).join(', ');
 
 /**
  * Parses names of operations, in any case and without repeats; EOD_OPERATIONS need not request them. With `--all` these
@@ -135,8 +130,7 @@ export function requestOptions(): Record<string, OptionType<string | undefined>>
       const allowed = option === undefined ? null : allowedText(option);
       return `${option?.meaning}${allowed === null ? '' : ` (${allowed})`}`;
     });
-    const names = declaring.map((operation) => operation.name).join(', ');
-    return [param, text('<value>', `${[...new Set(meanings)].join(' / ')} [${names}]`)];
+    return [param, text('<value>', `${[...new Set(meanings)].join(' / ')} [${listNames(declaring)}]`)];
   });
   return Object.fromEntries(options);
 }
@@ -170,9 +164,7 @@ function parseRequestOptions(
   }
   for (const param of optionNames()) {
     const value = flags[param];
-    if (typeof value !== 'string') continue;
-    refuseUnknownOption(chosen, param);
-    options[param] = readOptionValue(chosen, param, value);
+    if (typeof value === 'string') options[param] = readOptionValue(chosen, param, value);
   }
   return options;
 }
@@ -214,15 +206,15 @@ function findOption(operation: Operation, param: string): RequestOption | undefi
   return operation.request.options.find((option) => option.param === param);
 }
 
-function refuseUnknownOption(chosen: readonly Operation[], name: string): void {
-  const known = optionNames(chosen);
-  if (known.includes(name)) return;
-  const names = chosen.map((operation) => operation.name).join(', ');
-  const others = known.length === 0 ? 'none' : known.join(', ');
-  throw usageError(`no chosen operation (${names}) has a request option "${name}" (known: ${others})`);
-}
-
+/** @throws PipelineError `usage` if no chosen operation has the option, or one that has it does not know the value. */
 function readOptionValue(chosen: readonly Operation[], param: string, value: string): string {
+  const known = optionNames(chosen);
+  if (!known.includes(param)) {
+    const others = known.length === 0 ? 'none' : known.join(', ');
+    throw usageError(
+      `no chosen operation (${listNames(chosen)}) has a request option "${param}" (known: ${others})`,
+    );
+  }
   let spelled = value;
   for (const operation of chosen) {
     const option = findOption(operation, param);

@@ -7,15 +7,7 @@ import { listedAs, pairTitle } from '../operations/registry.ts';
 import { MISSING_OF } from '../state/coverage/freshness.ts';
 import type { OpenRunProgress } from '../state/runs/reports.ts';
 import { FIRST_STEPS } from '../web/commands.ts';
-import {
-  type Column,
-  clockTime,
-  count,
-  fittedTable,
-  memberColumns,
-  plural,
-  table,
-} from './output.ts';
+import { type Column, clockTime, count, fittedTable, memberColumns, plural, table } from './output.ts';
 import { dataSetColumns, noWorkersText, pipelineLines, retryLines } from './shared-texts.ts';
 
 type OperationStatus = Status['operations'][number];

@@ -220,7 +220,8 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
     await work.catch(async (error) => {
       // A run that another process works on is not ours to pause. While Postgres is unreachable pausing fails, which
       // does no harm: a run that is still running can be resumed too.
-      if (!isPipelineError(error, 'usage')) await pauseRun(db.drizzle, runId, messageOf(error)).catch(() => undefined);
+      if (!isPipelineError(error, 'usage'))
+        await pauseRun(db.drizzle, runId, messageOf(error)).catch(() => undefined);
       throw error;
     });
   }

@@ -59,7 +59,7 @@ export default defineCommand({
   },
 });
 
-function describeOperation(cli: Cli, name: string, json: boolean): void {
+function describeOperation(cli: Cli, name: string, json: boolean) {
   const described = findDataSets(name).map(describeDataSet);
   if (json) return printJson(cli, described.length === 1 ? described[0] : described);
   for (const [at, description] of described.entries()) {
