@@ -1,6 +1,7 @@
 import { processCli } from './cli.ts';
+import { explain } from './explain-error.ts';
 import { createLifecycle } from './lifecycle.ts';
-import { explain, runProgram } from './program.ts';
+import { runProgram } from './program.ts';
 
 // Node 20 has no `navigator`. Without it node-postgres looks for the global `Response`, which loads an HTTP client.
 if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js/20' } });

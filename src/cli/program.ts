@@ -1,12 +1,13 @@
 import { Command, CommanderError, Help, Option } from 'commander';
-import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
+import { type PipelineError, usageError } from '../core/errors.ts';
 import { didYouMean, nearest } from '../core/input.ts';
 import { largest } from '../core/iterables.ts';
 import { versionText } from '../core/version.ts';
 import { addCommand } from './add-command.ts';
-import { type Cli, EXIT, environmentRedactor, logStderr, print, printJson } from './cli.ts';
+import { type Cli, EXIT, logStderr, print, printJson } from './cli.ts';
 import { commands } from './commands/index.ts';
 import { GROUPS } from './define-command.ts';
+import { errorDocument, explain, findCause } from './explain-error.ts';
 import { exampleDays } from './options.ts';
 import { examples, PAGE_WIDTH, pageWidth, wrap } from './output.ts';
 
@@ -151,6 +152,9 @@ function unknownVerb(command: string, verb: string): PipelineError {
   return usageError(`unknown command '${verb}' of ${command}${guess}${whole}`);
 }
 
+const isUnknownCommand = ({ command }: Cli, error: unknown): error is CommanderError =>
+  error instanceof CommanderError && error.code === 'commander.unknownCommand' && command === undefined;
+
 function unknownCommand(name: string): PipelineError {
   const guess = didYouMean(
     name,
@@ -159,22 +163,15 @@ function unknownCommand(name: string): PipelineError {
   return usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
 }
 
-/** Turns `error: unknown option '--forc'\n(Did you mean --force?)` into one line. */
-function plainSentence(text: string): string {
-  return text
-    .trim()
-    .replace(/^error: /, '')
-    .replace(/\n\(Did you mean (.*)\?\)$/, '; did you mean $1?')
-    .replace(/\.$/, '');
-}
-
 /** Runs one command line to its end, and closes what it has opened. @returns the exit code. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<number> {
   try {
     const words = joinVerb(args);
     await buildProgram(cli, words).parseAsync([...words], { from: 'user' });
   } catch (error) {
-    const cause = await explainedCause(cli, error);
+    const cause = isUnknownCommand(cli, error)
+      ? unknownCommand(/'(.*?)'/.exec(error.message)?.[1] ?? '')
+      : await findCause(error);
     // After a signal, an error is only a consequence of stopping.
     const signalCode = cli.life.cutShort();
     cli.exitCode = signalCode ?? explain(cli, cause);
@@ -209,85 +206,4 @@ function joinVerb(args: readonly string[]): readonly string[] {
     return args.flatMap((arg, at) => (at === start ? `${first} ${second}` : at === next ? [] : arg));
   if (/^[a-z]+$/.test(second) && nearest(second, verbs) !== null) throw unknownVerb(first, second);
   return args;
-}
-
-/** The command line that explains what was called. */
-const helpLine = ({ command }: Cli) => ['eod help', command].filter(Boolean).join(' ');
-
-/**
- * What went wrong: for an error of drizzle, which quotes the whole statement, what Postgres says; for an unknown command
- * the one that resembles it.
- */
-async function explainedCause({ command }: Cli, error: unknown): Promise<unknown> {
-  if (error instanceof CommanderError && error.code === 'commander.unknownCommand' && command === undefined)
-    return unknownCommand(/'(.*?)'/.exec(error.message)?.[1] ?? '');
-  if (error instanceof PipelineError || error instanceof CommanderError) return error;
-  const [{ DrizzleQueryError }, { databaseError }] = await Promise.all([
-    import('drizzle-orm'),
-    import('../postgres/database-errors.ts'),
-  ]);
-  return error instanceof DrizzleQueryError ? databaseError(error) : error;
-}
-
-/** The commands that help against an error. */
-const REMEDIES: Readonly<Record<Remedy, string>> = {
-  list_commands: '"eod help --all" lists them',
-  import_unreleased:
-    'keep it (pg_dump makes a backup), name an empty one in DATABASE_URL (or another folder in EOD_DATA_DIR), and run "eod migrate"; the small backup of docs/operations.md copies the responses that the old one keeps, from which "eod replay" makes the rest',
-  delete_demo: 'delete that folder and run "eod demo" again',
-  list_runs: '"eod runs" lists them',
-  list_operations: '"eod operations" lists them',
-  import_files: '"eod import" fills it from files of the exchanges',
-  resume: '"eod runs resume ID" continues it, "eod replay OPERATION" starts again',
-  migrate: 'run "eod migrate" as the owner of the tables',
-};
-
-/**
- * Prints one sentence that says what went wrong.
- *
- * @returns the exit code.
- */
-export function explain(cli: Cli, error: unknown): number {
-  const ofCommander = error instanceof CommanderError ? error : null;
-  // Help that was requested is no error; help about a command line without a command explains itself.
-  if (ofCommander?.exitCode === 0) return EXIT.done;
-  if (ofCommander?.code !== 'commander.help') logStderr(cli, `eod: ${describeError(cli, error)}`);
-  if (ofCommander !== null) return EXIT.usage;
-  const redact = environmentRedactor(cli);
-  const isUsage = error instanceof PipelineError && error.kind === 'usage';
-  // A mistake of the user has no use for a stack trace, also with --verbose.
-  const isVerbose = cli.verbosity === 'everything' && !isUsage;
-  if ((isVerbose || /^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '')) && error instanceof Error) {
-    logStderr(cli, redact(error.stack ?? ''));
-  }
-  return isUsage ? EXIT.usage : EXIT.failed;
-}
-
-/** Mistakes on the command line that do not say what would be right. */
-const NEEDS_HELP = /unknownCommand|unknownOption|excessArguments|issingArgument/;
-
-/** What went wrong and what helps, without secrets. */
-function describeError(cli: Cli, error: unknown): string {
-  if (error instanceof CommanderError) {
-    const sentence = plainSentence(error.message);
-    const isExplained = sentence.includes('; did you mean') || !NEEDS_HELP.test(error.code);
-    const how = cli.command === undefined ? 'lists what there is' : 'explains it';
-    return isExplained ? sentence : `${sentence} ("${helpLine(cli)}" ${how})`;
-  }
-  const remedy = error instanceof PipelineError ? error.remedy : undefined;
-  const hint = remedy === undefined ? '' : ` (${REMEDIES[remedy]})`;
-  // Errors of Node itself name the file apart from the problem.
-  const { path } = Object(error) as NodeJS.ErrnoException;
-  const file = path === undefined || error instanceof PipelineError ? '' : `${path}: `;
-  return `${environmentRedactor(cli)(`${file}${messageOf(error) || String(error)}`)}${hint}`;
-}
-
-/** An error as a JSON document. */
-function errorDocument(cli: Cli, error: unknown) {
-  const { exitCode } = cli;
-  if (cli.life.cutShort() !== null)
-    return { error: { kind: 'aborted', message: 'stopped by a signal', exitCode } };
-  const ownKind = error instanceof PipelineError ? error.kind : 'internal';
-  const kind = error instanceof CommanderError ? 'usage' : ownKind;
-  return { error: { kind, message: describeError(cli, error), exitCode } };
 }
