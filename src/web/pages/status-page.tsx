@@ -1,28 +1,19 @@
 import type { ComponentChildren } from 'preact';
 import { pairName } from '../../core/exchanges.ts';
 import { within } from '../../core/waits.ts';
-import {
-  clockTime,
-  completeText,
-  count,
-  duration,
-  isUnusual,
-  plural,
-  retryText,
-  sentenceCase,
-} from '../../core/wording.ts';
+import { clockTime, count, duration, plural, retryText, sentenceCase } from '../../core/wording.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import { countQueued } from '../../jobs/queue/queue.ts';
 import type { NextTick } from '../../jobs/runs/night-schedules.ts';
 import { callsLeft, type QuotaStatus } from '../../jobs/runs/read-status.ts';
 import { readTonight, type Tonight } from '../../jobs/runs/read-tonight.ts';
 import { MISSING_OF } from '../../state/coverage/freshness.ts';
-import { gapText } from '../../state/coverage/gap-reasons.ts';
 import { COMMANDS, pipelineAdvice, runCommand } from '../commands.ts';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
-import { type Column, Table } from '../components/data-table.tsx';
+import { DataSetsTable } from '../components/data-sets-table.tsx';
+import { Table } from '../components/data-table.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
-import { byTitle, DataSet, DataSetLink, groupTitle } from '../components/names.tsx';
+import { DataSet } from '../components/names.tsx';
 import { FirstSteps, Heading, type Page } from '../page.tsx';
 
 type OpenRun = Tonight['openRuns'][number];
@@ -60,12 +51,7 @@ export async function statusPage(context: QueueContext): Promise<Page> {
                 title="Data sets"
                 note={`Their latest trading day, and what is missing of the last ${MISSING_OF}`}
               >
-                <Table
-                  caption="Data sets with their latest trading day"
-                  columns={COLUMNS}
-                  rows={byTitle<Line>([...tonight.operations, ...tonight.lists])}
-                  groupOf={groupTitle}
-                />
+                <DataSetsTable {...tonight} />
               </Section>
               {hasRequests ? scheduleList(tonight.ticks) : null}
             </div>
@@ -187,83 +173,6 @@ function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): s
       return 'plans what depends on the prices once they are loaded';
   }
 }
-
-type TradingDay = Tonight['operations'][number];
-type List = Tonight['lists'][number];
-
-/** A line of the table: what is known by trading day, or a list. */
-type Line = TradingDay | List;
-
-const isList = (line: Line): line is List => 'records' in line;
-
-/** What a column shows of a trading day; of a list by default nothing. */
-const ofTradingDay =
-  (cell: (line: TradingDay) => ComponentChildren, ofList: (line: List) => ComponentChildren = () => null) =>
-  (line: Line) =>
-    isList(line) ? ofList(line) : cell(line);
-
-const COLUMNS: readonly Column<Line>[] = [
-  {
-    head: 'Data set',
-    cell: (line) => (
-      <>
-        <DataSetLink operation={line.operation} exchange={line.exchange} />
-        {isList(line) || !line.isRequested ? <span class="muted"> comes from files</span> : null}
-      </>
-    ),
-  },
-  {
-    head: 'Latest trading day',
-    cell: ofTradingDay(
-      ({ lastDue, isLate, reason, detail }) =>
-        lastDue === null ? (
-          <Badge mark="none">not due yet</Badge>
-        ) : isLate ? (
-          <Badge mark="missing">{`${lastDue}: ${reason === null ? 'missing' : gapText({ reason, detail: reason === 'partial' ? detail : null })}`}</Badge>
-        ) : (
-          <Badge mark="complete">{lastDue}</Badge>
-        ),
-      ({ day }) => day,
-    ),
-  },
-  {
-    head: 'Complete to',
-    cell: ofTradingDay(completeText, ({ isDaily }) => (
-      <span class="muted">{isDaily ? 'daily' : 'a list'}</span>
-    )),
-  },
-  {
-    head: 'Records',
-    number: true,
-    cell: ofTradingDay(
-      ({ lastRecords, medianRecords, lastComplete, lastDue }) =>
-        lastRecords === null || lastRecords === 0 ? null : (
-          <>
-            {count(lastRecords)}
-            {lastComplete === lastDue ? null : <span class="muted"> on {lastComplete}</span>}
-            {isUnusual(lastRecords, medianRecords) ? (
-              <span class="muted"> usually {count(Math.round(medianRecords ?? 0))}</span>
-            ) : null}
-          </>
-        ),
-      ({ records }) => records,
-    ),
-  },
-  {
-    head: `Missing of ${MISSING_OF}`,
-    number: true,
-    cell: ofTradingDay(({ missingSessions }) =>
-      missingSessions === 0 ? null : <strong class="bad">{missingSessions}</strong>,
-    ),
-  },
-  {
-    head: 'Rejects',
-    number: true,
-    cell: ofTradingDay(({ openRejects }) =>
-      openRejects === 0 ? null : <a href="/issues?kind=reject">{count(openRejects)}</a>,
-    ),
-  },
-];
 
 /** Runs with their progress, and everything that waits. */
 function inProgress(tonight: Tonight, hasQueue: boolean, context: QueueContext) {
