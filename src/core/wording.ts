@@ -195,9 +195,5 @@ export const problemsText = (
   problems: readonly { readonly path: string; readonly message: string }[],
 ): string => problems.map(({ path, message }) => [path, message].filter(Boolean).join(' ')).join('; ');
 
-/** A text or page whose commands have --demo; "eod demo", which loads its data, stays. */
-export const withDemoFlags = (text: string): string =>
-  text.replace(/(^ *|["'>])eod (?!--demo |demo\b)(?=[a-z])/gm, '$1eod --demo ');
-
 /** Why a file is skipped that was imported completely. */
 export const IMPORTED_BEFORE = 'imported before';

@@ -32,6 +32,10 @@ export const FIRST_STEPS = [
   { command: COMMANDS.demo, does: 'shows all of it with made-up data, without a key' },
 ] as const;
 
+/** A text or page whose commands have --demo; "eod demo", which loads its data, stays. */
+export const withDemoFlags = (text: string): string =>
+  text.replace(/(^ *|["'>])eod (?!--demo |demo\b)(?=[a-z])/gm, '$1eod --demo ');
+
 /** The command that checks days which were never checked since they were loaded. */
 export const reconcileCommand = (from: string, to: string) => `eod reconcile --from ${from} --to ${to}`;
 

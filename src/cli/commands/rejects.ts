@@ -18,7 +18,7 @@ const COLUMNS: readonly Column<OpenReject>[] = [
 ];
 
 /** A rejected record with everything that is known about it. */
-type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
+export type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
 
 /** Which rejects are meant. */
 export const filterOptions = {
