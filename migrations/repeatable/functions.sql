@@ -87,6 +87,17 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION market.state(timestamptz) IS 'The number of the last state that was committed by this moment.';
 
+-- Takes advisory locks (state/loads/locks.ts) until the transaction ends, in the order that all transactions keep, so that
+-- no two of them wait for each other.
+CREATE OR REPLACE FUNCTION etl.take_locks(locks jsonb) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  PERFORM CASE WHEN l.shared THEN pg_advisory_xact_lock_shared(l.key) ELSE pg_advisory_xact_lock(l.key) END
+     FROM (SELECT hashtextextended(lock->>'name', 0) AS key, (lock->>'shared')::boolean AS shared
+             FROM jsonb_array_elements(locks) AS lock ORDER BY 1) AS l;
+END
+$$;
+
 -- Takes the lock of states until the transaction ends, then returns the next state and its time. Each statement of a
 -- volatile function sees what was committed before it, so after the wait this one sees the last state.
 CREATE OR REPLACE FUNCTION etl.next_state(OUT state bigint, OUT committed_at timestamptz)

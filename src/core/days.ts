@@ -58,6 +58,12 @@ export function commonDays(some: DayRange, others: DayRange): DayRange | null {
   return from <= to ? { from, to } : null;
 }
 
+/** From the first to the last of some sorted days; null if there are none. */
+export function spanDays(days: readonly Day[]): DayRange | null {
+  const [from, to] = [days[0], days.at(-1)];
+  return from === undefined || to === undefined ? null : { from, to };
+}
+
 /** Every day from `from` to `to`, both included; empty when reversed. */
 export function eachDay(from: Day, to: Day): Day[] {
   // Without dates, because every command lists the trading days of more than ten years.

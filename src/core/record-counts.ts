@@ -18,3 +18,7 @@ export const forEachCount = <Value>(of: (name: keyof RecordCounts) => Value) =>
 
 /** The counts of a response without records. */
 export const NO_COUNTS: RecordCounts = forEachCount(() => 0);
+
+/** The sums of counts. */
+export const sumCounts = (counts: readonly RecordCounts[]): RecordCounts =>
+  forEachCount((name) => counts.reduce((sum, each) => sum + each[name], 0));

@@ -173,16 +173,6 @@ export function tablesFilledBy(dataSet: DataSet): TableDefinition[] {
   return [...tablesOfResponses(dataSet), ...(dataSet.alsoInFiles ?? [])];
 }
 
-/** Names of other data sets that also fill a table of the named ones, with some of their files. */
-export function dataSetsAlsoFilling(dataSets: readonly DataSet[], names: readonly string[]): string[] {
-  const filled = dataSets.filter(({ name }) => names.includes(name)).flatMap(tablesOfResponses);
-  return dataSets
-    .filter(({ name, alsoInFiles = [] }) => {
-      return !names.includes(name) && alsoInFiles.some((table) => filled.includes(table));
-    })
-    .map(({ name }) => name);
-}
-
 /** What a setting for single operations says of one: under its name, or that of its first table, in any case. */
 export function settingFor<Value>(
   values: Readonly<Record<string, Value>>,

@@ -2,11 +2,11 @@ import { tables } from '../operations/registry.ts';
 import type { Database } from '../postgres/database.ts';
 import { transaction } from '../postgres/transaction.ts';
 import { sumCoverage } from '../state/coverage/sum-of-facts.ts';
-import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
+import { insertLoads, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
 import { readLoadedResponses } from '../state/responses/to-fold.ts';
 import { markAccepted, NO_DAY, readWithheld, writeWithdrawals } from '../state/withdrawals.ts';
-import { keptReader, type ReadAgain, settlePart } from './fold/fold.ts';
+import { type FoldSettings, settle } from './fold/fold.ts';
 import { foldPart, scopeOfPart } from './fold/part.ts';
 import { mergeSql } from './merge/merge-sql.ts';
 
@@ -32,14 +32,9 @@ interface AcceptedWithdrawal {
 export async function acceptWithdrawal(
   database: Database,
   id: number,
-  {
-    by,
-    readAgain,
-    maxWithdrawShare,
-  }: { readonly by: string; readonly readAgain: ReadAgain; readonly maxWithdrawShare: number },
+  { by, ...settings }: FoldSettings & { readonly by: string },
 ): Promise<AcceptedWithdrawal | null> {
   return transaction(database, async (tx) => {
-    const { client } = tx;
     const withdrawal = await readWithheld(tx, id);
     const table = tables.find(({ name }) => name === withdrawal?.table);
     if (withdrawal === null || table === undefined) return null;
@@ -49,38 +44,26 @@ export async function acceptWithdrawal(
     const withheld = await readWithheld(tx, id);
     if (withheld === null) return null;
     await markAccepted(tx, id, by);
-    const { runId, windowId, operation, position } = withheld;
-    const load = { loadId: await nextLoadId(tx), runId };
+    const { windowId, position } = withheld;
+    const load = { ...withheld, loadId: await nextLoadId(tx) };
     const days = day === null ? null : { from: day, to: day };
     const part = { tables: [table], exchange, days, instruments: null };
     const scope = scopeOfPart(part);
-    const judging = { read: keptReader(tx, readAgain), maxWithdrawShare };
     let withdrawn = 0;
-    for (const copy of (await foldPart(tx, part, await readLoadedResponses(tx, scope), judging)).copies) {
-      const settled = await settlePart(tx, copy, load);
+    for (const copy of (await foldPart(tx, part, await readLoadedResponses(tx, scope), settings)).copies) {
+      const settled = await settle(tx, copy, load);
       withdrawn += settled.withdrawn;
-      if (settled.decided !== null)
-        await writeWithdrawals(
-          tx,
-          { ...load, windowId, operation, exchange },
-          settled.decided,
-          settled.withdrawals,
-        );
+      if (settled.decided !== null) await writeWithdrawals(tx, load, settled.decided);
     }
     await sumCoverage(tx, { operations: scope.operations, exchange, days });
-    const counted = await client.query<{ rows: number }>(
+    const counted = await tx.client.query<{ rows: number }>(
       mergeSql(table, day === null ? [] : [day]).countRows,
       [exchange, [day ?? NO_DAY]],
     );
     const written = [{ table: table.name, from: day ?? '-infinity', to: day ?? 'infinity' }];
-    await insertLoad(tx, {
-      loadId: load.loadId,
-      windowId,
-      position,
-      fetchedAt: new Date(withheld.fetchedAt),
-      written,
-      accepted: { withdrawn, day },
-    });
+    const { loadId, fetchedAt } = load;
+    const newLoad = { loadId, position, fetchedAt, written, counts: { withdrawn }, requested: days ?? {} };
+    await insertLoads(tx, windowId, [newLoad]);
     return { id, table: table.name, exchange, day, withdrawn, left: counted.rows[0]?.rows ?? 0 };
   });
 }

@@ -4,7 +4,7 @@ import { namesFilling, operationNamed } from '../operations/registry.ts';
 import type { Database } from '../postgres/database.ts';
 import { transaction } from '../postgres/transaction.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
-import { beginLoad, insertLoad } from '../state/loads/loads.ts';
+import { beginLoad, insertLoads } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { selectRepeated } from '../state/responses/repeated.ts';
 import { buildFact } from '../state/responses/response-facts.ts';
@@ -34,13 +34,14 @@ export async function repeatLoad(
     const [last] = (await selectRepeated(tx, repeated)).rows;
     if (begun === null || last === undefined) return null;
     const { fetched, stale, duplicate, coverage, contentType } = last;
-    const noted = { position, fetchedAt, fact: buildFact({ coverage }, begun), resolvesRejects: true };
-    await keepResponse(tx, windowId, { ...noted, packed: keptBody(last.hash), contentType, calledOn });
+    const fact = buildFact({ coverage, outcome: { state: 'loaded' }, doubts: [] }, begun);
+    const packed = keptBody(last.hash);
+    await keepResponse(tx, windowId, { position, fetchedAt, fact, packed, contentType, calledOn });
     await writeCoverage(tx, { ...response, coverage });
     const counts = { ...NO_COUNTS, fetched, unchanged: fetched - stale - duplicate, stale, duplicate };
-    const ended = { state: 'loaded', error: null, warnings: [], suspicious: null, unsettled: null } as const;
-    const ending = endingWindow(tx, windowId, { ...ended, counts, bytes });
-    await insertLoad(tx, { ...response, ...begun, written: [] }, ending);
+    const ending = endingWindow(tx, windowId, { state: 'loaded', counts, bytes });
+    const { loadId } = begun;
+    await insertLoads(tx, windowId, [{ loadId, position, fetchedAt, digest, counts, written: [] }], ending);
     return counts;
   });
 }

@@ -4,7 +4,7 @@ import type { Position } from '../core/position.ts';
 import type { Transaction } from '../postgres/transaction.ts';
 import type { BegunLoad } from '../state/loads/loads.ts';
 import type { ResponseToKeep } from '../state/responses/responses.ts';
-import type { ReadAgain, ResponseReading } from './fold/fold.ts';
+import type { FoldSettings, ResponseReading } from './fold/fold.ts';
 
 /** A response as it was received, with what its window requested. */
 export interface ResponseOfWindow extends Pair, DayRange {
@@ -25,13 +25,9 @@ export interface ResponseOfWindow extends Pair, DayRange {
 }
 
 /** All of one response, ready to be stored. */
-export interface WindowLoad extends ResponseOfWindow, ResponseReading {
-  /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
-  readonly maxWithdrawShare: number;
+export interface WindowLoad extends ResponseOfWindow, ResponseReading, FoldSettings {
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
   readonly warnings: readonly string[];
-  /** Reads kept responses again, if this one is loaded after one that was fetched later. */
-  readonly readAgain: ReadAgain;
 }
 
 /** The load of a response that has begun: its position is final, and the locks of its rows are held. */

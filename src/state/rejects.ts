@@ -8,10 +8,10 @@ import type { Preparing } from '../postgres/prepared.ts';
 import { type LoadGroup, takeLocks } from './loads/locks.ts';
 import { daysAgo, isAnyOf } from './schema/columns.ts';
 import {
+  FROM_RESOLVING,
   openRejects as openRejectCounts,
   rejectedRecords,
   rejects,
-  resolving,
 } from './schema/load-results.ts';
 import { responses } from './schema/source-tables.ts';
 import { windows } from './schema/work.ts';
@@ -27,19 +27,14 @@ export interface RejectEntry {
   readonly stray?: boolean;
 }
 
-/** What was requested with a response. */
-interface Requested extends DayRange {
+/** The rejected records of a response, and what was requested with it. */
+interface RejectsOfResponse extends DayRange {
+  readonly operation: string;
   readonly instruments: readonly string[];
   readonly variant: string;
-}
-
-/** The rejected records of a response. */
-interface RejectsOfResponse {
-  readonly operation: string;
   readonly runId: number;
   readonly windowId: number;
   readonly position: Position;
-  readonly requested: Requested;
   readonly rejects: readonly RejectEntry[];
 }
 
@@ -56,12 +51,12 @@ const isDated = (name: string) => dataSetNamed(name).request.dates !== 'none';
 
 /** Identifies a record and its entry: a record that names no instrument is about the one that was requested. */
 function fingerprintReject(
-  { operation, requested }: RejectsOfResponse,
+  { operation, from, to, instruments, variant }: RejectsOfResponse,
   { record, day }: RejectEntry,
 ): string {
   const { per } = dataSetNamed(operation).windows;
-  const days = isDated(operation) ? [day ?? requested.from, day ?? requested.to] : [];
-  const scope = [requested.variant, per === 'instrument' ? requested.instruments : [], days];
+  const days = isDated(operation) ? [day ?? from, day ?? to] : [];
+  const scope = [variant, per === 'instrument' ? instruments : [], days];
   return sha256(JSON.stringify([scope, record], sortedKeys));
 }
 
@@ -89,7 +84,7 @@ export const lockRejects = (
 type RejectedRecord = ReturnType<typeof buildRejectedRecord>;
 
 function buildRejectedRecord(exchange: string, response: RejectsOfResponse, entry: RejectEntry) {
-  const { operation, requested, position } = response;
+  const { operation, position } = response;
   const { day, stray = false, record = null } = entry;
   return {
     fingerprint: fingerprintReject(response, entry),
@@ -101,10 +96,10 @@ function buildRejectedRecord(exchange: string, response: RejectsOfResponse, entr
     run_id: response.runId,
     window_id: response.windowId,
     position: entry.position,
-    from_date: day ?? requested.from,
-    to_date: day ?? requested.to,
-    instruments: requested.instruments,
-    variant: requested.variant,
+    from_date: day ?? response.from,
+    to_date: day ?? response.to,
+    instruments: response.instruments,
+    variant: response.variant,
     problems: entry.problems,
     is_stray: stray,
     last_seen_at: position,
@@ -140,7 +135,7 @@ export async function writeRejects(
 }
 
 /** The condition that a later response resolves the record `r`, as in the view etl.rejects. */
-const IS_RESOLVED = sql.raw(`exists (select ${resolving('r')})`);
+const IS_RESOLVED = sql.raw(`exists (select ${FROM_RESOLVING})`);
 
 /**
  * Stores records, in one order, so that two loads cannot deadlock. Of one that is stored already, the last response with it
@@ -229,7 +224,7 @@ export async function settleRejects(db: NodePgDatabase): Promise<void> {
   await db.execute(sql`
     with unsettled as materialized (
       -- One that a load is about to move forward is left to the next call.
-      select r.id, (select min(a.position) ${sql.raw(resolving('r'))}) as resolved_at
+      select r.id, (select min(a.position) ${sql.raw(FROM_RESOLVING)}) as resolved_at
         from ${rejectedRecords} r where r.settled_at is null order by r.id for update skip locked
     )
     update ${rejectedRecords} r set settled_at = u.resolved_at from unsettled u where r.id = u.id and u.resolved_at is not null`);

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { and, desc, eq, inArray, isNull, lt, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Position } from '../core/position.ts';
+import type { TableDefinition } from '../declaration/table.ts';
 import { daysAgo, isAnyOf, positionText } from './schema/columns.ts';
 import { coverage, withdrawals } from './schema/load-results.ts';
 import { responses } from './schema/source-tables.ts';
@@ -34,14 +35,15 @@ export interface DayWithdrawal {
   readonly rows: readonly RowKey[];
 }
 
-/** Days of a table of which a response lists all rows, or of which the responses were folded. */
+/** What became of rows that responses did not list, by days of a table. */
 export interface DecidedDays {
-  /** Name of the table in `market`. */
-  readonly table: string;
-  /** Null where the table has no days. */
+  readonly table: TableDefinition;
+  /** Those that a response lists in full, or of which the responses were folded; null where the table has no days. */
   readonly days: readonly string[] | null;
   /** Whether they were folded: then it was decided anew what each response did about them. */
   readonly isFolded: boolean;
+  /** The days with rows that were not listed. */
+  readonly withdrawals: readonly DayWithdrawal[];
 }
 
 /** The day of the entry of a table without days. */
@@ -112,8 +114,7 @@ export async function writeWithdrawals(
     readonly operation: string;
     readonly exchange: string;
   },
-  { table, days, isFolded }: DecidedDays,
-  dayWithdrawals: readonly DayWithdrawal[],
+  { table, days, isFolded, withdrawals: dayWithdrawals }: DecidedDays,
 ): Promise<readonly DayWithdrawal[]> {
   const { id, state, reason, unlisted_rows, max_rows, remaining_rows, rows } = withdrawals;
   const stored = await tx
@@ -126,7 +127,7 @@ export async function writeWithdrawals(
     .from(withdrawals)
     .where(
       and(
-        eq(withdrawals.table_name, table),
+        eq(withdrawals.table_name, table.name),
         eq(withdrawals.exchange, load.exchange),
         days === null ? isNull(withdrawals.day) : isAnyOf(withdrawals.day, days),
         isFolded ? undefined : eq(state, 'withheld'),

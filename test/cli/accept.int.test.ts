@@ -113,7 +113,7 @@ test('the commands of issues settle rejects and findings, single ones and groups
           runId,
           windowId,
           position: positionOf(Date.parse(`${DAY}T20:00:0${second}Z`)),
-          requested: { from: DAY, to: DAY, instruments: [], variant: '' },
+          ...{ from: DAY, to: DAY, instruments: [], variant: '' },
           rejects: entries,
         },
       ]),

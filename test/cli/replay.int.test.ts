@@ -104,7 +104,7 @@ test('a record that still fails is said to, with exit code 1', async () => {
       runId: 1,
       windowId: 900,
       operation: 'GetSeriesChange',
-      requested: { from: day, to: day, instruments: [], variant: '' },
+      ...{ from: day, to: day, instruments: [], variant: '' },
       rejects: [reject],
       position: '2025-09-12T16:00:00.000000Z' as Position,
     },

@@ -122,8 +122,7 @@ export async function load(database: Database, response: Response): Promise<Reco
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],
-    suspicions: [],
-    suspicionsWithoutReject: [],
+    doubts: [],
     readAgain: unkept,
   });
   return stored?.counts ?? null;

@@ -19,8 +19,7 @@ async function readAgain({ body }: KeptResponse): Promise<ResponseReading> {
     coverage: said,
     outcome: { state: 'loaded' },
     rejects: [],
-    suspicions: [],
-    suspicionsWithoutReject: [],
+    doubts: [],
   };
 }
 const ME = { by: 'me', readAgain, maxWithdrawShare: 0.1 };

@@ -1,5 +1,5 @@
 const MERGE = 'src/load/merge/merge-sql.ts';
-const STORE_TABLE = 'src/load/store-table.ts';
+const LOAD_WINDOW = 'src/load/load-window.ts';
 const WRITE_COVERAGE = 'src/state/coverage/coverage.ts';
 const COVERAGE = 'test/state/coverage/coverage-registers.int.test.ts';
 const PAST = 'test/load/schema/past-states.int.test.ts';
@@ -70,8 +70,8 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'no-look-at-later-loads',
-    file: STORE_TABLE,
-    from: '!(await hasLaterOrOwnLoad(tx, scope, part.position))',
+    file: LOAD_WINDOW,
+    from: '!(await hasLaterOrOwnLoad(tx, scope, load.position))',
     to: 'true',
     test: ANY_ORDER,
   },
@@ -85,8 +85,8 @@ export const NAMED: readonly Mutant[] = [
   {
     name: 'unlisted-rows-stay-after-a-fold',
     file: 'src/load/fold/fold.ts',
-    from: 'if (folded.decided !== null) {',
-    to: 'if (folded.decided === undefined) {',
+    from: 'if (decided === null) return',
+    to: 'if (decided !== undefined) return',
     test: ANY_ORDER,
   },
   {

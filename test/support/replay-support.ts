@@ -6,11 +6,10 @@ import type { Context } from '../../src/jobs/context.ts';
 import { updateDerived } from '../../src/jobs/events/update-derived.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold } from '../../src/jobs/responses/store-response.ts';
+import { buildFoldSettings } from '../../src/jobs/responses/store-response.ts';
 import { syncTradingDays } from '../../src/jobs/responses/sync-sessions.ts';
 import { acceptWithdrawal } from '../../src/load/accept-withdrawal.ts';
 import { namesFilling, operationNamed, tables } from '../../src/operations/registry.ts';
-import type { KeptResponse } from '../../src/state/responses/responses.ts';
 import { type RunReport, reportRun } from '../../src/state/runs/reports.ts';
 import { listWithheldWithdrawals } from '../../src/state/withdrawals.ts';
 import { newRun } from '../load/support.ts';
@@ -237,11 +236,7 @@ export function fetched(minute: number, sent: readonly SourceRecord[], microseco
 /** Accepts the withdrawal that was withheld last. */
 export async function acceptRefused(context: Context): Promise<void> {
   const [withheld] = await listWithheldWithdrawals(context.db.drizzle, 1, 0);
-  await acceptWithdrawal(context.db, withheld?.id ?? 0, {
-    by: 'me',
-    readAgain: (response: KeptResponse) => readToFold(context, response),
-    maxWithdrawShare: 0.1,
-  });
+  await acceptWithdrawal(context.db, withheld?.id ?? 0, { by: 'me', ...buildFoldSettings(context) });
 }
 
 export const ALWAYS = { from: '1990-01-01', to: '2100-01-01' };

@@ -11,15 +11,12 @@ export default defineCommand({
   args: { id: numberOf('withdrawal') },
   async run(cli, { id, json }) {
     const { updateDerived } = await import('../../jobs/events/update-derived.ts');
-    const { readToFold } = await import('../../jobs/responses/store-response.ts');
+    const { buildFoldSettings } = await import('../../jobs/responses/store-response.ts');
     const { acceptWithdrawal } = await import('../../load/accept-withdrawal.ts');
     const { openContext } = await import('../open-context.ts');
     const context = await openContext(cli);
-    const accepted = await acceptWithdrawal(context.db, id, {
-      by: requesterName(),
-      readAgain: (response) => readToFold(context, response),
-      maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
-    });
+    const settings = buildFoldSettings(context);
+    const accepted = await acceptWithdrawal(context.db, id, { by: requesterName(), ...settings });
     if (accepted === null) throw noSuchWithdrawal(id);
     await updateDerived(context);
     if (json) return printJson(cli, accepted);

@@ -27,20 +27,6 @@ import { insertRun, reserveRunId, setRunRange } from '../../state/runs/runs.ts';
 import { insertWindows, type PlannedWindow } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
 
-/** What each window of a replay folds anew, in its `params`. */
-interface PartParams {
-  /** Names of the tables, with commas between them. */
-  readonly tables: string;
-  readonly dividedBy: TablesOfExchange['dividedBy'];
-}
-
-/** What a replay is to do; stored with its run. */
-interface ReplayRequest extends ResponseFilter {
-  readonly kind: 'replay';
-  /** Only responses with open rejects. */
-  readonly rejectsOnly: boolean;
-}
-
 /** Tables of an exchange that the same data sets fill, and whose responses can be divided in the same way. */
 interface TablesOfExchange {
   readonly exchange: string;
@@ -152,13 +138,13 @@ async function planParts(
   { from, to }: ResponseFilter,
   rejectsOnly: boolean,
 ): Promise<DividedPart[]> {
-  const filter = { operations: namesFilling(some), exchanges: [exchange] };
-  const responses = await listResponsesToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
+  const group = { operations: namesFilling(some), exchange };
+  const responses = await listResponsesToReplay(db.drizzle, group, { from, to }, rejectsOnly);
   const [first] = responses;
   if (first === undefined) return [];
   const part = { tables: some, exchange, dividedBy: by, days: null, instruments: null };
   if (by === 'days') return divideDays(responses).map((days) => ({ ...part, range: days, days }));
-  const all = by === 'nothing' ? await listResponsesToReplay(db.drizzle, filter, false) : responses;
+  const all = by === 'nothing' ? await listResponsesToReplay(db.drizzle, group, {}, false) : responses;
   const lastDays = all.map((response) => response.to).sort();
   const range = { from: all[0]?.from ?? first.from, to: lastDays.at(-1) ?? first.to };
   if (by === 'nothing') return [{ ...part, range }];
@@ -174,16 +160,13 @@ function buildPartWindow({
   instruments,
 }: DividedPart): PlannedWindow {
   const filling = namesFilling(some);
-  const params: PartParams & Readonly<Record<string, string>> = {
-    tables: some.map(({ name }) => name).join(),
-    dividedBy: by,
-  };
   return {
     operation: operations.find(({ name }) => filling.includes(name))?.name ?? filling[0] ?? '',
     exchange,
     ...range,
     instruments: instruments ?? [],
-    params,
+    // What it folds anew.
+    params: { tables: some.map(({ name }) => name).join(), dividedBy: by },
     variant: '',
     filtered: false,
     state: 'pending',
@@ -207,6 +190,7 @@ async function checkNotEmptied(pool: Pool, { tables: some, exchange }: TablesOfE
 /**
  * Writes a run of kind `replay` with a window for each part of the tables whose responses match: it is folded anew.
  *
+ * @param options.rejectsOnly only parts of responses with open rejects.
  * @returns the run's number, or null if there is nothing to replay.
  * @throws PipelineError `usage` if the rows of a table were deleted, but not its history.
  */
@@ -216,26 +200,19 @@ export async function planReplay(
   { rejectsOnly = false }: { readonly rejectsOnly?: boolean } = {},
 ): Promise<number | null> {
   const parts = await divideRows(context, filter, rejectsOnly);
+  if (parts.length === 0) return null;
   for (const part of parts) await checkNotEmptied(context.db.pool, part);
   const runId = await reserveRunId(context.db.drizzle);
   return transaction(context.db, async (tx) => {
-    await tx.client.query('savepoint unplanned');
     const day = today(context.clock, context.config.EOD_TIMEZONE);
-    const request: ReplayRequest = { kind: 'replay', ...filter, rejectsOnly };
+    const kind = 'replay';
+    const request = { kind, ...filter, rejectsOnly };
     // Its range is replaced below, when its windows are known.
-    const run = {
-      id: runId,
-      kind: 'replay' as const,
-      requestedBy: requesterName(),
-      request,
-      from: day,
-      to: day,
-    };
+    const run = { id: runId, kind, requestedBy: requesterName(), request, from: day, to: day } as const;
     // An earlier try has written it, but the connection was lost before it was confirmed.
     if ((await insertRun(tx, run)) === null) return runId;
     await insertWindows(tx, runId, parts.map(buildPartWindow));
-    const isPlanned = await setRunRange(tx, runId);
-    if (!isPlanned) await tx.client.query('rollback to savepoint unplanned');
-    return isPlanned ? runId : null;
+    await setRunRange(tx, runId);
+    return runId;
   });
 }

@@ -2,8 +2,7 @@ import { findRowsOfNoResponse, type TableDifference, verifyPart } from '../../lo
 import { dataSetsFilling, tables } from '../../operations/registry.ts';
 import type { ResponseFilter } from '../../state/responses/to-replay.ts';
 import type { Context } from '../context.ts';
-import { createResponseReader } from '../responses/read-response.ts';
-import { readToFold } from '../responses/store-response.ts';
+import { buildFoldSettings } from '../responses/store-response.ts';
 import { divideRows } from './plan-replay.ts';
 
 /** A stored row that is not what the kept responses say. */
@@ -43,12 +42,8 @@ export async function verifyRows(
   signal: AbortSignal,
   onPart: (progress: Pick<Verification, 'parts' | 'of'>) => void,
 ): Promise<Verification> {
-  const { db, config } = context;
-  const reader = createResponseReader(context);
-  const judging = {
-    readAgain: (response: Parameters<typeof reader>[0]) => readToFold(context, response, reader),
-    maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
-  };
+  const { db } = context;
+  const settings = buildFoldSettings(context);
   const parts = (await divideRows(context, filter)).sort((a, b) => (a.range.from < b.range.from ? -1 : 1));
   const differences: Difference[] = [];
   let differing = 0;
@@ -59,7 +54,7 @@ export async function verifyRows(
   let done = 0;
   for (const part of parts) {
     if (signal.aborted) break;
-    const differencesOfPart = await verifyPart(db, part, judging);
+    const differencesOfPart = await verifyPart(db, part, settings);
     differing += differencesOfPart.length;
     list(part.exchange, differencesOfPart);
     done += 1;

@@ -7,8 +7,7 @@ import { workWithSessionLock } from '../../postgres/session-lock.ts';
 import { listReplayWindows } from '../../state/windows/read-windows.ts';
 import { startWindow } from '../../state/windows/windows.ts';
 import type { Context } from '../context.ts';
-import { createResponseReader } from '../responses/read-response.ts';
-import { readToFold } from '../responses/store-response.ts';
+import { buildFoldSettings } from '../responses/store-response.ts';
 import { closeRun } from '../runs/finish.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 
@@ -41,35 +40,22 @@ async function workWindows(context: Context, runId: number, signal: AbortSignal)
 }
 
 async function replayWindow(context: Context, window: ReplayWindow): Promise<void> {
-  const { log } = context;
+  const { db, log } = context;
+  const { tables: names = '', dividedBy } = window.params;
+  const part = {
+    windowId: window.id,
+    runId: window.runId,
+    tables: tables.filter(({ name }) => names.split(',').includes(name)),
+    exchange: window.exchange,
+    days: dividedBy === 'days' ? { from: window.from, to: window.to } : null,
+    instruments: dividedBy === 'instruments' ? window.instruments : null,
+  };
   try {
-    await replayPart(context, window);
+    const counts = await refoldPart(db, part, buildFoldSettings(context));
+    // At `debug`, because a replay may fold the parts of years.
+    log.debug({ ...windowFacts(window), counts }, 'part folded anew');
   } catch (error) {
     await applyLocalFailure(context, window.id, error);
     log.error({ ...windowFacts(window), err: error }, 'could not replay the responses');
   }
-}
-
-async function replayPart(context: Context, window: ReplayWindow): Promise<void> {
-  const { db, config } = context;
-  const names = (window.params.tables ?? '').split(',');
-  const reader = createResponseReader(context);
-  const divided = window.params.dividedBy;
-  const counts = await refoldPart(
-    db,
-    {
-      windowId: window.id,
-      runId: window.runId,
-      tables: tables.filter(({ name }) => names.includes(name)),
-      exchange: window.exchange,
-      days: divided === 'days' ? { from: window.from, to: window.to } : null,
-      instruments: divided === 'instruments' ? window.instruments : null,
-    },
-    {
-      maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
-      readAgain: (response) => readToFold(context, response, reader),
-    },
-  );
-  // At `debug`, because a replay may fold the parts of years.
-  context.log.debug({ ...windowFacts(window), counts }, 'part folded anew');
 }

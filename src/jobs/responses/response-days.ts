@@ -7,7 +7,6 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import type { CoverageEntry } from '../../state/registers.ts';
 import type { Context } from '../context.ts';
 import { type CoveredWindow, computeCoverage } from './response-coverage.ts';
-import { unsettledDoubts } from './response-outcome.ts';
 
 /** When a response was requested. */
 export interface CallTime {
@@ -24,21 +23,17 @@ export function daysOfResponse(
   { extracted, calledAt, calledOn }: CallTime & { readonly extracted: Extracted },
 ) {
   const dataSet = dataSetNamed(window.operation);
-  const suspicions = extracted.doubts.map(({ message }) => message);
+  const doubts = extracted.doubts.map(({ message }) => message);
   const tradingDays = calendar.tradingDays(window.exchange, window.from, window.to);
   const when = { calledAt, calledOn, calendar, config };
   const requested = computeCoverage(dataSet, window, tradingDays, extracted, when);
   const coverage = requested.map((entry) =>
     // Some records are not what was requested, so the others cannot be trusted to be complete.
-    suspicions.length === 0
-      ? entry
-      : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
+    doubts.length === 0 ? entry : { ...entry, state: 'failed' as const, diagnostic: doubts.join('; ') },
   );
   return {
     coverage,
     fullSets: extracted.listsAll ? findFullSets(dataSet, window, extracted, coverage, calledOn) : [],
-    suspicions,
-    suspicionsWithoutReject: unsettledDoubts(extracted),
   };
 }
 

@@ -1,5 +1,6 @@
 import { countValues } from '../../declaration/rows.ts';
 import type { Extracted } from '../../extract/types.ts';
+import { listUnsettled } from '../../state/responses/response-facts.ts';
 import type { Context } from '../context.ts';
 
 /** The state in which a covered window ends. */
@@ -8,10 +9,6 @@ export interface Outcome {
   readonly error: string | null;
 }
 
-/** What no reject shows: it is settled only by another response. */
-export const unsettledDoubts = ({ doubts }: Pick<Extracted, 'doubts'>): string[] =>
-  doubts.flatMap(({ isShownByRejects, message }) => (isShownByRejects ? [] : [message]));
-
 /**
  * Decides the state of a covered window. If more records than the allowed share were rejected, the window fails and
  * no row is stored, so that half a day cannot look like a whole one.
@@ -19,7 +16,7 @@ export const unsettledDoubts = ({ doubts }: Pick<Extracted, 'doubts'>): string[]
 export function decideOutcome(extracted: Extracted, allowedShare: number): Outcome {
   const { fetched, rejects } = extracted;
   if (fetched === 0) {
-    const [error = null] = unsettledDoubts(extracted);
+    const [error = null] = listUnsettled(extracted);
     return { state: error === null ? 'empty' : 'failed', error };
   }
   if (rejects.length / fetched <= allowedShare && rejects.length < fetched)

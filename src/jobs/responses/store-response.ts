@@ -1,10 +1,10 @@
 import type { Pair } from '../../core/exchanges.ts';
 import type { Position } from '../../core/position.ts';
-import type { ResponseReading } from '../../load/fold/fold.ts';
+import type { FoldSettings } from '../../load/fold/fold.ts';
 import { loadWindow } from '../../load/load-window.ts';
 import type { ResponseOfWindow } from '../../load/window-load.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
-import type { KeptResponse, ResponseToKeep } from '../../state/responses/responses.ts';
+import type { ResponseToKeep } from '../../state/responses/responses.ts';
 import type { Context } from '../context.ts';
 import { resolveConflicts } from './conflicting-records.ts';
 import { createResponseReader } from './read-response.ts';
@@ -53,8 +53,8 @@ export async function storeResponse(
     ...describeResponse(received),
     ...reading,
     response,
-    readAgain: (response) => readToFold(context, response, readKept),
-    maxWithdrawShare: trusted === true ? 1 : context.config.EOD_MAX_WITHDRAW_SHARE,
+    ...buildFoldSettings(context, readKept),
+    ...(trusted === true && { maxWithdrawShare: 1 }),
   });
   return stored && { ...stored, outcome: reading.outcome };
 }
@@ -73,22 +73,14 @@ export function describeResponse({
   return { ...requested, position, positionAmongFiles, fetchedAt: new Date(calledAt), bytes, digest };
 }
 
-/**
- * Reads a kept response to apply it again together with others (`load/fold/fold-late.ts`).
- *
- * @throws PipelineError `unreadable`
- */
-export async function readToFold(
-  context: Context,
-  response: KeptResponse,
-  read = createResponseReader(context),
-): Promise<ResponseReading> {
-  const { calledOn, fetchedAt } = response;
-  return prepareResponse(context, response, await read(response), {
-    calledOn,
-    calledAt: fetchedAt.getTime(),
-  });
-}
+/** How kept responses are read to apply them again, and judged: with the code and the settings of today. */
+export const buildFoldSettings = (context: Context, read = createResponseReader(context)): FoldSettings => ({
+  maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
+  readAgain: async (response) => {
+    const call = { calledOn: response.calledOn, calledAt: response.fetchedAt.getTime() };
+    return prepareResponse(context, response, await read(response), call);
+  },
+});
 
 /** What of a response is loaded, and what it says of its days. Stores the trading days that its prices show. */
 async function prepareResponse(
@@ -101,11 +93,12 @@ async function prepareResponse(
   const { outcome, extracted: storable, warnings } = storablePart(context, read, call.calledAt);
   await noteTradingDays(context, window, storable);
   const days = daysOfResponse(context, window, { extracted: storable, ...call });
-  const { batches, rejects } = storable;
+  const { batches, rejects, doubts } = storable;
   return {
     ...days,
     batches,
     rejects,
+    doubts,
     outcome,
     preserved,
     warnings: [...read.warnings, ...warnings],

@@ -1,7 +1,7 @@
 import { isPipelineError } from '../../core/errors.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { databaseError, isSharedSession } from '../../postgres/database-errors.ts';
-import { keepFailedResponse, packBody } from '../../state/responses/responses.ts';
+import { keepUnreadableResponse, packBody } from '../../state/responses/responses.ts';
 import type { ClaimedWindow } from '../../state/windows/claim.ts';
 import { decideFailure } from '../policy/failure-policy.ts';
 import { computeCallLimit } from '../policy/quota.ts';
@@ -98,7 +98,7 @@ async function keepUnreadable(
   const body = error.response ?? response?.body?.body;
   if (body === undefined) return;
   try {
-    await keepFailedResponse(db, windowId, await packBody(db.drizzle, body));
+    await keepUnreadableResponse(db, windowId, await packBody(db.drizzle, body));
   } catch (err) {
     log.warn({ windowId, err }, 'could not keep a response that cannot be read');
   }

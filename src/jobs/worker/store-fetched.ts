@@ -63,7 +63,7 @@ async function readAndStore(
   const { config, source, db } = context;
   const operation = operationNamed(window.operation);
   const packed = await packBody(db.drizzle, body.body, body.hash);
-  const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
+  const count = countRule(config.EOD_COUNT, window.unreadableHash === packed.hash);
   const extracted = await timeStep(times, 'read', () => source.read(operation, requested, body, count));
   if (extracted.lastLine === 'open') await checkLastLineEnd(context, window.operation, requested);
   const { position } = window;

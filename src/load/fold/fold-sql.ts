@@ -196,8 +196,10 @@ function settleStatement(table: TableDefinition, market: Parts, copy: Parts): st
         last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2
         from compared s where s._action = 'update' and ${sameKey('t', 's')}${isWithin('t')}
     )
-    select count(*) filter (where _action = 'insert') as inserted, count(*) filter (where _action in ('update', 'relist')) as updated,
-      count(*) filter (where _live and _action = 'none') as unchanged, count(*) filter (where _action <> 'none') as changed
+    select (count(*) filter (where _action = 'insert'))::int as inserted,
+      (count(*) filter (where _action in ('update', 'relist')))::int as updated,
+      (count(*) filter (where _live and _action = 'none'))::int as unchanged,
+      (count(*) filter (where _action <> 'none'))::int as changed
       from compared`;
 }
 

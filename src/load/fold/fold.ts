@@ -1,7 +1,7 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
-import { countValues } from '../../declaration/rows.ts';
+import { countValues, type TableRows } from '../../declaration/rows.ts';
 import type { Row, TableDefinition } from '../../declaration/table.ts';
 import { listedInFull } from '../../operations/registry.ts';
 import { databaseError } from '../../postgres/database-errors.ts';
@@ -13,16 +13,13 @@ import { type DayWithdrawal, type DecidedDays, NO_DAY, readAcceptedDays } from '
 import {
   applyStaged,
   copyAsNew,
-  daysOfRows,
   type FullSet,
   hasDuplicates,
-  type LoadOfResponse,
+  listDays,
   listFullDays,
-  NOTHING,
-  type StoredRows,
   stageRows,
   type TableResponse,
-  type TableRows,
+  type WritingLoad,
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
 import { foldSql } from './fold-sql.ts';
@@ -38,29 +35,33 @@ export interface ResponseReading extends ResponseSaid {
   readonly preserved?: TableResponse['preserved'];
 }
 
-export type ReadAgain = (response: KeptResponse) => Promise<ResponseReading>;
-
-/** Reads a kept response. */
-export type ReadKept = (responseId: number) => Promise<ResponseReading>;
+/** How kept responses are read and judged. */
+export interface FoldSettings {
+  readonly readAgain: (response: KeptResponse) => Promise<ResponseReading>;
+  /** Largest share of the rows present that may be withdrawn, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
+  readonly maxWithdrawShare: number;
+}
 
 /**
- * A function that reads kept responses; @throws PipelineError `unreadable` if the code of today cannot read one: without
- * it, it is not known what the others left.
+ * Reads a kept response. @throws PipelineError `unreadable` if the code of today cannot: without it, it is not known what
+ * the others left.
  */
-export function keptReader(db: NodePgDatabase, readAgain: ReadAgain): ReadKept {
-  return async (responseId) => {
-    const response = await readKeptResponse(db, responseId);
-    if (response === null) throw new Error(`response ${responseId} is not kept any more`);
-    return readAgain(response).catch((error) => {
-      // A lost connection is no fault of the response: the window is tried again.
-      if (databaseError(error).kind.startsWith('database')) throw error;
-      const { operation, exchange, position } = response;
-      throw new PipelineError(
-        `a kept response about the same rows, ${operation} ${exchange} of ${position}, cannot be read any more: ${messageOf(error)}`,
-        { kind: 'unreadable', cause: error },
-      );
-    });
-  };
+export async function readKept(
+  db: NodePgDatabase,
+  responseId: number,
+  { readAgain }: Pick<FoldSettings, 'readAgain'>,
+): Promise<ResponseReading> {
+  const response = await readKeptResponse(db, responseId);
+  if (response === null) throw new Error(`response ${responseId} is not kept any more`);
+  return readAgain(response).catch((error) => {
+    // A lost connection is no fault of the response: the window is tried again.
+    if (databaseError(error).kind.startsWith('database')) throw error;
+    const { operation, exchange, position } = response;
+    throw new PipelineError(
+      `a kept response about the same rows, ${operation} ${exchange} of ${position}, cannot be read any more: ${messageOf(error)}`,
+      { kind: 'unreadable', cause: error },
+    );
+  });
 }
 
 /** The part of a response that is about one table. */
@@ -68,6 +69,7 @@ export const partAbout = (
   { batches, fullSets, preserved }: Omit<ResponseReading, keyof ResponseSaid>,
   table: TableDefinition,
 ): TableResponse => ({
+  table,
   rows: batches.find((batch) => batch.table === table)?.rows ?? [],
   fullSet: fullSets.find((set) => set.table === table),
   preserved,
@@ -83,27 +85,17 @@ export interface PartOfTable {
   readonly instruments: readonly string[] | null;
 }
 
-/** The load that stores what a fold changes. */
-type SettlingLoad = Pick<LoadOfResponse, 'runId' | 'loadId'>;
-
 /** A response that is applied to a copy, and the load that its rows there carry. */
-export interface AppliedResponse extends ResponseToFold {
-  readonly load: SettlingLoad;
+export interface FoldedResponse extends ResponseToFold {
+  readonly load: WritingLoad;
 }
 
 /** A temporary copy of a part of a table, to which responses are applied. */
 export interface Copy extends PartOfTable {
   /** Applies a response that comes after all that were applied so far. */
-  apply(response: AppliedResponse, ofTable: TableResponse): Promise<void>;
-  /** What the responses so far have decided. */
-  fold(): Folded;
-}
-
-/** What the responses that were applied to a copy have decided. */
-interface Folded {
-  readonly decided: DecidedDays | null;
-  /** What the responses did about rows that they did not list. */
-  readonly withdrawals: readonly DayWithdrawal[];
+  apply(response: FoldedResponse, ofTable: TableResponse): Promise<void>;
+  /** What the responses did about rows that they did not list; null where responses list nothing in full. */
+  decide(): DecidedDays | null;
 }
 
 /** The days by which a fold compares: NO_DAY stands for a table without days. */
@@ -122,7 +114,7 @@ export async function createCopy(
   const sql = buildFoldSql(part);
   const within = days === null ? null : new Set(days);
   await client.query(sql.createCopy);
-  const accepted = await readAcceptedDays(tx, { table: table.name, exchange });
+  const acceptedDays = await readAcceptedDays(tx, { table: table.name, exchange });
   const { rows: begun } = await client.query<{ now: string }>('select statement_timestamp()::text as now');
   const now = begun[0]?.now ?? '';
   const withdrawals: DayWithdrawal[] = [];
@@ -135,55 +127,48 @@ export async function createCopy(
     ...part,
     async apply({ position, load, fetchedAt }, { rows: all, fullSet, preserved }) {
       const rows = within === null ? all : rowsOfDays(table, all, within);
-      const about = [...daysOfRows(table, rows), ...listFullDays(fullSet)];
+      const response = { table, rows, fullSet, preserved };
+      const about = listDays(response);
       const isFirst = within !== null && about.every((day) => !daysSoFar.has(day));
       for (const day of about) daysSoFar.add(day);
       // Of these days there is nothing yet to compare it with.
       if (isFirst && !hasDuplicates(table, rows)) {
-        if (rows.length > 0) await copyAsNew(client, sql.copyNew, { table, rows, now, ...load });
+        if (rows.length > 0) await copyAsNew(client, sql.copyNew, response, { ...load, now });
         return;
       }
       await client.query(`truncate ${mergeSql(table).stage}`);
       await stageRows(client, table, rows);
-      const acceptedOfIt = accepted.flatMap((acceptedDay) =>
+      const accepted = acceptedDays.flatMap((acceptedDay) =>
         acceptedDay.position === position ? [acceptedDay.day] : [],
       );
       const applying = { ...load, position, fetchedAt: new Date(fetchedAt), maxWithdrawShare };
-      const folded = {
-        isFolded: (day: string) => within?.has(day) ?? true,
-        accepted: acceptedOfIt,
-        mostRows,
-      };
-      const applied = await applyStaged(client, {
-        table,
-        response: { rows, fullSet, preserved },
-        load: applying,
-        sql,
-        folded,
-      });
-      for (const day of applied.checkedDays) withheld.delete(day);
+      const isFolded = (day: string) => within?.has(day) ?? true;
+      const folded = { isFolded, accepted, mostRows };
+      const applied = await applyStaged(client, applying, response, sql, folded);
+      for (const day of listFullDays(fullSet)) withheld.delete(day);
       for (const withdrawal of applied.withdrawals) {
         withdrawals.push(withdrawal);
         const day = withdrawal.day ?? NO_DAY;
         if (withdrawal.withheld !== null) withheld.set(day, withdrawal);
-        else mostRows.set(day, acceptedOfIt.includes(day) ? withdrawal.remainingRows : withdrawal.maxRows);
+        else mostRows.set(day, accepted.includes(day) ? withdrawal.remainingRows : withdrawal.maxRows);
       }
     },
-    fold: () => ({
-      withdrawals: withdrawals.map((withdrawal) =>
+    decide() {
+      if (listedInFull(table) === 'none') return null;
+      const decided = withdrawals.map((withdrawal) =>
         withdrawal.withheld === null || withheld.get(withdrawal.day ?? NO_DAY) === withdrawal
           ? withdrawal
-          : { ...withdrawal, state: 'outdated' },
-      ),
-      decided: listedInFull(table) === 'none' ? null : { table: table.name, days, isFolded: true },
-    }),
+          : { ...withdrawal, state: 'outdated' as const },
+      );
+      return { table, days, isFolded: true, withdrawals: decided };
+    },
   };
 }
 
 /** What a fold changed. */
-export interface Settled
-  extends Folded,
-    Pick<RecordCounts, 'inserted' | 'updated' | 'unchanged' | 'withdrawn'> {
+export interface Settled extends RecordCounts {
+  readonly table: TableDefinition;
+  readonly decided: DecidedDays | null;
   /** How many rows or revisions were written. */
   readonly changed: number;
   /** Where nothing was stored before: the loads of the responses whose rows are stored now. */
@@ -191,72 +176,21 @@ export interface Settled
 }
 
 /** Makes what is stored equal to a copy, as revisions of one load. */
-async function settle({ client }: Transaction, copy: Copy, load: SettlingLoad): Promise<Settled> {
+export async function settle(
+  { client }: Transaction,
+  copy: Copy,
+  { runId, loadId }: WritingLoad,
+): Promise<Settled> {
   const sql = buildFoldSql(copy);
-  const folded = copy.fold();
-  const { rows } = await client.query<Record<string, string>>(sql.settle, [load.runId, load.loadId]);
-  const count = (name: string) => Number(rows[0]?.[name] ?? 0);
-  let withdrawn = 0;
-  if (folded.decided !== null) {
-    const values = [copy.exchange, daysOfFold(copy), load.loadId];
-    withdrawn = (await client.query(sql.withdrawUnlisted, values)).rowCount ?? 0;
-  }
-  const counts = { inserted: count('inserted'), updated: count('updated'), unchanged: count('unchanged') };
-  return { ...folded, ...counts, withdrawn, changed: count('changed') + withdrawn, loads: [] };
-}
-
-/** So few rows are compared with one another in no time. */
-const FEW_ROWS = 100;
-
-/** A response that is loaded after others of later positions. */
-interface LateResponse extends TableResponse, LoadOfResponse {
-  readonly exchange: string;
-  readonly table: TableDefinition;
-}
-
-/**
- * Folds a response that is loaded late with the others about its rows. Where responses list nothing in full, only the
- * rows of its records follow from these responses. Its records are staged already.
- *
- * @param applyAll applies them all to a copy.
- * @returns what became of its records: how many rows changed, whichever response their values are from.
- */
-export async function foldLate(
-  tx: Transaction,
-  late: LateResponse,
-  days: readonly string[] | null,
-  applyAll: (copy: Copy) => Promise<void>,
-): Promise<StoredRows> {
-  const { client } = tx;
-  const { table, exchange, rows, maxWithdrawShare } = late;
-  const part = { table, exchange, days, instruments: null };
-  const sql = buildFoldSql(part);
-  const isOfRecords = listedInFull(table) === 'none';
-  if (isOfRecords) await client.query(sql.noteKeys);
-  const copy = await createCopy(tx, part, maxWithdrawShare);
-  await applyAll(copy);
-  if (isOfRecords) await client.query(sql.keepNotedKeys);
   // Without statistics the planner takes the copy to be small, and compares each row with all others.
-  if (rows.length > FEW_ROWS) await client.query(sql.analyzeCopy);
-  const { decided, withdrawals, ...settled } = await settle(tx, copy, late);
-  const inserted = Math.min(settled.inserted, rows.length);
-  const updated = Math.min(settled.updated, rows.length - inserted);
-  return {
-    ...NOTHING,
-    inserted,
-    updated,
-    unchanged: rows.length - inserted - updated,
-    withdrawn: settled.withdrawn,
-    written: settled.changed - settled.withdrawn,
-    withdrawals,
-    decided,
-  };
-}
-
-/** Settles the differences of a part of a replay, or of the day of an accepted withdrawal. */
-export async function settlePart(tx: Transaction, copy: Copy, load: SettlingLoad): Promise<Settled> {
-  await tx.client.query(buildFoldSql(copy).analyzeCopy);
-  return settle(tx, copy, load);
+  await client.query(sql.analyzeCopy);
+  const { rows } = await client.query<Partial<Settled>>(sql.settle, [runId, loadId]);
+  const written = { ...NO_COUNTS, changed: 0, loads: [], ...rows[0], table: copy.table };
+  const decided = copy.decide();
+  if (decided === null) return { ...written, decided };
+  const unlisted = await client.query(sql.withdrawUnlisted, [copy.exchange, daysOfFold(copy), loadId]);
+  const withdrawn = unlisted.rowCount ?? 0;
+  return { ...written, decided, withdrawn, changed: written.changed + withdrawn };
 }
 
 /** True if nothing of a part is stored or ever was. */
@@ -275,11 +209,9 @@ export async function isEmpty(tx: Transaction, part: PartOfTable): Promise<boole
  * with a load of its own.
  */
 export async function fillPart(tx: Transaction, copy: Copy): Promise<Settled> {
-  const { rows } = await tx.client.query<{ inserted: number; changed: number; loads: number[] }>(
-    buildFoldSql(copy).storeCopy,
-  );
-  const [stored = { inserted: 0, changed: 0, loads: [] }] = rows;
-  return { ...copy.fold(), ...NO_COUNTS, ...stored };
+  const { rows } = await tx.client.query<Partial<Settled>>(buildFoldSql(copy).storeCopy);
+  const { table } = copy;
+  return { ...NO_COUNTS, changed: 0, loads: [], ...rows[0], table, decided: copy.decide() };
 }
 
 /** A stored row that is not what the kept responses say. */

@@ -4,7 +4,14 @@ import { listedInFull, namesFilling } from '../../operations/registry.ts';
 import type { Transaction } from '../../postgres/transaction.ts';
 import type { ResponseSaid } from '../../state/responses/response-facts.ts';
 import { ensureStage } from '../merge/merge.ts';
-import { type AppliedResponse, type Copy, createCopy, partAbout, type ReadKept } from './fold.ts';
+import {
+  type Copy,
+  createCopy,
+  type FoldedResponse,
+  type FoldSettings,
+  partAbout,
+  readKept,
+} from './fold.ts';
 
 /** The part of some tables of an exchange that one fold is about. */
 export interface Part {
@@ -24,13 +31,6 @@ export const scopeOfPart = ({ tables, exchange, days, instruments }: Part) => ({
   instruments,
 });
 
-/** How kept responses are read and judged. */
-export interface Judging {
-  readonly read: ReadKept;
-  /** Largest share of the rows present that may be withdrawn, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
-  readonly maxWithdrawShare: number;
-}
-
 /** What of a table is in a part: its days about which there are responses, or its instruments. */
 export function partOfTable(
   { exchange, days, instruments }: Part,
@@ -49,11 +49,11 @@ export function partOfTable(
  * @param responses those about the part, of all of its tables, in their order.
  * @returns the copies, and the responses with what they say.
  */
-export async function foldPart<Response extends AppliedResponse & DayRange & { readonly operation: string }>(
+export async function foldPart<Response extends FoldedResponse & DayRange & { readonly operation: string }>(
   tx: Transaction,
   part: Part,
   responses: readonly Response[],
-  { read, maxWithdrawShare }: Judging,
+  settings: FoldSettings,
 ): Promise<{
   readonly copies: readonly Copy[];
   readonly responses: readonly (Response & { readonly reading: ResponseSaid })[];
@@ -61,19 +61,15 @@ export async function foldPart<Response extends AppliedResponse & DayRange & { r
   const copies: Copy[] = [];
   for (const table of part.tables) {
     await ensureStage(tx.client, table);
-    copies.push(await createCopy(tx, partOfTable(part, table, responses), maxWithdrawShare));
+    copies.push(await createCopy(tx, partOfTable(part, table, responses), settings.maxWithdrawShare));
   }
   const readResponses: (Response & { readonly reading: ResponseSaid })[] = [];
   for (const response of responses) {
-    const reading = await read(response.responseId);
+    const { batches, fullSets, preserved, ...reading } = await readKept(tx, response.responseId, settings);
     for (const copy of copies)
       if (namesFilling([copy.table]).includes(response.operation))
-        await copy.apply(response, partAbout(reading, copy.table));
-    const { outcome, coverage, rejects, suspicions, suspicionsWithoutReject } = reading;
-    readResponses.push({
-      ...response,
-      reading: { outcome, coverage, rejects, suspicions, suspicionsWithoutReject },
-    });
+        await copy.apply(response, partAbout({ batches, fullSets, preserved }, copy.table));
+    readResponses.push({ ...response, reading });
   }
   return { copies, responses: readResponses };
 }

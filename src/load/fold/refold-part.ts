@@ -1,18 +1,19 @@
-import { eachDay } from '../../core/days.ts';
+import { eachDay, spanDays } from '../../core/days.ts';
 import { BEFORE_ALL } from '../../core/position.ts';
-import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
+import { type RecordCounts, sumCounts } from '../../core/record-counts.ts';
 import type { TableDefinition } from '../../declaration/table.ts';
 import { dataSetNamed, namesFilling } from '../../operations/registry.ts';
 import type { Database } from '../../postgres/database.ts';
 import { databaseError } from '../../postgres/database-errors.ts';
 import { type Transaction, transaction } from '../../postgres/transaction.ts';
 import { sumCoverage } from '../../state/coverage/sum-of-facts.ts';
-import { beginLoad, insertLoad, insertLoads, nextLoadId } from '../../state/loads/loads.ts';
+import { beginLoad, insertLoads, type NewLoad, nextLoadId } from '../../state/loads/loads.ts';
 import { locksOfTable } from '../../state/loads/locks.ts';
 import { lockRejects, rewriteRejects } from '../../state/rejects.ts';
 import {
   buildFact,
   canResolveRejects,
+  listUnsettled,
   type ResponseSaid,
   replaceFact,
 } from '../../state/responses/response-facts.ts';
@@ -22,8 +23,8 @@ import { listReplayedParts, type ReplayedRange } from '../../state/windows/read-
 import { endingWindow, noteUnsettled } from '../../state/windows/windows.ts';
 import { writeWithdrawals } from '../../state/withdrawals.ts';
 import { ensurePartitions, setHintBits } from '../merge/merge.ts';
-import { fillPart, isEmpty, keptReader, type ReadAgain, type Settled, settlePart } from './fold.ts';
-import { foldPart, type Judging, type Part, partOfTable, scopeOfPart } from './part.ts';
+import { type FoldSettings, fillPart, isEmpty, type Settled, settle } from './fold.ts';
+import { foldPart, type Part, partOfTable, scopeOfPart } from './part.ts';
 
 // A replay reads kept responses again with the code of today, part by part: days or instruments of tables. It folds the
 // rows of the part, and then writes what the responses that end in the part say, each as a whole: facts, rejects, coverage.
@@ -46,14 +47,12 @@ interface ReplayedPart extends Part {
 export async function refoldPart(
   database: Database,
   part: ReplayedPart,
-  { readAgain, maxWithdrawShare }: { readonly readAgain: ReadAgain; readonly maxWithdrawShare: number },
+  settings: FoldSettings,
 ): Promise<RecordCounts | null> {
   try {
     const days = part.days === null ? [] : eachDay(part.days.from, part.days.to);
     for (const table of part.tables) await ensurePartitions(database, table, days);
-    const counts = await transaction(database, (tx) =>
-      refold(tx, part, { read: keptReader(tx, readAgain), maxWithdrawShare }),
-    );
+    const counts = await transaction(database, (tx) => refold(tx, part, settings));
     const written = (counts?.inserted ?? 0) + (counts?.updated ?? 0);
     for (const table of part.tables)
       if (part.days !== null) await setHintBits(database, table, { exchange: part.exchange, days, written });
@@ -63,8 +62,12 @@ export async function refoldPart(
   }
 }
 
-async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Promise<RecordCounts | null> {
-  const { windowId, tables, exchange, days } = part;
+async function refold(
+  tx: Transaction,
+  part: ReplayedPart,
+  settings: FoldSettings,
+): Promise<RecordCounts | null> {
+  const { windowId, runId, tables, exchange, days } = part;
   const parts = days === null ? null : eachDay(days.from, days.to);
   const rows = tables.flatMap(({ name }) => locksOfTable(name, exchange, parts));
   const begun = await beginLoad(tx, windowId, rows);
@@ -74,98 +77,53 @@ async function refold(tx: Transaction, part: ReplayedPart, judging: Judging): Pr
   const locked = await readResponsesToFold(tx, scope, { isLocked: true });
   const emptyTables = new Set<TableDefinition>();
   for (const table of tables) if (await isEmpty(tx, partOfTable(part, table, locked))) emptyTables.add(table);
-  const load = { loadId: begun.loadId, runId: part.runId };
-  const numbered = await numberLoads(tx, part.runId, locked, emptyTables.size > 0);
-  const { copies, responses } = await foldPart(tx, part, numbered, judging);
-  const folded: FoldedTable[] = [];
-  for (const copy of copies) {
-    const { table } = copy;
-    folded.push({
-      table,
-      ...(emptyTables.has(table) ? await fillPart(tx, copy) : await settlePart(tx, copy, load)),
-    });
-  }
+  const load = { loadId: begun.loadId, runId };
+  const numbered = await numberLoads(tx, runId, locked, emptyTables.size > 0);
+  const { copies, responses } = await foldPart(tx, part, numbered, settings);
+  const folded: Settled[] = [];
+  for (const copy of copies)
+    folded.push(emptyTables.has(copy.table) ? await fillPart(tx, copy) : await settle(tx, copy, load));
   const replayed = await listReplayedParts(tx, windowId);
   const ended = responses.filter((response) => endsIn(part, response) && isWithin(replayed, response));
   // Last, because parts that are replayed beside this one wait for its locks.
   await rewriteFacts(tx, part, ended);
-  for (const { table, decided, withdrawals } of folded) {
+  for (const { table, decided } of folded) {
     const by = { ...load, windowId, operation: namesFilling([table])[0] ?? '', exchange };
-    if (decided !== null) await writeWithdrawals(tx, by, decided, withdrawals);
+    if (decided !== null) await writeWithdrawals(tx, by, decided);
   }
   await sumPartCoverage(tx, part, ended);
-  await endPart(tx, { ...part, ...load, responses, ended }, folded);
-  return countRecords(folded, ended);
-}
-
-/** Inserts the loads of a part and ends its window: these are the last statements, as `insertLoad` requires. */
-async function endPart(
-  tx: Transaction,
-  {
-    windowId,
-    days,
-    loadId,
-    responses,
-    ended,
-  }: ReplayedPart & {
-    readonly loadId: number;
-    readonly responses: readonly ResponseReadAgain[];
-    readonly ended: readonly ResponseReadAgain[];
-  },
-  folded: readonly FoldedTable[],
-): Promise<void> {
   const counts = countRecords(folded, ended);
-  const writtenBy = (isMade: (table: FoldedTable) => boolean) =>
-    folded.filter(isMade).map(({ table }) => ({
-      table: table.name,
-      from: days?.from ?? '-infinity',
-      to: days?.to ?? 'infinity',
-    }));
-  const own = responses.flatMap(({ responseId, load, isFirst, reading }) => {
-    const written = writtenBy(({ loads }) => loads.includes(load.loadId));
-    return (isFirst && reading.outcome.state !== 'failed') || written.length > 0
-      ? [{ responseId, loadId: load.loadId, written }]
-      : [];
-  });
-  await insertLoads(tx, windowId, own);
-  const ending = endingWindow(tx, windowId, {
-    state: counts.fetched === 0 ? 'empty' : 'loaded',
-    error: null,
-    counts,
-    bytes: 0,
-    warnings: [],
-    suspicious: null,
-    unsettled: null,
-  });
-  const written = writtenBy(({ changed, loads }) => changed > 0 && loads.length === 0);
-  if (written.length === 0) {
-    await ending;
-    return;
-  }
-  const newLoad = {
-    loadId,
-    windowId,
-    position: BEFORE_ALL,
-    fetchedAt: new Date(0),
-    written,
-  };
-  await insertLoad(tx, newLoad, ending);
+  const state = counts.fetched === 0 ? 'empty' : 'loaded';
+  const newLoads = listNewLoads(part, responses, folded, { loadId: load.loadId, counts });
+  await insertLoads(tx, windowId, newLoads, endingWindow(tx, windowId, { state, counts, bytes: 0 }));
+  return counts;
 }
 
-function countRecords(folded: readonly FoldedTable[], ended: readonly ResponseReadAgain[]): RecordCounts {
-  const total = (name: 'inserted' | 'updated' | 'unchanged' | 'withdrawn') =>
-    folded.reduce((sum, table) => sum + table[name], 0);
-  const [inserted, updated, unchanged] = [total('inserted'), total('updated'), total('unchanged')];
+/** The loads of responses that have one of their own, and that of what has changed besides. */
+function listNewLoads(
+  { days }: Part,
+  responses: readonly ResponseReadAgain[],
+  folded: readonly Settled[],
+  load: Pick<NewLoad, 'loadId' | 'counts'>,
+): NewLoad[] {
+  const [from, to] = [days?.from ?? '-infinity', days?.to ?? 'infinity'];
+  const listWritten = (isMade: (table: Settled) => boolean) =>
+    folded.filter(isMade).map(({ table }) => ({ table: table.name, from, to }));
+  const own = responses.flatMap(({ load, isFirst, reading, position, fetchedAt, ...requested }) => {
+    const written = listWritten(({ loads }) => loads.includes(load.loadId));
+    const isStored = (isFirst && reading.outcome.state !== 'failed') || written.length > 0;
+    return isStored ? [{ loadId: load.loadId, position, fetchedAt, written, counts: {}, requested }] : [];
+  });
+  const written = listWritten(({ changed, loads }) => changed > 0 && loads.length === 0);
+  if (written.length === 0) return own;
+  return [...own, { ...load, position: BEFORE_ALL, fetchedAt: new Date(0), written }];
+}
+
+function countRecords(folded: readonly Settled[], ended: readonly ResponseReadAgain[]): RecordCounts {
+  const counts = sumCounts(folded);
   const rejected = ended.reduce((sum, { reading }) => sum + reading.rejects.length, 0);
-  return {
-    ...NO_COUNTS,
-    fetched: inserted + updated + unchanged + rejected,
-    inserted,
-    updated,
-    unchanged,
-    rejected,
-    withdrawn: total('withdrawn'),
-  };
+  const fetched = counts.inserted + counts.updated + counts.unchanged + rejected;
+  return { ...counts, fetched, rejected };
 }
 
 interface NumberedResponse extends ResponseOfPart {
@@ -212,23 +170,13 @@ async function rewriteFacts(
   const { runId, windowId, exchange } = part;
   const copied = responses.flatMap((response) => (response.windowId === 0 ? [response.responseId] : []));
   const windowsOf = await insertCopied(tx, runId, copied);
-  for (const { responseId, to, instruments, reading } of responses) {
-    await replaceFact(tx, {
-      responseId,
-      windowId: windowsOf.get(responseId) ?? windowId,
-      fact: buildFact(
-        { coverage: reading.coverage, suspicious: reading.suspicions.length > 0 },
-        { to, instruments },
-      ),
-      resolvesRejects: canResolveRejects(reading),
-    });
+  for (const response of responses) {
+    const { responseId, reading } = response;
+    await replaceFact(tx, responseId, windowsOf.get(responseId) ?? windowId, buildFact(reading, response));
   }
   // Of several responses of a window, the last one.
   const unsettled = new Map(
-    responses.map((response) => [
-      response.windowId,
-      response.reading.suspicionsWithoutReject.join('; ') || null,
-    ]),
+    responses.map((response) => [response.windowId, listUnsettled(response.reading).join('; ') || null]),
   );
   await noteUnsettled(
     tx,
@@ -242,7 +190,6 @@ async function rewriteFacts(
     return {
       ...response,
       ...(by !== undefined && { windowId: by, runId }),
-      requested: response,
       rejects: response.reading.rejects,
       resolves: canResolveRejects(response.reading),
     };
@@ -253,24 +200,17 @@ async function rewriteFacts(
 /** Writes the coverage of the days of a part, and of those that these responses are about. */
 async function sumPartCoverage(
   tx: Transaction,
-  part: Part,
+  { tables, exchange, days }: Part,
   responses: readonly ResponseReadAgain[],
 ): Promise<void> {
-  const about = [
-    ...responses.flatMap(({ from, to, reading }) => [from, to, ...reading.coverage.map(({ day }) => day)]),
-    ...(part.days === null ? [] : [part.days.from, part.days.to]),
-  ].sort();
-  const [from, to] = [about[0], about.at(-1)];
-  if (from === undefined || to === undefined) return;
-  await sumCoverage(tx, {
-    operations: namesFilling(part.tables),
-    exchange: part.exchange,
-    days: { from, to },
-  });
-}
-
-interface FoldedTable extends Settled {
-  readonly table: TableDefinition;
+  const about = responses.flatMap(({ from, to, reading }) => [
+    from,
+    to,
+    ...reading.coverage.map(({ day }) => day),
+  ]);
+  if (days !== null) about.push(days.from, days.to);
+  const span = spanDays(about.sort());
+  if (span !== null) await sumCoverage(tx, { operations: namesFilling(tables), exchange, days: span });
 }
 
 /** Gives each response the load that its rows in a copy carry: one of its own, if it needs one. */

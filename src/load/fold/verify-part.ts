@@ -5,7 +5,7 @@ import { transaction } from '../../postgres/transaction.ts';
 import { readLoadedResponses } from '../../state/responses/to-fold.ts';
 import { RESPONSES } from '../../state/responses/to-replay.ts';
 import { quote } from '../merge/merge-sql.ts';
-import { findDifferences, keptReader, type ReadAgain, type RowDifference } from './fold.ts';
+import { type FoldSettings, findDifferences, type RowDifference } from './fold.ts';
 import { foldPart, type Part, scopeOfPart } from './part.ts';
 
 /** A row of a table that is not what the kept responses say. */
@@ -22,14 +22,13 @@ export interface TableDifference extends RowDifference {
 export async function verifyPart(
   database: Database,
   part: Part,
-  { readAgain, maxWithdrawShare }: { readonly readAgain: ReadAgain; readonly maxWithdrawShare: number },
+  settings: FoldSettings,
 ): Promise<TableDifference[]> {
   return transaction(database, async (tx) => {
     await tx.client.query('set transaction isolation level repeatable read; set local statement_timeout = 0');
     const loaded = await readLoadedResponses(tx, scopeOfPart(part));
-    const judging = { read: keptReader(tx, readAgain), maxWithdrawShare };
     const differences: TableDifference[] = [];
-    for (const copy of (await foldPart(tx, part, loaded, judging)).copies) {
+    for (const copy of (await foldPart(tx, part, loaded, settings)).copies) {
       for (const difference of await findDifferences(tx, copy))
         differences.push({ ...difference, table: copy.table.name });
     }
@@ -64,12 +63,7 @@ export async function findRowsOfNoResponse(
   const isDated = listedInFull(table) === 'days' && table.dateColumn !== null;
   const day = isDated ? `t.${quote(table.dateColumn ?? '')}` : 'null::date';
   const keys = table.key.map((column) => `'${column}', t.${quote(column)}::text`).join(', ');
-  const { rows } = await pool.query<{
-    exchange: string;
-    key: RowDifference['key'];
-    loadId: number;
-    total: number;
-  }>(
+  const { rows } = await pool.query<RowDifference & { exchange: string; total: number }>(
     `with about as materialized (
       select r.exchange, r.from_date as first, r.to_date as last, r.hash
         from ${RESPONSES} r where r.operation = any($1::text[])
@@ -84,18 +78,12 @@ export async function findRowsOfNoResponse(
          select from about where about.exchange = d.exchange and (d.day is null or d.day between about.first and about.last))
          and not exists (select from about where about.hash is null)
     )
-    select t.exchange, jsonb_build_object(${keys}) as key, t.load_id::float8 as "loadId", count(*) over ()::float8 as total
+    select 'unexpected' as problem, t.exchange, jsonb_build_object(${keys}) as key, t.load_id::float8 as "loadId", count(*) over ()::float8 as total
       from unknown u join ${target} t on t.exchange = u.exchange and ${day} is not distinct from u.day limit $5`,
     [namesFilling([table]), exchanges ?? null, from ?? null, to ?? null, limit],
   );
   return {
-    rows: rows.map(({ exchange, key, loadId }) => ({
-      exchange,
-      key,
-      loadId,
-      problem: 'unexpected',
-      table: table.name,
-    })),
+    rows: rows.map(({ total: _, ...row }) => ({ ...row, table: table.name })),
     total: rows[0]?.total ?? 0,
   };
 }

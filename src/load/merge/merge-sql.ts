@@ -7,6 +7,8 @@ export interface ApplySql {
   readonly target: string;
   /** Parameters $1: the run, $2: the load, $3: when the response was fetched. */
   readonly merge: Statement;
+  /** The same, if no two of the staged records have the same key. */
+  readonly mergeUnique?: Statement;
   /**
    * Withdraws rows that the source no longer lists.
    * $1: the load
@@ -37,8 +39,6 @@ interface MergeSql extends ApplySql {
   readonly createStage: string;
   readonly stage: string;
   readonly copy: string;
-  /** Like `merge`, if no two of the staged records have the same key. */
-  readonly mergeUnique: Statement;
   /**
    * Returns the server's time if no row of these days is stored or ever was, else no row. $1: exchange, $2: days.
    * Null where the table has no days.
@@ -277,12 +277,12 @@ export function mergeStatement(
       returning 1
     )
     select
-      ${areUnique ? '0' : '(select count(*) from ranked where _rank > 1)'} as duplicate,
-      (select count(*) from inserted) as inserted,
-      (select count(*) from updated) + (select count(*) from relisted) - count(*) filter (where _action = 'relist' and _stale) as updated,
-      (select count(*) from ${records}) - count(*) as unchanged,
-      count(*) filter (where _action = 'stale' or (_action = 'relist' and _stale)) as stale,
-      (select count(*) from inserted) + (select count(*) from updated) + (select count(*) from relisted) as written
+      ${areUnique ? '0' : '(select count(*) from ranked where _rank > 1)::int'} as duplicate,
+      (select count(*) from inserted)::int as inserted,
+      ((select count(*) from updated) + (select count(*) from relisted) - count(*) filter (where _action = 'relist' and _stale))::int as updated,
+      ((select count(*) from ${records}) - count(*))::int as unchanged,
+      (count(*) filter (where _action = 'stale' or (_action = 'relist' and _stale)))::int as stale,
+      ((select count(*) from inserted) + (select count(*) from updated) + (select count(*) from relisted))::int as written
     from compared`;
 }
 

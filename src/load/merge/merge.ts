@@ -4,14 +4,14 @@ import type { ClientBase, PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type DayRange, eachDay } from '../../core/days.ts';
 import type { Position } from '../../core/position.ts';
-import type { RecordCounts } from '../../core/record-counts.ts';
+import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import type { Kind } from '../../declaration/fields.ts';
-import { countValues } from '../../declaration/rows.ts';
+import { countValues, type TableRows } from '../../declaration/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../../declaration/table.ts';
 import { comparedDay, listedInFull, tables } from '../../operations/registry.ts';
 import type { Database } from '../../postgres/database.ts';
 import { afterCommit } from '../../postgres/transaction.ts';
-import { type DayWithdrawal, type DecidedDays, NO_DAY, type RowKey } from '../../state/withdrawals.ts';
+import { type DayWithdrawal, type DecidedDays, NO_DAY } from '../../state/withdrawals.ts';
 import { encodeRows } from './copy-text.ts';
 import { fillFromStored, type PreservedColumns } from './fill-from-stored.ts';
 import { type ApplySql, mergeSql } from './merge-sql.ts';
@@ -35,12 +35,6 @@ export function lockedParts(
   return new Set(Array.from(rows, (row) => nameEntry(row).toUpperCase()));
 }
 
-/** Rows for a table. */
-export interface TableRows {
-  readonly table: TableDefinition;
-  readonly rows: readonly Row[];
-}
-
 /** The part of a table that a response lists in full: stored rows of that part that it does not list are withdrawn. */
 export interface FullSet {
   readonly table: TableDefinition;
@@ -54,34 +48,41 @@ export interface FullSet {
   readonly mayBeEmpty: boolean;
 }
 
-/** What became of one table's records. */
-export interface Merged extends Omit<RecordCounts, 'fetched' | 'rejected'> {
+/** What became of one table's records; those that were fetched or rejected are not counted here. */
+interface Merged extends RecordCounts {
   /** Rows written, whichever response their values are from. */
   readonly written: number;
   /** Days with rows that were no longer listed, and what was done about them. */
   readonly withdrawals: readonly DayWithdrawal[];
-  /** Days whose stored rows were compared with the rows that the response lists (NO_DAY for a whole exchange). */
-  readonly checkedDays: readonly string[];
 }
 
-/** What became of them, as the load of a response notes it. */
-export interface StoredRows extends Merged {
-  /** Days of which it was decided what becomes of rows that are not listed; null if there are none. */
+/** The same, and of which days it was decided what becomes of rows that are not listed; null if there are none. */
+export interface StoredRows extends Omit<Merged, 'withdrawals'> {
   readonly decided: DecidedDays | null;
 }
 
 /** The part of a response that is about one table. */
 export interface TableResponse {
+  readonly table: TableDefinition;
   readonly rows: readonly Row[];
   readonly fullSet: FullSet | undefined;
   /** Stored values to keep; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
 }
 
-/** The load that a response is stored by, and what limits its withdrawals. */
-export interface LoadOfResponse {
+/** The same with its days, from `listDays`. */
+export interface DatedResponse extends TableResponse {
+  readonly days: readonly string[];
+}
+
+/** The load that rows carry. */
+export interface WritingLoad {
   readonly runId: number;
   readonly loadId: number;
+}
+
+/** The load that a response is stored by, and what limits its withdrawals. */
+export interface LoadOfResponse extends WritingLoad {
   readonly position: Position;
   /** When the response was fetched. */
   readonly fetchedAt: Date;
@@ -163,29 +164,23 @@ function copyRows(client: PoolClient, statement: string, pieces: Iterable<Buffer
   return pipeline(Readable.from(pieces), client.query(copyFrom(statement)));
 }
 
-/** The part of a response that is about one table, and the load that stores it. */
-interface AppliedResponse extends TableResponse, LoadOfResponse {
-  readonly table: TableDefinition;
-  readonly exchange: string;
-  /** All days of the rows and those that the response lists in full. */
-  readonly days: readonly string[];
-}
-
 /**
  * Stores the part of a response that is about a table, if no response about its rows was fetched later. Call it inside a
  * transaction, after `ensureStage` and with the locks of the days held.
  */
-export async function applyResponse(client: PoolClient, response: AppliedResponse): Promise<StoredRows> {
-  const { table, rows, fullSet, days } = response;
-  const decided =
-    fullSet === undefined
-      ? null
-      : { table: table.name, days: fullSet.days === null ? null : listFullDays(fullSet), isFolded: false };
-  const copied = listedInFull(table) === 'days' ? await copyNewDays(client, response) : null;
-  if (copied !== null) return { ...copied, decided };
-  await stageRows(client, table, rows);
-  const applied = await applyStaged(client, { table, response, load: response, sql: mergeSql(table, days) });
-  return { ...applied, decided };
+export async function applyResponse(
+  client: PoolClient,
+  load: LoadOfResponse & { readonly exchange: string },
+  response: DatedResponse,
+): Promise<StoredRows> {
+  const { table, fullSet, days } = response;
+  const copied = listedInFull(table) === 'days' ? await copyNewDays(client, load, response) : null;
+  if (copied === null) await stageRows(client, table, response.rows);
+  const { withdrawals, ...counts } =
+    copied ?? (await applyStaged(client, load, response, mergeSql(table, days)));
+  if (fullSet === undefined) return { ...counts, decided: null };
+  const fullDays = fullSet.days === null ? null : listFullDays(fullSet);
+  return { ...counts, decided: { table, days: fullDays, isFolded: false, withdrawals } };
 }
 
 /**
@@ -196,33 +191,24 @@ export async function applyResponse(client: PoolClient, response: AppliedRespons
  */
 async function copyNewDays(
   client: PoolClient,
-  { table, rows, fullSet, exchange, runId, loadId, days }: AppliedResponse,
+  { exchange, ...load }: LoadOfResponse & { readonly exchange: string },
+  { table, rows, days }: DatedResponse,
 ): Promise<Merged | null> {
   const sql = mergeSql(table, days);
   if (sql.areNew === null || rows.length === 0 || hasDuplicates(table, rows)) return null;
   const result = await client.query<{ now: string }>(sql.areNew, [exchange, days]);
   const now = result.rows[0]?.now;
   if (now === undefined) return null;
-  await copyAsNew(client, sql.copyNew, { table, rows, now, runId, loadId });
-  return {
-    ...NOTHING,
-    inserted: rows.length,
-    written: rows.length,
-    checkedDays: listFullDays(fullSet),
-  };
+  await copyAsNew(client, sql.copyNew, { table, rows }, { ...load, now });
+  return { ...NOTHING, inserted: rows.length, written: rows.length };
 }
 
 /** Copies rows as their first revisions, with the load audit. */
 export async function copyAsNew(
   client: PoolClient,
   statement: string,
-  {
-    table,
-    rows,
-    now,
-    runId,
-    loadId,
-  }: TableRows & Pick<LoadOfResponse, 'runId' | 'loadId'> & { readonly now: string },
+  { table, rows }: TableRows,
+  { now, runId, loadId }: WritingLoad & { readonly now: string },
 ): Promise<void> {
   const audit = `\t${now}\t${now}\t1\t${runId}\t${loadId}`;
   await copyRows(client, statement, encodeRows(table, rows, { audit }));
@@ -270,62 +256,58 @@ function shortDecimal(text: string): string | null {
 }
 
 /** The days by which the rows are compared with stored ones; NO_DAY where these are all rows of the exchange. */
-export function daysOfRows(table: TableDefinition, rows: readonly Row[]): Set<string> {
+function daysOfRows(table: TableDefinition, rows: readonly Row[]): Set<string> {
   const day = comparedDay(table);
   if (day === null) return new Set(rows.length === 0 ? [] : [NO_DAY]);
   return new Set(countValues(rows, day).keys() as Iterable<string>);
 }
 
-/** Of a response that changed nothing. */
-export const NOTHING: Merged = {
-  inserted: 0,
-  updated: 0,
-  unchanged: 0,
-  stale: 0,
-  duplicate: 0,
-  withdrawn: 0,
-  written: 0,
-  withdrawals: [],
-  checkedDays: [],
-};
+/** The days of the rows of a response and those that it lists in full, sorted; NO_DAY stands for a whole exchange. */
+export const listDays = ({ table, rows, fullSet }: TableResponse): string[] =>
+  [...new Set([...daysOfRows(table, rows), ...listFullDays(fullSet)])].sort();
 
-/** The part of a response that is about a table, in whose staging table its rows are. */
-interface StagedResponse {
-  readonly table: TableDefinition;
-  readonly response: TableResponse;
-  readonly load: LoadOfResponse;
-  /** The statements for the tables to change: those of `market`, or the temporary ones of a fold. */
-  readonly sql: ApplySql & { readonly mergeUnique?: ApplySql['merge'] };
-  /** Not given if it is not folded. */
-  readonly folded?: FoldedDays;
-}
+/** Of a response that changed nothing. */
+const NOTHING: Merged = { ...NO_COUNTS, written: 0, withdrawals: [] };
 
 /**
  * Merges the staged rows with one statement, which writes only rows that differ, and withdraws rows that are no longer
  * listed with a second one. Call it inside a transaction, with the locks of the days held.
+ *
+ * @param sql the statements for the tables to change: those of `market`, or the temporary ones of a fold.
  */
-export async function applyStaged(client: PoolClient, staged: StagedResponse): Promise<Merged> {
-  const { table, response, load, sql, folded = NOT_FOLDED } = staged;
-  const { rows, fullSet, preserved } = response;
+export async function applyStaged(
+  client: PoolClient,
+  load: LoadOfResponse,
+  { table, rows, fullSet, preserved }: TableResponse,
+  sql: ApplySql,
+  folded = NOT_FOLDED,
+): Promise<Merged> {
   let merged = NOTHING;
   if (rows.length > 0) {
     if (preserved !== undefined) await fillFromStored(client, table, rows, sql.target, preserved);
     const areUnique = sql.mergeUnique !== undefined && !hasDuplicates(table, rows);
-    const result = await client.query<Record<string, string>>({
+    const result = await client.query<Partial<Merged>>({
       ...(areUnique ? sql.mergeUnique : sql.merge),
       values: [load.runId, load.loadId, load.fetchedAt.toISOString()],
     });
-    merged = { ...NOTHING, ...parseCounts(result.rows[0]) };
+    merged = { ...NOTHING, ...result.rows[0] };
   }
+  if (fullSet === undefined) return merged;
   const checkedDays = listFullDays(fullSet).filter(folded.isFolded);
   // After the merge every listed row is stored, so days with no more rows than that lack none.
   const isChecked = [...daysOfRows(table, rows)].every((day) => checkedDays.includes(day));
   const listedRows = rows.length > 0 && isChecked ? rows.length - merged.duplicate : null;
-  const withdrawals =
-    fullSet === undefined || checkedDays.length === 0
-      ? []
-      : await withdrawUnlisted(client, { ...staged, folded, fullSet, checkedDays, listedRows });
-  return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays };
+  const withdrawals = await withdrawUnlisted(client, load, fullSet, sql, {
+    ...folded,
+    checkedDays,
+    listedRows,
+  });
+  const withdrawn = withdrawals.filter(({ state }) => state === 'withdrawn');
+  return {
+    ...merged,
+    withdrawn: withdrawn.reduce((sum, { unlistedRows }) => sum + unlistedRows, 0),
+    withdrawals,
+  };
 }
 
 /** Days of which a response lists all rows; NO_DAY where it lists all rows of the exchange. */
@@ -334,84 +316,58 @@ export function listFullDays(fullSet: FullSet | undefined): readonly string[] {
   return fullSet.days === null ? [NO_DAY] : eachDay(fullSet.days.from, fullSet.days.to);
 }
 
-/** What statements that merge records count. */
-const COUNTED = ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'written'] as const;
-
-/** The counts that a statement returned. */
-const parseCounts = (row: Readonly<Record<string, string>> | undefined) =>
-  Object.fromEntries(COUNTED.map((name) => [name, Number(row?.[name] ?? 0)])) as Readonly<
-    Record<(typeof COUNTED)[number], number>
-  >;
-
-/** How many rows were withdrawn on these days. */
-function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
-  return withdrawals.reduce(
-    (sum, { unlistedRows, withheld }) => sum + (withheld === null ? unlistedRows : 0),
-    0,
-  );
-}
-
 /** A day with rows that were not listed, as `ApplySql.withdraw` returns it. */
-interface DayCheck {
+interface DayCheck extends Pick<DayWithdrawal, 'unlistedRows' | 'remainingRows' | 'maxRows' | 'rows'> {
   readonly day: string;
-  readonly unlistedRows: number;
-  readonly remainingRows: number;
   /** Rows that were there before the response. */
   readonly rowsBefore: number;
-  readonly maxRows: number;
   /** A trading day that always has rows would have none left. */
   readonly isEmptied: boolean;
   readonly isAllowed: boolean;
-  /** Keys of the rows, if they may not be withdrawn; else empty. */
-  readonly rows: readonly RowKey[];
 }
 
+/** Withdraws the rows of some days that a response does not list, where they are not too many. */
 async function withdrawUnlisted(
   client: PoolClient,
+  { loadId, position, maxWithdrawShare }: LoadOfResponse,
+  { table, exchange, days, mayBeEmpty }: FullSet,
+  sql: ApplySql,
   {
-    table,
-    load,
-    sql,
-    folded,
-    fullSet,
+    accepted,
+    mostRows,
     checkedDays,
     listedRows,
-  }: Required<StagedResponse> & {
-    readonly fullSet: FullSet;
-    readonly checkedDays: readonly string[];
-    readonly listedRows: number | null;
-  },
+  }: FoldedDays & { readonly checkedDays: readonly string[]; readonly listedRows: number | null },
 ): Promise<DayWithdrawal[]> {
-  const result = await client.query<DayCheck>({
+  if (checkedDays.length === 0) return [];
+  const most = JSON.stringify(Object.fromEntries(mostRows));
+  const checks = await client.query<DayCheck>({
     ...sql.withdraw,
     values: [
-      load.loadId,
-      fullSet.exchange,
-      load.maxWithdrawShare,
+      loadId,
+      exchange,
+      maxWithdrawShare,
       ALWAYS_WITHDRAWN,
-      fullSet.mayBeEmpty,
+      mayBeEmpty,
       checkedDays,
-      folded.accepted,
+      accepted,
       listedRows,
-      JSON.stringify(Object.fromEntries(folded.mostRows)),
+      most,
     ],
   });
-  return result.rows.map((check) => ({
+  return checks.rows.map(({ rowsBefore, isEmptied, isAllowed, ...check }) => ({
+    ...check,
     table: table.name,
-    day: fullSet.days === null ? null : check.day,
-    position: load.position,
-    unlistedRows: check.unlistedRows,
-    maxRows: check.maxRows,
-    remainingRows: check.remainingRows,
-    state: check.isAllowed ? ('withdrawn' as const) : ('withheld' as const),
-    withheld: check.isAllowed ? null : reasonToWithhold(table, check, fullSet.days),
-    rows: check.rows,
+    day: days === null ? null : check.day,
+    position,
+    state: isAllowed ? 'withdrawn' : 'withheld',
+    withheld: isAllowed ? null : reasonToWithhold(table, { ...check, rowsBefore, isEmptied }, days),
   }));
 }
 
 function reasonToWithhold(
   { name }: TableDefinition,
-  { day, unlistedRows, rowsBefore, maxRows, isEmptied }: DayCheck,
+  { day, unlistedRows, rowsBefore, maxRows, isEmptied }: Omit<DayCheck, 'isAllowed'>,
   days: DayRange | null,
 ): string {
   const once = rowsBefore < maxRows ? ` (there once were ${maxRows})` : '';
@@ -419,31 +375,6 @@ function reasonToWithhold(
   const missing = `${unlistedRows} of ${rowsBefore} rows of market.${name}${ofDay} were not listed any more${once}`;
   if (!isEmptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
   return `${missing}, ${days === null ? 'and no other row was' : 'and no other row of their day was'}; the response is taken as incomplete, so none was withdrawn`;
-}
-
-/** First and last day on which a load may have written rows; `-infinity` and `infinity` where that may be any. */
-export function changedDays(
-  table: TableDefinition,
-  rows: readonly Row[],
-  fullSet: FullSet | undefined,
-): { readonly from: string; readonly to: string } {
-  const day = comparedDay(table);
-  const days = rows.length === 0 || day === null ? [] : daySpan(table, rows);
-  if (day !== null && fullSet?.days) days.push(fullSet.days.from, fullSet.days.to);
-  days.sort();
-  return { from: days[0] ?? '-infinity', to: days.at(-1) ?? 'infinity' };
-}
-
-/** First and last day of the rows, where the table has a date column; dates sort as text. */
-function daySpan({ dateColumn }: TableDefinition, rows: readonly Row[]): string[] {
-  if (dateColumn === null) return [];
-  let first = '9999-12-31';
-  let last = '0001-01-01';
-  for (const day of countValues(rows, dateColumn).keys() as Iterable<string>) {
-    if (day < first) first = day;
-    if (day > last) last = day;
-  }
-  return [first, last];
 }
 
 /** For fewer new rows than this, the query costs more than it saves. */

@@ -10,23 +10,14 @@ import { windows } from '../schema/work.ts';
 
 // What is known about the days of a data set. All queries select by operation, exchange and days, as the indexes do.
 
-/** Days of some operations and exchanges. */
-interface DayScope extends DayRange {
-  readonly pairs: readonly Pair[];
-}
-
-const isOfPairs = (
-  { operation, exchange }: Pick<typeof coverage | typeof loads, 'operation' | 'exchange'>,
-  pairs: readonly Pair[],
-) =>
-  and(
-    inArray(operation, [...new Set(pairs.map((pair) => pair.operation))]),
-    inArray(exchange, [...new Set(pairs.map((pair) => pair.exchange))]),
-  );
-
-/** What the responses say about each day, all instruments taken together. */
-export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope) {
+/** What the responses say about each of some days, all instruments taken together. */
+export function summarizeDays(
+  db: NodePgDatabase,
+  { pairs, from, to }: DayRange & { readonly pairs: readonly Pair[] },
+) {
   const { operation, exchange, day, state, records } = coverage;
+  const operations = new Set(pairs.map((pair) => pair.operation));
+  const exchanges = new Set(pairs.map((pair) => pair.exchange));
   return db
     .select({
       operation,
@@ -36,7 +27,9 @@ export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope)
       records: sql`coalesce(sum(${records}), 0)`.mapWith(Number),
     })
     .from(coverage)
-    .where(and(isOfPairs(coverage, pairs), between(day, from, to)))
+    .where(
+      and(inArray(operation, [...operations]), inArray(exchange, [...exchanges]), between(day, from, to)),
+    )
     .groupBy(operation, exchange, day);
 }
 

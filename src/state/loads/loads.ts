@@ -2,13 +2,13 @@ import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../core/days.ts';
 import type { Position } from '../../core/position.ts';
-import { forEachCount } from '../../core/record-counts.ts';
+import { forEachCount, NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { type Preparing, runPrepared, statement } from '../../postgres/prepared.ts';
 import type { WindowState } from '../request.ts';
 import { takeId } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
-import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
+import type { NewWindow } from '../windows/plan.ts';
 import { WINDOW_TRANSITIONS } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
 import type { Lock } from './locks.ts';
@@ -49,8 +49,8 @@ export async function beginLoad(
 }
 
 /**
- * The locks are those of `takeLocks`; without a window in a state that `storable` has, nothing is locked. The states are a
- * value, so that no plan looks for the window in the index of the open ones.
+ * Without a window in a state that `storable` has, nothing is locked. The states are a value, so that no plan looks for the
+ * window in the index of the open ones.
  */
 const lockWindow = statement<
   { windowId: number; storable: readonly WindowState[]; locks: string },
@@ -59,14 +59,8 @@ const lockWindow = statement<
   with open as materialized (
     select from_date::text as "from", to_date::text as "to", instruments, variant
       from ${windows} where id = ${'windowId'}::bigint and state = any (${'storable'}::text[]) for update
-  ), locked as materialized (
-    select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
-      select hashtextextended("lock"->>'name', 0) as key, ("lock"->>'shared')::boolean as shared
-        from jsonb_array_elements((select ${'locks'}::jsonb from open)) as "lock" order by 1
-    ) as keys
   )
-  select "from", "to", instruments, variant, nextval(pg_get_serial_sequence('etl.loads', 'id'))::float8 as "loadId",
-         (select count(*) from locked) as locks
+  select open.*, nextval(pg_get_serial_sequence('etl.loads', 'id'))::float8 as "loadId", etl.take_locks(${'locks'}::jsonb)
     from open`;
 
 /**
@@ -115,100 +109,77 @@ const reportedTable = ({ table, from, to }: Written) => ({
 function spanChangedDays(written: readonly Written[]) {
   const first = written.map(({ from }) => from).sort();
   const last = written.map(({ to }) => to).sort();
-  return { from: first[0] ?? null, to: last.at(-1) ?? null };
+  return { changedFrom: first[0] ?? null, changedTo: last.at(-1) ?? null };
+}
+
+/** A load that is about to be committed. */
+export interface NewLoad {
+  readonly loadId: number;
+  /** The position of the response, and the time of its call. */
+  readonly position: Position;
+  readonly fetchedAt: Date | string;
+  /** Days of the rows that it changed, table by table. */
+  readonly written: readonly Written[];
+  /** What became of its records, as far as they are counted. */
+  readonly counts: Partial<RecordCounts>;
+  /** What was requested, as far as it is not what its window requested. */
+  readonly requested?: Partial<Omit<NewWindow, 'exchange' | 'params'>>;
+  /** From which it is recognized that the same response comes again; not given if it is to be read then. */
+  readonly digest?: string | undefined;
 }
 
 /**
- * Inserts the row of a load, with the next state number, and reports it on the channel `eod` when it is committed. Must be
- * the last statement before the commit: other loads wait here until then, so that no number is taken before the one
- * below it is committed.
+ * Inserts the rows of loads of a window, with the next state numbers in the order in which they are given, and reports
+ * them on the channel `eod` when they are committed. Must be the last statement before the commit: other loads wait here
+ * until then, so that no number is taken before the one below it is committed.
+ *
+ * @param ending ends the window, in the same statement; also if there is no load.
  */
-export async function insertLoad(
+export async function insertLoads(
   tx: NodePgDatabase & Preparing,
-  load: {
-    readonly loadId: number;
-    readonly windowId: number;
-    /** The position of the response, and the time of its call. */
-    readonly position: Position;
-    readonly fetchedAt: Date;
-    /** Days of the rows that it changed, table by table. */
-    readonly written: readonly Written[];
-    /** From which it is recognized that the same response comes again; not given if it is to be read then. */
-    readonly digest?: string | undefined;
-    /** Given if a person accepted a withdrawal of the window: how many rows were withdrawn, and of which day. */
-    readonly accepted?: { readonly withdrawn: number; readonly day: string | null };
-  },
-  /** Ends the window, in the same statement. */
+  windowId: number,
+  newLoads: readonly NewLoad[],
   ending?: ReturnType<typeof endingWindow>,
 ): Promise<void> {
-  const { accepted, written, digest = null } = load;
-  const { from, to } = spanChangedDays(written);
-  const tables = JSON.stringify(written.map(reportedTable));
-  const window = ending?.returning() ?? tx.select().from(windows).where(eq(windows.id, load.windowId));
+  const rows = newLoads.map(({ loadId, position, fetchedAt, written, counts, requested, digest }, at) => ({
+    loadId,
+    position,
+    fetchedAt,
+    digest,
+    at,
+    ...requested,
+    ...NO_COUNTS,
+    ...counts,
+    ...spanChangedDays(written),
+    tables: written.map(reportedTable),
+  }));
+  const window = ending?.returning() ?? tx.select().from(windows).where(eq(windows.id, windowId));
   await runPrepared(
     tx,
     sql`
-    with w as ${window}, accepted as (
-      select ${accepted === undefined ? null : accepted.withdrawn}::bigint as withdrawn, ${accepted?.day ?? null}::date as day
+    with w as ${window}, load as materialized (
+      select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as load(
+        "loadId" bigint, position timestamptz, "fetchedAt" timestamptz, digest text, at integer,
+        operation text, "from" date, "to" date, instruments text[], variant text, filtered boolean,
+        fetched bigint, inserted bigint, updated bigint, unchanged bigint, stale bigint, duplicate bigint, rejected bigint,
+        withdrawn bigint, "changedFrom" date, "changedTo" date, tables json)
     ), inserted as (
       insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
         fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn,
         position, fetched_at, changed_from, changed_to, digest, committed_at, state)
-      select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(accepted.day, w.from_date),
-             coalesce(accepted.day, w.to_date), w.instruments, w.variant, w.is_filtered,
-             counts.*, ${load.position}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date,
-             ${digest}::text, next.committed_at, next.state
-        from w, accepted, etl.next_state() next
-       cross join lateral (
-         select w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn
-          where accepted.withdrawn is null
-         union all
-         select 0, 0, 0, 0, 0, 0, 0, accepted.withdrawn where accepted.withdrawn is not null
-       ) counts
-      returning state, run_id, operation, exchange
-    )
-    select pg_notify('eod', json_build_object('state', state, 'run', run_id, 'operation', operation,
-             'exchange', exchange, 'tables', ${tables}::json)::text)
-      from inserted`,
-  );
-}
-
-/**
- * Inserts the rows of loads of responses that a replay has loaded in their order: their state numbers follow it. Like
- * `insertLoad`, call it at the end of the transaction.
- */
-export async function insertLoads(
-  tx: NodePgDatabase,
-  windowId: number,
-  newLoads: readonly {
-    readonly loadId: number;
-    readonly responseId: number;
-    readonly written: readonly Written[];
-  }[],
-): Promise<void> {
-  if (newLoads.length === 0) return;
-  const rows = newLoads.map(({ written, ...newLoad }) => ({
-    ...newLoad,
-    ...spanChangedDays(written),
-    tables: written.map(reportedTable),
-  }));
-  await tx.execute(sql`
-    with load as materialized (
-      select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
-        as row("loadId" bigint, "responseId" bigint, "from" date, "to" date, tables json)
-    ), inserted as (
-      insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
-        position, fetched_at, changed_from, changed_to, committed_at, state)
-      select load."loadId", w.id, w.run_id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.variant,
-             r.is_filtered, r.position, r.fetched_at, load."from", load."to", next.committed_at,
-             next.state + row_number() over (order by r.position) - 1
-        from etl.next_state() next, ${windows} w, load join ${responses} r on r.id = load."responseId"
-       where w.id = ${windowId}
+      select load."loadId", w.id, w.run_id, coalesce(load.operation, w.operation), w.exchange,
+             coalesce(load."from", w.from_date), coalesce(load."to", w.to_date),
+             coalesce(load.instruments, w.instruments), coalesce(load.variant, w.variant), coalesce(load.filtered, w.is_filtered),
+             load.fetched, load.inserted, load.updated, load.unchanged, load.stale, load.duplicate, load.rejected, load.withdrawn,
+             load.position, load."fetchedAt", load."changedFrom", load."changedTo", load.digest, next.committed_at,
+             next.state + load.at
+        from w, load, etl.next_state() next
       returning id, state, run_id, operation, exchange
     )
-    select pg_notify('eod', json_build_object('state', state, 'run', run_id, 'operation', operation,
-             'exchange', exchange, 'tables', load.tables)::text)
-      from inserted join load on load."loadId" = inserted.id`);
+    select pg_notify('eod', json_build_object('state', inserted.state, 'run', inserted.run_id, 'operation', inserted.operation,
+             'exchange', inserted.exchange, 'tables', load.tables)::text)
+      from inserted join load on load."loadId" = inserted.id`,
+  );
 }
 
 /** What the nightly runs of a day have changed, by operation and exchange: the days of the rows. */

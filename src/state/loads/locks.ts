@@ -45,12 +45,8 @@ function locksOn(whole: string, parts: Iterable<string> | null): Lock[] {
   return [{ name: whole, shared: false }];
 }
 
-/** In the order that all transactions keep, so that no two of them wait for each other. `locks` is JSON of `Lock`. */
 const lockAll = statement<{ locks: string }, Record<string, unknown>>`
-  select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
-    select hashtextextended("lock"->>'name', 0) as key, ("lock"->>'shared')::boolean as shared
-      from jsonb_array_elements(${'locks'}::jsonb) as "lock" order by 1
-  ) as keys`;
+  select etl.take_locks(${'locks'}::jsonb)`;
 
 /** Takes locks until the transaction ends; waits while others hold them. */
 export async function takeLocks(tx: Preparing, locks: readonly Lock[]): Promise<void> {

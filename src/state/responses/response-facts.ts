@@ -12,17 +12,16 @@ export interface ResponseSaid {
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
   readonly coverage: readonly CoverageEntry[];
   readonly rejects: readonly RejectEntry[];
-  /** Why it is suspicious. */
-  readonly suspicions: readonly string[];
-  /** Those of them for which no reject stands, so that only a later good response settles them. */
-  readonly suspicionsWithoutReject: readonly string[];
+  /** Why it is suspicious: it may not have all records. What its rejects show is settled with them. */
+  readonly doubts: readonly { readonly message: string; readonly isShownByRejects: boolean }[];
 }
 
+/** The doubts that no reject shows: only a later good response settles them. */
+export const listUnsettled = ({ doubts }: Pick<ResponseSaid, 'doubts'>): string[] =>
+  doubts.flatMap(({ isShownByRejects, message }) => (isShownByRejects ? [] : [message]));
+
 /** True if it can show that a record is no longer sent (`is_believed`). One without records may have come too early. */
-export const canResolveRejects = ({
-  outcome,
-  coverage,
-}: Pick<ResponseSaid, 'outcome' | 'coverage'>): boolean =>
+export const canResolveRejects = ({ outcome, coverage }: Omit<ResponseSaid, 'rejects'>): boolean =>
   outcome.state === 'loaded' ||
   (outcome.state === 'empty' && coverage.every(({ state }) => state === 'empty'));
 
@@ -34,7 +33,8 @@ export interface ResponseFact {
   readonly diagnostic: string | null;
   /** Its entries, with what differs; null if they are its last day, for each of its instruments. */
   readonly entries: readonly (Partial<CoverageEntry> & Pick<CoverageEntry, 'day'>)[] | null;
-  readonly suspicious: true | null;
+  readonly isSuspicious: true | null;
+  readonly resolvesRejects: boolean;
 }
 
 /** The value of all these, or null if they differ. */
@@ -43,12 +43,10 @@ const common = <Value>(values: readonly (Value | null)[]): Value | null =>
 
 /** What a response said, as it is kept with it. All its entries have its variant. */
 export function buildFact(
-  {
-    coverage: entries,
-    suspicious = false,
-  }: { readonly coverage: readonly CoverageEntry[]; readonly suspicious?: boolean },
+  response: Omit<ResponseSaid, 'rejects'>,
   { to, instruments }: { readonly to: string; readonly instruments: readonly string[] },
 ): ResponseFact {
+  const { coverage: entries, doubts } = response;
   const commonState = common(entries.map(({ state }) => state));
   const records = common(entries.map((entry) => entry.records));
   const diagnostic = common(entries.map((entry) => entry.diagnostic ?? null));
@@ -76,41 +74,34 @@ export function buildFact(
           ...(records === null && { records: entry.records }),
           ...(diagnostic === null && entry.diagnostic !== undefined && { diagnostic: entry.diagnostic }),
         })),
-    suspicious: suspicious ? true : null,
+    isSuspicious: doubts.length > 0 ? true : null,
+    resolvesRejects: canResolveRejects(response),
   };
 }
 
 /** The values of the columns that keep a fact; etl.said_of_entries (migrations/repeatable/coverage.sql) reads them. */
-export const factValues = ({ entries, suspicious, ...fact }: ResponseFact) => ({
+export const factValues = ({ entries, ...fact }: ResponseFact) => ({
   ...fact,
-  isSuspicious: suspicious,
   entries: entries === null ? null : JSON.stringify(entries),
 });
 
 export type FactValues = ReturnType<typeof factValues> & Record<string, unknown>;
 
 /**
- * Replaces what a response said, after it was read again, and whether it can resolve rejects; what it did with rows changes
- * only with a fold. A copied response, which belongs to no window yet, becomes one of the window that has read it.
+ * Replaces what a response said, after it was read again; what it did with rows changes only with a fold. A copied
+ * response, which belongs to no window yet, becomes one of the window that has read it.
  */
 export async function replaceFact(
   tx: Preparing,
-  read: {
-    readonly responseId: number;
-    readonly windowId: number;
-    readonly fact: ResponseFact;
-    readonly resolvesRejects: boolean;
-  },
+  responseId: number,
+  windowId: number,
+  fact: ResponseFact,
 ): Promise<void> {
-  const { fact, ...rest } = read;
-  await updateFact(tx, { ...rest, ...factValues(fact) });
+  await updateFact(tx, { responseId, windowId, ...factValues(fact) });
 }
 
 /** Writes nothing if the response said the same before. */
-const updateFact = statement<
-  FactValues & { responseId: number; windowId: number; resolvesRejects: boolean },
-  Record<string, unknown>
->`
+const updateFact = statement<FactValues & { responseId: number; windowId: number }, Record<string, unknown>>`
   update ${responses} r
      set said = fact.said, records = fact.records, diagnostic = fact.diagnostic, entries = fact.entries,
          is_suspicious = fact.is_suspicious, is_believed = fact.is_believed,

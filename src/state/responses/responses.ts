@@ -10,9 +10,8 @@ import { lockUntilCommit, transaction } from '../../postgres/transaction.ts';
 import { isAnyOf, positionText } from '../schema/columns.ts';
 import { responseBodies, responses } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
-import { noteFailedResponse } from '../windows/windows.ts';
-import type { ResponseFact } from './response-facts.ts';
-import { type FactValues, factValues } from './response-facts.ts';
+import { noteUnreadableResponse } from '../windows/windows.ts';
+import { type FactValues, factValues, type ResponseFact } from './response-facts.ts';
 
 const compress = promisify(brotliCompress);
 
@@ -93,49 +92,42 @@ export async function keepResponse(
   tx: NodePgDatabase & Preparing,
   windowId: number,
   {
-    position,
-    fact,
-    resolvesRejects,
     packed,
-    contentType,
-    calledOn,
+    fact,
     fetchedAt,
     symbols = null,
+    ...noted
   }: ResponseToKeep & {
     readonly position: Position;
     /** The time of the call. */
     readonly fetchedAt: Date;
     readonly fact: ResponseFact;
-    readonly resolvesRejects: boolean;
   },
 ): Promise<void> {
-  const symbolsText = symbols === null ? null : JSON.stringify(symbols);
-  const noted = {
-    position,
-    resolvesRejects,
-    windowId,
-    contentType,
-    calledOn,
-    fetchedAt: fetchedAt.toISOString(),
-    symbols: symbolsText,
-    ...factValues(fact),
-  };
-  if (packed === null) {
-    await insertResponse(tx, { ...noted, hash: null, bytes: 0, body: null, isKnown: true });
-    return;
-  }
-  const { hash, bytes, mayBeKept, compressed } = packed;
-  let isKnown = false;
-  if (mayBeKept) {
-    // A statement of its own, because the next one has to see what was committed before the lock was free.
-    await tx.execute(sql`select ${lockShared}`);
-    isKnown = (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
-  }
+  const { hash, bytes } = packed ?? { hash: null, bytes: 0 };
   // If it was pruned since `packBody` looked, it is compressed only here.
-  const body = isKnown ? null : await compressed();
+  const isKnown = packed === null || (packed.mayBeKept && (await isKept(tx, packed.hash)));
+  const body = isKnown ? null : await packed.compressed();
   // All parts of a file have the same body, which is sent once.
-  packed.mayBeKept = true;
-  await insertResponse(tx, { ...noted, hash, bytes, body, isKnown });
+  if (packed !== null) packed.mayBeKept = true;
+  await insertResponse(tx, {
+    ...noted,
+    ...factValues(fact),
+    windowId,
+    fetchedAt: fetchedAt.toISOString(),
+    symbols: symbols === null ? null : JSON.stringify(symbols),
+    hash,
+    bytes,
+    body,
+    isKnown,
+  });
+}
+
+/** True if a body is kept. It stays kept until the transaction ends. */
+async function isKept(tx: NodePgDatabase, hash: string): Promise<boolean> {
+  // A statement of its own, because the next one has to see what was committed before the lock was free.
+  await tx.execute(sql`select ${lockShared}`);
+  return (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
 }
 
 /**
@@ -154,7 +146,6 @@ const insertResponse = statement<
     readonly contentType: string | null;
     readonly fetchedAt: string;
     readonly symbols: string | null;
-    readonly resolvesRejects: boolean;
   },
   Record<string, unknown>
 >`
@@ -181,7 +172,7 @@ const insertResponse = statement<
  * Keeps the body of a response that cannot be read, for people to look at. It belongs to no kept response, so that no
  * replay meets it: only its window names it.
  */
-export async function keepFailedResponse(
+export async function keepUnreadableResponse(
   database: Database,
   windowId: number,
   packed: PackedBody,
@@ -191,7 +182,7 @@ export async function keepFailedResponse(
     await tx.execute(sql`select ${lockShared}`);
     const { hash, bytes } = packed;
     await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
-    await noteFailedResponse(tx, windowId, hash);
+    await noteUnreadableResponse(tx, windowId, hash);
   });
 }
 

@@ -1,22 +1,8 @@
-import {
-  and,
-  type Column,
-  desc,
-  eq,
-  gte,
-  inArray,
-  isNotNull,
-  isNull,
-  lte,
-  or,
-  type SQL,
-  sql,
-} from 'drizzle-orm';
+import { and, desc, eq, gte, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { alias } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../core/days.ts';
-import { dataSetsAlsoFilling } from '../../declaration/operation.ts';
-import { dataSets } from '../../operations/registry.ts';
+import type { LoadGroup } from '../loads/locks.ts';
+import { isAnyOf } from '../schema/columns.ts';
 import { rejects } from '../schema/load-results.ts';
 import { responseBodies, responses } from '../schema/source-tables.ts';
 
@@ -32,31 +18,6 @@ export interface ResponseFilter {
   readonly from?: string | undefined;
   /** … to here. */
   readonly to?: string | undefined;
-}
-
-/** The condition of a filter, on responses or on the windows that requested them. */
-function matchesFilter(
-  table: Record<'operation' | 'exchange' | 'from_date' | 'to_date' | 'params', Column>,
-  { operations, exchanges, from, to }: ResponseFilter,
-): SQL | undefined {
-  return and(
-    operations === undefined ? undefined : isInOperations(table, operations),
-    exchanges === undefined ? undefined : inArray(table.exchange, [...exchanges]),
-    from === undefined ? undefined : gte(table.to_date, from),
-    to === undefined ? undefined : lte(table.from_date, to),
-  );
-}
-
-/** True if it is of one of these data sets, or an imported file of another one that fills their tables. */
-function isInOperations(
-  table: Record<'operation' | 'params', Column>,
-  names: readonly string[],
-): SQL | undefined {
-  const inFiles = dataSetsAlsoFilling(dataSets, names);
-  return or(
-    inArray(table.operation, [...names]),
-    inFiles.length === 0 ? undefined : and(inArray(table.operation, inFiles), sql`${table.params} ? 'file'`),
-  );
 }
 
 /** Ids of the newest kept responses of an operation, without imported files. */
@@ -98,31 +59,40 @@ export interface ResponseToReplay extends DayRange {
 }
 
 /**
- * What the kept responses that match are about, by their first day.
+ * What the kept responses of some operations and an exchange are about, by their first day.
  *
+ * @param days only responses that are about at least one day of these.
  * @param rejectsOnly only responses with open rejects.
  */
 export async function listResponsesToReplay(
   db: NodePgDatabase,
-  filter: ResponseFilter,
+  { operations, exchange }: LoadGroup,
+  { from, to }: Pick<ResponseFilter, 'from' | 'to'>,
   rejectsOnly: boolean,
 ): Promise<ResponseToReplay[]> {
-  const a = alias(responses, 'a');
   const openRejects = db
     .select({ position: rejects.last_seen_at })
     .from(rejects)
     .where(and(isNull(rejects.resolved_at), isNull(rejects.accepted_at)));
-  const { from_date: from, to_date: to } = a;
+  const { from_date, to_date, instruments } = responses;
   return db
     .select({
-      from,
-      to,
-      instruments: a.instruments,
+      from: from_date,
+      to: to_date,
+      instruments,
       bytes: sql`sum(${responseBodies.bytes})`.mapWith(Number),
     })
-    .from(a)
-    .innerJoin(responseBodies, eq(responseBodies.hash, a.hash))
-    .where(and(matchesFilter(a, filter), rejectsOnly ? inArray(a.position, openRejects) : undefined))
-    .groupBy(from, to, a.instruments)
-    .orderBy(from, to);
+    .from(responses)
+    .innerJoin(responseBodies, eq(responseBodies.hash, responses.hash))
+    .where(
+      and(
+        isAnyOf(responses.operation, operations),
+        eq(responses.exchange, exchange),
+        from === undefined ? undefined : gte(to_date, from),
+        to === undefined ? undefined : lte(from_date, to),
+        rejectsOnly ? inArray(responses.position, openRejects) : undefined,
+      ),
+    )
+    .groupBy(from_date, to_date, instruments)
+    .orderBy(from_date, to_date);
 }

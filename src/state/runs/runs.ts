@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { type Day, type DayRange, UNKNOWN_DAY } from '../../core/days.ts';
@@ -99,27 +99,25 @@ export async function insertRun(
   return inserted[0]?.id ?? null;
 }
 
-/** Sets the range of a run to that of its windows, where they have days. @returns false if it has no windows. */
-export async function setRunRange(db: NodePgDatabase, runId: number): Promise<boolean> {
+/** Sets the range of a run to that of its windows, where they have days. */
+export async function setRunRange(db: NodePgDatabase, runId: number): Promise<void> {
   const isDated = gt(windows.from_date, UNKNOWN_DAY);
   const range = db
     .select({
-      windows: count().as('windows'),
       first: sql`min(${windows.from_date}) filter (where ${isDated})`.as('first'),
       last: sql`max(${windows.to_date}) filter (where ${isDated})`.as('last'),
     })
     .from(windows)
     .where(eq(windows.run_id, runId))
     .as('range');
-  const set = await db
+  await db
     .update(runs)
     .set({
       from_date: sql`coalesce(${range.first}, ${runs.from_date})`,
       to_date: sql`coalesce(${range.last}, ${runs.to_date})`,
     })
     .from(range)
-    .where(and(eq(runs.id, runId), gt(range.windows, 0)));
-  return set.rowCount === 1;
+    .where(eq(runs.id, runId));
 }
 
 /** The state of a run, and what it was requested to do, as data; null if there is no such run. */

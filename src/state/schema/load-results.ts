@@ -71,6 +71,9 @@ describe(
   },
 );
 
+/** Who has accepted something, and when. */
+const acceptance = () => ({ accepted_at: moment('accepted_at'), accepted_by: text('accepted_by') });
+
 const WITHDRAWAL_STATES = ['withdrawn', 'withheld', 'accepted', 'outdated'] as const;
 
 export const withdrawals = etl.table(
@@ -89,8 +92,7 @@ export const withdrawals = etl.table(
     position: position().notNull(),
     rows: jsonb('rows').$type<readonly Readonly<Record<string, string | null>>[]>().notNull(),
     noted_at: moment('noted_at').notNull().defaultNow(),
-    accepted_at: moment('accepted_at'),
-    accepted_by: text('accepted_by'),
+    ...acceptance(),
   },
   (table) => [
     index('withdrawals_run_idx').on(table.run_id),
@@ -210,26 +212,30 @@ describe(
   },
 );
 
+/** The columns that the table and the view of rejected records have in common. */
+const rejectColumns = () => ({
+  ...ofWindow(),
+  position: integer('position').notNull(),
+  from_date: day('from_date').notNull(),
+  to_date: day('to_date').notNull(),
+  fingerprint: text('fingerprint').notNull(),
+  record: jsonb('record'),
+  problems: jsonb('problems').$type<Problems>().notNull(),
+  is_stray: boolean('is_stray').notNull().default(false),
+  first_seen_at: moment('first_seen_at').notNull(),
+  last_seen_at: moment('last_seen_at').notNull(),
+});
+
 export const rejectedRecords = etl.table(
   'rejected_records',
   {
     id: id(),
-    ...ofWindow(),
-    position: integer('position').notNull(),
-    from_date: day('from_date').notNull(),
-    to_date: day('to_date').notNull(),
-    fingerprint: text('fingerprint').notNull(),
-    record: jsonb('record'),
-    problems: jsonb('problems').$type<Problems>().notNull(),
-    is_stray: boolean('is_stray').notNull().default(false),
-    first_seen_at: moment('first_seen_at').notNull(),
-    last_seen_at: moment('last_seen_at').notNull(),
+    ...rejectColumns(),
     instruments: text('instruments').array().notNull().default([]),
     variant: text('variant').notNull().default(''),
     is_dated: boolean('is_dated').notNull().default(true),
     settled_at: moment('settled_at'),
-    accepted_at: moment('accepted_at'),
-    accepted_by: text('accepted_by'),
+    ...acceptance(),
   },
   (table) => [
     index('rejected_records_window_idx').on(table.window_id),
@@ -275,37 +281,25 @@ describe(rejectedRecords, 'What the view etl.rejects is computed from: query tha
  * believed ones, later than the last one that had the record, which would have it if it were still sent. The days are
  * looked for first, in a query of their own, because an operation may have responses of thousands of days.
  */
-export const resolving = (r: string) =>
-  `from (select * from etl.responses where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
-      @> case when ${r}.is_dated then daterange(${r}.from_date, ${r}.to_date, '[]') else 'empty' end offset 0) a
-    where a.operation = ${r}.operation and a.exchange = ${r}.exchange and a.variant = ${r}.variant and a.position > ${r}.last_seen_at
-      and (a.instruments = '{}' or ${r}.instruments <> '{}' and ${r}.instruments <@ a.instruments)`;
+export const FROM_RESOLVING = `from (select * from etl.responses where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
+      @> case when r.is_dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
+    where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.position > r.last_seen_at
+      and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments)`;
 
 /** Columns of a rejected record that users see. */
-const SHOWN =
-  'id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, accepted_at, accepted_by';
+const SHOWN = ['id', ...Object.keys({ ...rejectColumns(), ...acceptance() })].join(', ');
 
 export const rejects = etl
   .view('rejects', {
     id: reference('id').notNull(),
-    ...ofWindow(),
-    position: integer('position').notNull(),
-    from_date: day('from_date').notNull(),
-    to_date: day('to_date').notNull(),
-    fingerprint: text('fingerprint').notNull(),
-    record: jsonb('record'),
-    problems: jsonb('problems').$type<Problems>().notNull(),
-    is_stray: boolean('is_stray').notNull(),
-    first_seen_at: moment('first_seen_at').notNull(),
-    last_seen_at: moment('last_seen_at').notNull(),
-    accepted_at: moment('accepted_at'),
-    accepted_by: text('accepted_by'),
+    ...rejectColumns(),
+    ...acceptance(),
     resolved_at: moment('resolved_at'),
   })
   .as(
     sql.raw(`select ${SHOWN}, settled_at as resolved_at from etl.rejected_records where settled_at is not null
   union all
-  select ${SHOWN}, (select min(a.position)::timestamptz ${resolving('r')})
+  select ${SHOWN}, (select min(a.position)::timestamptz ${FROM_RESOLVING})
     from etl.rejected_records r where settled_at is null`),
   );
 describe(rejects, 'Every record that failed validation, as sent, with each of its problems.', {
@@ -334,7 +328,7 @@ export const openRejects = etl
                  count(*) as rejects, min(r.id) as reject_id, min(r.first_seen_at) as first_seen_at, min(w.source_file) as source_file, min(w.error) as error
             from etl.rejected_records r left join etl.windows w on w.id = r.window_id
            where r.settled_at is null and r.accepted_at is null group by 1, 2, 3, 4, 5, 6, 7, 8, 9) r
-   where not exists (select ${resolving('r')}) group by 1, 2, 3, 4, is_refused`),
+   where not exists (select ${FROM_RESOLVING}) group by 1, 2, 3, 4, is_refused`),
   );
 describe(
   openRejects,

@@ -17,7 +17,7 @@ export interface ClaimedWindow extends NewWindow {
   /** Milliseconds in all that it was postponed because its response was not ready. */
   readonly notReadyMs: number;
   /** SHA-256 of the last response that could not be read, or states more records than it has. */
-  readonly failedHash: string | null;
+  readonly unreadableHash: string | null;
   /** Where its call, and the response to it, stands in the order of responses. */
   readonly position: Position;
   /** The source has not accepted the key since its run began: the other windows of the run wait for this call. */
@@ -121,7 +121,7 @@ export const claimWithCall = statement<ClaimValues, Claimable & Record<string, u
   )
   select id::int, run_id::int as "runId", operation, exchange, from_date::text as "from", to_date::text as "to",
          instruments, params, variant, is_filtered as "filtered", attempts, position,
-         not_ready_ms as "notReadyMs", failed_attempts as "failedAttempts", refused_hash as "failedHash",
+         not_ready_ms as "notReadyMs", failed_attempts as "failedAttempts", refused_hash as "unreadableHash",
          lost_workers as "lostWorkers",
          is_down as "isDown", is_in_doubt as "isInDoubt", is_first as "isFirst",
          (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt", may_be_known as "mayBeKnown"

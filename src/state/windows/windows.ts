@@ -112,26 +112,29 @@ export async function skipWindow(db: NodePgDatabase, windowId: number, reason: s
 /** What is stored with the window of a response. */
 interface StoredWindow {
   readonly state: WindowAfter<'store'>;
-  readonly error: string | null;
+  readonly error?: string | null;
   readonly counts: RecordCounts;
   /** Bytes the response took on the wire. */
   readonly bytes: number;
-  readonly warnings: readonly string[];
-  readonly suspicious: string | null;
-  readonly unsettled: string | null;
+  readonly warnings?: readonly string[];
+  readonly suspicious?: string | null;
+  readonly unsettled?: string | null;
 }
 
 /** The statement that ends a window whose response is stored. */
 export function endingWindow(
   tx: NodePgDatabase,
   windowId: number,
-  { counts, bytes, warnings, ...stored }: StoredWindow,
+  { state, error = null, counts, bytes, warnings = [], suspicious = null, unsettled = null }: StoredWindow,
 ) {
   return moveWindows(
     tx,
     'store',
     {
-      ...stored,
+      state,
+      error,
+      suspicious,
+      unsettled,
       ...counts,
       bytes: sql`${windows.bytes} + ${bytes}`,
       warnings: [...warnings],
@@ -283,6 +286,10 @@ export async function splitWindow(
 }
 
 /** Notes the hash of a response of a window that cannot be read. */
-export async function noteFailedResponse(tx: NodePgDatabase, windowId: number, hash: string): Promise<void> {
+export async function noteUnreadableResponse(
+  tx: NodePgDatabase,
+  windowId: number,
+  hash: string,
+): Promise<void> {
   await tx.update(windows).set({ refused_hash: hash }).where(eq(windows.id, windowId));
 }

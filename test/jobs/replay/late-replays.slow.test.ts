@@ -1,9 +1,8 @@
 import { describe, expect } from 'vitest';
 import { planReplay } from '../../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../../src/jobs/replay/work-replay.ts';
-import { readToFold } from '../../../src/jobs/responses/store-response.ts';
+import { buildFoldSettings } from '../../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../../src/load/accept-withdrawal.ts';
-import type { KeptResponse } from '../../../src/state/responses/responses.ts';
 import { countSuspiciousWindows, listSuspiciousWindows } from '../../../src/state/windows/suspicious.ts';
 import { listWithheldWithdrawals } from '../../../src/state/withdrawals.ts';
 import { copyResponses } from '../../support/copy-responses.ts';
@@ -44,11 +43,7 @@ describe('a replay', () => {
     const withheld = await listWithheldWithdrawals(context.db.drizzle, 10, 3);
     expect(withheld.map((one) => one.day).sort()).toEqual([day, to]);
     for (const { id } of withheld.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? 1 : -1))) {
-      await acceptWithdrawal(context.db, id, {
-        by: 'me',
-        readAgain: (response: KeptResponse) => readToFold(context, response),
-        maxWithdrawShare: 0.1,
-      });
+      await acceptWithdrawal(context.db, id, { by: 'me', ...buildFoldSettings(context) });
     }
     expect(await live(context)).toEqual([]);
     const before = await physical(context);

@@ -222,7 +222,7 @@ test('responses with the same rejects, loaded at the same time, keep each once f
           runId: 1,
           windowId,
           operation,
-          requested: { from: DAY.from, to: DAY.to, instruments: [], variant: '' },
+          ...{ from: DAY.from, to: DAY.to, instruments: [], variant: '' },
           // Each begins at another record, and the last ones are no longer sent in the odd ones.
           rejects: records
             .slice(0, windowId % 2 === 0 ? 60 : 50)

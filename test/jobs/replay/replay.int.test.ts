@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../../src/core/clock.ts';
 import { planReplay } from '../../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../../src/jobs/replay/work-replay.ts';
-import { keptReader } from '../../../src/load/fold/fold.ts';
+import { readKept } from '../../../src/load/fold/fold.ts';
 import { defaultOperations } from '../../../src/operations/index.ts';
 import { tables } from '../../../src/operations/registry.ts';
 import { databaseError } from '../../../src/postgres/database-errors.ts';
@@ -165,10 +165,10 @@ test('a connection that breaks while a kept response is read is no fault of the 
   const context = await openStore();
   await fetched(1, records(0, 5))(context, { day: '2025-08-29' });
   const { rows } = await context.db.pool.query<{ id: number }>('select id::int from etl.responses');
-  const cutConnection = async () => {
+  const readAgain = async () => {
     await context.db.pool.query('select pg_terminate_backend(pg_backend_pid())');
     throw new Error('the connection was not cut');
   };
-  const error = await keptReader(context.db.drizzle, cutConnection)(rows[0]?.id ?? 0).catch(databaseError);
+  const error = await readKept(context.db.drizzle, rows[0]?.id ?? 0, { readAgain }).catch(databaseError);
   expect(error).toMatchObject({ kind: 'database_unreachable' });
 });

@@ -1,11 +1,10 @@
 import { describe, expect } from 'vitest';
 import { planReplay } from '../../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../../src/jobs/replay/work-replay.ts';
-import { readToFold } from '../../../src/jobs/responses/store-response.ts';
+import { buildFoldSettings } from '../../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../../src/load/accept-withdrawal.ts';
 import { writeCoverage } from '../../../src/state/coverage/coverage.ts';
 import { takePosition } from '../../../src/state/position-sql.ts';
-import type { KeptResponse } from '../../../src/state/responses/responses.ts';
 import { listSuspiciousWindows } from '../../../src/state/windows/suspicious.ts';
 import { listWithheldWithdrawals } from '../../../src/state/withdrawals.ts';
 import { openStore, test } from '../../support/import-support.ts';
@@ -159,11 +158,7 @@ describe('a response that is loaded after one that was fetched later', () => {
     expect(second.suspicious).toMatch(/^7 of 23 rows of market\.bhavcopy_cm were not listed any more/);
     expect(await live(context)).toHaveLength(23);
     const [withheld] = await listWithheldWithdrawals(context.db.drizzle, 10, 3);
-    const accepting = {
-      by: 'me',
-      readAgain: (response: KeptResponse) => readToFold(context, response),
-      maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
-    };
+    const accepting = { by: 'me', ...buildFoldSettings(context) };
     // A response for one of them was fetched later still, and wrote nothing.
     await fetched(4, records(1, 2, { ClosePrice: 101 }))(context, { instruments: ['S001'] });
     expect(await acceptWithdrawal(context.db, withheld?.id ?? 0, accepting)).toMatchObject({

@@ -112,9 +112,10 @@ test('trading days that are copied read no rows of each other, though the table 
       const day = `2025-09-${String(at).padStart(2, '0')}`;
       const rows = Array.from({ length: 1_000 }, (_, n) => bhavRow({ symbol: `S${n}`, trade_date: day }));
       const fetchedAt = new Date();
-      const load = { runId: 1, loadId: 1, fetchedAt, position: positionAt(fetchedAt), maxWithdrawShare: 1 };
-      const response = { table: bhavcopy, rows, fullSet: undefined, exchange: 'NSE', days: [day], ...load };
-      expect(await applyResponse(client, response)).toMatchObject({ inserted: 1_000 });
+      const ids = { runId: 1, loadId: 1, exchange: 'NSE' };
+      const load = { ...ids, fetchedAt, position: positionAt(fetchedAt), maxWithdrawShare: 1 };
+      const response = { table: bhavcopy, rows, fullSet: undefined, days: [day] };
+      expect(await applyResponse(client, load, response)).toMatchObject({ inserted: 1_000 });
       if (at === 15) await client.query('analyze market.bhavcopy_cm');
     }
     const read = await client.query(

@@ -188,22 +188,26 @@ with ranked as materialized (
     where s._action = 'update' and t.ctid = s._ctid and t.tableoid = s._tableoid
     returning 1
   )
-select (select count(*) from ranked where _rank > 1) as duplicate,
-  (select count(*) from inserted) as inserted,
-  (select count(*) from updated) + (select count(*) from relisted) - count(*) filter (
-    where _action = 'relist' and _stale
-  ) as updated,
-  (select count(*) from (select * from ranked where _rank = 1) s) - count(*) as unchanged,
-  count(*) filter (where _action = 'stale' or (_action = 'relist' and _stale)) as stale,
+select (select count(*) from ranked where _rank > 1)::int as duplicate,
+  (select count(*) from inserted)::int as inserted,
    (
-    select count(*) from inserted
-  ) + (select count(*) from updated) + (select count(*) from relisted) as written
+    (select count(*) from updated) + (select count(*) from relisted) - count(*) filter (
+      where _action = 'relist' and _stale
+    )
+  )::int as updated,
+  ((select count(*) from (select * from ranked where _rank = 1) s) - count(*))::int as unchanged,
+  (count(*) filter (where _action = 'stale' or (_action = 'relist' and _stale)))::int as stale,
+   (
+    (
+      select count(*) from inserted
+    ) + (select count(*) from updated) + (select count(*) from relisted)
+  )::int as written
 from compared
 
 -- merge.mergeUnique is merge.merge but for these lines:
 with compared as materialized (
-select 0 as duplicate, (select count(*) from inserted) as inserted,
-  (select count(*) from pg_temp.stage_series_changes s) - count(*) as unchanged,
+select 0 as duplicate, (select count(*) from inserted)::int as inserted,
+  ((select count(*) from pg_temp.stage_series_changes s) - count(*))::int as unchanged,
 
 -- merge.withdraw
 with more_stored as materialized (
@@ -567,10 +571,10 @@ with last as materialized (
       and t.prev_series = s.prev_series
       and t.to_series = s.to_series
   )
-select count(*) filter (where _action = 'insert') as inserted,
-  count(*) filter (where _action in ('update', 'relist')) as updated,
-  count(*) filter (where _live and _action = 'none') as unchanged,
-  count(*) filter (where _action <> 'none') as changed
+select (count(*) filter (where _action = 'insert'))::int as inserted,
+  (count(*) filter (where _action in ('update', 'relist')))::int as updated,
+  (count(*) filter (where _live and _action = 'none'))::int as unchanged,
+  (count(*) filter (where _action <> 'none'))::int as changed
 from compared
 
 -- fold.withdrawUnlisted

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Context } from '../../../src/jobs/context.ts';
 import { planReplay } from '../../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../../src/jobs/replay/work-replay.ts';
-import { readToFold } from '../../../src/jobs/responses/store-response.ts';
+import { buildFoldSettings } from '../../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../../src/load/accept-withdrawal.ts';
 import { listWithheldWithdrawals } from '../../../src/state/withdrawals.ts';
 import { randomFrom } from '../../support/chaos/random.ts';
@@ -70,9 +70,8 @@ test('states are shown again to the row while late responses, imports, replays a
     if (runId !== null) await workReplay(mine, runId, new AbortController().signal);
   };
   const accept = async (mine: Context) => {
-    const readAgain = (response: Parameters<typeof readToFold>[1]) => readToFold(mine, response);
     for (const { id } of await listWithheldWithdrawals(mine.db.drizzle, 1, 1)) {
-      await acceptWithdrawal(mine.db, id, { by: 'me', readAgain, maxWithdrawShare: 0.1 });
+      await acceptWithdrawal(mine.db, id, { by: 'me', ...buildFoldSettings(mine) });
     }
   };
   const times = async (count: number, work: (mine: Context) => Promise<void>) => {

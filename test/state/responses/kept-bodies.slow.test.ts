@@ -28,7 +28,10 @@ async function openStore(): Promise<{ db: Database; windowId: number }> {
 }
 
 /** It said nothing. */
-const NOTHING = buildFact({ coverage: [] }, { to: '2025-09-12', instruments: [] });
+const NOTHING = buildFact(
+  { coverage: [], outcome: { state: 'loaded' }, doubts: [] },
+  { to: '2025-09-12', instruments: [] },
+);
 
 async function keep(db: Database, windowId: number, text: string, daysAgo: number): Promise<void> {
   const packed = await packBody(db.drizzle, Buffer.from(text));
@@ -38,7 +41,6 @@ async function keep(db: Database, windowId: number, text: string, daysAgo: numbe
     keepResponse(tx, windowId, {
       ...{ packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, position },
       fact: NOTHING,
-      resolvesRejects: true,
     }),
   );
 }
@@ -97,7 +99,6 @@ test('a body that is kept is not compressed again, unless it was deleted meanwhi
     fetchedAt: new Date(NOW),
     position: await takePosition(db.drizzle),
     fact: NOTHING,
-    resolvesRejects: true,
   };
   await transaction(db, (tx) => keepResponse(tx, windowId, response));
   expect(compressions()).toBe(2);

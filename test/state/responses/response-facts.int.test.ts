@@ -18,6 +18,9 @@ import {
   type SourceRecord,
 } from '../../support/replay-support.ts';
 
+/** What is said of a response besides its entries. */
+const LOADED = { outcome: { state: 'loaded' }, doubts: [] } as const;
+
 const LAST = '2025-08-29';
 const DAYS: readonly string[] = ['2025-08-27', '2025-08-28', LAST];
 const SYMBOLS = ['', 'A', 'B', 'M&M, "x"', '{}'] as const;
@@ -54,7 +57,9 @@ const said = fc
 test('what a response says of its entries comes back as it was kept, in a few bytes where it is the same of all', async () => {
   const { db } = await openStore();
   const sets = sample(said, { numRuns: 2_000, seed: 11 });
-  const facts = sets.map(({ coverage, instruments }) => buildFact({ coverage }, { to: LAST, instruments }));
+  const facts = sets.map(({ coverage, instruments }) =>
+    buildFact({ coverage, ...LOADED }, { to: LAST, instruments }),
+  );
   const kept = sets.map(({ instruments }, id) => ({ id, instruments, to_date: LAST, ...facts[id] }));
   const found = await db.drizzle.execute<{ id: number } & Record<string, unknown>>(sql`
     select r.id::int, entry.day::text, entry.instrument, entry.said as state, entry.records::int, entry.diagnostic
@@ -71,7 +76,7 @@ test('what a response says of its entries comes back as it was kept, in a few by
   }
   const plain = facts.filter(({ said, entries }) => said !== null && entries === null);
   expect(plain.length).toBeGreaterThan(200);
-  expect(buildFact({ coverage: [] }, { to: LAST, instruments: [] })).toMatchObject({
+  expect(buildFact({ coverage: [], ...LOADED }, { to: LAST, instruments: [] })).toMatchObject({
     said: null,
     entries: [],
   });

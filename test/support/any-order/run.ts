@@ -1,6 +1,6 @@
 import type { Position as ResponsePosition } from '../../../src/core/position.ts';
 import type { Context } from '../../../src/jobs/context.ts';
-import { readToFold } from '../../../src/jobs/responses/store-response.ts';
+import { buildFoldSettings } from '../../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../../src/load/accept-withdrawal.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import { countSuspiciousWindows } from '../../../src/state/windows/suspicious.ts';
@@ -75,11 +75,7 @@ async function accept({ context, exchange }: Position, which: number): Promise<A
   );
   const one = found.rows[which % Math.max(1, found.rows.length)];
   if (one === undefined) return null;
-  await acceptWithdrawal(context.db, one.id, {
-    by: 'me',
-    readAgain: (response) => readToFold(context, response),
-    maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
-  });
+  await acceptWithdrawal(context.db, one.id, { by: 'me', ...buildFoldSettings(context) });
   return { position: one.position, table: one.table, day: one.day };
 }
 
