@@ -104,7 +104,6 @@ const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
   older: ', with what waits of older days',
   operation: ', with what is left of the operation',
   exchange: ', with what is left of the exchange',
-  run: ', with what is left of the run',
   key: ', with what is left of the run; other open runs pause',
 };
 

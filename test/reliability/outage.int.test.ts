@@ -1,12 +1,13 @@
 import { type AddressInfo, createServer } from 'node:net';
-import { expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { createLog } from '../../src/core/log.ts';
 import { computeCallLimit, createSourceClock } from '../../src/jobs/policy/quota.ts';
 import { applyFailure } from '../../src/jobs/worker/apply-failure.ts';
 import { startServer } from '../support/http-server.ts';
 import { ended } from '../support/pipeline.ts';
-import { openSetup, start, test, windowsOf } from './support.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { clockFrom, EVENING, openSetup, start, tally, test, windowsOf } from './support.ts';
 
 const PRICES = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
 const FORTNIGHT = { ...PRICES, from: '2025-08-28', to: '2025-09-11' };
@@ -23,12 +24,38 @@ test('a source that is down for longer than the run waits fails what is left of 
     sourceUrl,
     settings: { EOD_OUTAGE_PATIENCE_MS: '1000', EOD_ATTEMPTS: '9' },
   });
-  const operations = [...FORTNIGHT.operations, 'GetSeriesChange'];
-  const report = await setup.run({ ...FORTNIGHT, operations });
-  expect(report).toMatchObject({ state: 'failed', windows: { open: 0, loaded: 0 } });
-  expect(report.windows.failed).toBe(report.windows.total);
-  expect(report.windows.total).toBeGreaterThan(11);
+  const report = await setup.run(FORTNIGHT);
+  expect(report).toMatchObject({ state: 'failed', windows: { total: 11, failed: 11 } });
   expect(calls).toBe(5);
+});
+
+describe.each([
+  { failing: { operation: 'GetCircuitBreakers' }, others: 'loaded', what: 'only one operation fails' },
+  { failing: {}, others: 'failed', what: 'the source is down' },
+])('where the first operation got no response for longer than the run waits', ({ failing, others, what }) => {
+  test(`a call of the next one shows that ${what}`, async () => {
+    const evening = clockFrom(EVENING);
+    let ahead = 0;
+    const setup = await openSetup({
+      clock: { now: () => evening.now() + ahead },
+      settings: { EOD_OUTAGE_PATIENCE_MS: '1000', EOD_ATTEMPTS: '9' },
+      behaviour: { faults: [{ kind: 'status', value: '503', ...failing }] },
+    });
+    const operations = ['GetCircuitBreakers', 'GetBhavCopyCM'];
+    const runId = await start(setup, { ...FORTNIGHT, operations });
+    await setup.work();
+    const isFailed = ({ state }: { readonly state: string }) => state === 'failed';
+    await waitFor(async () => (await windowsOf(setup, runId)).some(isFailed));
+    // Half a minute later, a worker that begins now.
+    ahead = 30_000;
+    await setup.work();
+    const report = await ended(setup, runId);
+    const ends = (await windowsOf(setup, runId)).map(({ operation, state }) => `${operation} ${state}`);
+    expect(report.state).toBe('failed');
+    expect(tally(ends)).toEqual({ 'GetCircuitBreakers failed': 11, [`GetBhavCopyCM ${others}`]: 11 });
+    expect(setup.sandbox.stats().byOperation.GetCircuitBreakers).toBe(5);
+    expect(setup.sandbox.stats().byOperation.GetBhavCopyCM).toBe(others === 'loaded' ? 11 : 1);
+  });
 });
 
 test('an address that leads to a server without TLS is no outage: a few calls say so, and the run ends', async () => {

@@ -45,9 +45,9 @@ export type FailureAction =
 
 /**
  * Which windows end: this one, with it those of its run that wait and are about older days, the open windows of its run
- * for the operation or exchange, all of its run, or, with `key`, all of its run, and the other open runs pause.
+ * for the operation or exchange, or, with `key`, all of its run, and the other open runs pause.
  */
-export type Scope = 'window' | 'older' | 'operation' | 'exchange' | 'run' | 'key';
+export type Scope = 'window' | 'older' | 'operation' | 'exchange' | 'key';
 
 /** What is known about the window and the source at the time of a failure. */
 export interface Situation {
@@ -170,15 +170,10 @@ const POSTPONE_FOR_DATABASE: Extract<FailureAction, { act: 'postpone' }> = {
 };
 
 const FAIL_OPERATION: FailureAction = { ...FAIL, scope: 'operation' };
-const FAIL_RUN: FailureAction = { ...FAIL, scope: 'run' };
 
 const block = (scope: Scope): FailureAction => ({ act: 'end', state: 'blocked', scope });
 
-const leaveOut = (scope: 'operation' | 'exchange'): FailureAction => ({
-  act: 'end',
-  state: 'skipped',
-  scope,
-});
+const leaveOut = (scope: Scope): FailureAction => ({ act: 'end', state: 'skipped', scope });
 
 type Decide = (error: PipelineError, situation: Situation, config: PolicyConfig) => FailureAction;
 
@@ -195,8 +190,8 @@ const retry: Decide = (error, { attempt, queue, chance }, config) => {
 const retryOrAwaitSource: Decide = (error, situation, config) => {
   const { outageMs, queue } = situation;
   if (outageMs === null || sourceEvidence(error) !== 'failure') return retry(error, situation, config);
-  // In all this time no call of any operation got a response.
-  if (outageMs > longestOutageMs(config, queue)) return FAIL_RUN;
+  // In all this time no call got a response; but all of them may have been of this operation.
+  if (outageMs > longestOutageMs(config, queue)) return FAIL_OPERATION;
   return { act: 'postpone', delayMs: OUTAGE_PAUSE_MS };
 };
 

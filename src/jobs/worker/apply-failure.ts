@@ -230,7 +230,7 @@ function selectWindowsToEnd(
   { scope }: EndAction,
   oldestKept: Day,
 ): Selection {
-  if (scope === 'key' || scope === 'run') return { runId };
+  if (scope === 'key') return { runId };
   if (scope === 'operation' && window !== null) return { runId, operation: window.operation };
   if (scope === 'exchange' && window !== null) return { runId, exchange: window.exchange };
   const only = { runId, windowId, claim: window?.attempts };

@@ -50,7 +50,6 @@ const decide = (kind: ErrorKind, situation: Partial<Situation> = {}, facts: Fact
 
 const FAIL: FailureAction = { act: 'end', state: 'failed', scope: 'window' };
 const FAIL_OPERATION: FailureAction = { act: 'end', state: 'failed', scope: 'operation' };
-const FAIL_RUN: FailureAction = { act: 'end', state: 'failed', scope: 'run' };
 const block = (scope: 'window' | 'older' | 'operation' | 'exchange' | 'key'): FailureAction => ({
   act: 'end',
   state: 'blocked',
@@ -113,9 +112,9 @@ const waitedOut = {
   'fifth attempt': FAIL,
   'source down': postpone(30_000),
   'source down, last attempt': postpone(30_000),
-  'source down too long': FAIL_RUN,
+  'source down too long': FAIL_OPERATION,
   'source down, seven days': postpone(30_000),
-  'source down too long for a backfill': FAIL_RUN,
+  'source down too long for a backfill': FAIL_OPERATION,
 } as const;
 const halved = { 'seven days': half(4), 'source down, seven days': half(4) } as const;
 
