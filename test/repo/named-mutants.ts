@@ -133,7 +133,7 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'requeue-only-if-the-queue-is-empty',
-    file: 'src/jobs/worker/requeue.ts',
+    file: 'src/jobs/worker/chores.ts',
     from: 'const mayBeLost = isThorough || (await lacksJobs(context));',
     to: 'const counts = await context.queues.windows.backfill.getJobCounts(); const mayBeLost = !Object.values(counts).some((jobs) => jobs > 0);',
     test: 'test/jobs/worker/lost-queue.slow.test.ts',

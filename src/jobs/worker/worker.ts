@@ -6,8 +6,8 @@ import { backoffMs } from '../policy/failure-policy.ts';
 import { createSourceClock } from '../policy/quota.ts';
 import { enqueueReopened, liftRateLimits } from '../queue/enqueue.ts';
 import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from '../queue/queue.ts';
+import { startChores } from './chores.ts';
 import { handleWindowJob } from './handle-window-job.ts';
-import { startChores } from './requeue.ts';
 import { createStorage } from './storage.ts';
 
 /** How long windows in progress may take to finish after a stop; then they are aborted. */
@@ -41,8 +41,8 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   const storage = createStorage(context);
   let inProgress = 0;
   const workers = WINDOW_QUEUES.map((kind) => {
-    const shared = { storage, sourceClock, signal: abort.signal };
-    const own = { ...context, ...shared, queue: queues.windows[kind], kind };
+    const queue = queues.windows[kind];
+    const own = { ...context, storage, sourceClock, signal: abort.signal, queue, kind };
     return queues.work<WindowJob>(
       kind,
       async (job, token) => {

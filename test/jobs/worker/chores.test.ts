@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import type { QueueContext } from '../../../src/jobs/context.ts';
-import { createChores } from '../../../src/jobs/worker/requeue.ts';
+import { createChores } from '../../../src/jobs/worker/chores.ts';
 import { forAllAsync } from '../../support/for-all.ts';
 
 test('a chore is done at first, then each time its interval has passed since its end, and sooner after an error', async () => {

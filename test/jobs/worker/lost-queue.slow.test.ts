@@ -4,7 +4,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { windowJobId } from '../../../src/jobs/queue/job-ids.ts';
 import { type Queues, queuedIds } from '../../../src/jobs/queue/queue.ts';
 import { resumeRun } from '../../../src/jobs/runs/run-control.ts';
-import { requeueLostWindows } from '../../../src/jobs/worker/requeue.ts';
+import { requeueLostWindows } from '../../../src/jobs/worker/chores.ts';
 import { startWorker } from '../../../src/jobs/worker/worker.ts';
 import type { Sandbox } from '../../../src/sandbox/index.ts';
 import { type RunReport, reportRun } from '../../../src/state/runs/reports.ts';

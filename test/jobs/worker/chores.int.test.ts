@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { enqueueOpenWindows } from '../../../src/jobs/queue/enqueue.ts';
 import { windowJobId } from '../../../src/jobs/queue/job-ids.ts';
 import { queuedIds } from '../../../src/jobs/queue/queue.ts';
-import { requeueLostWindows } from '../../../src/jobs/worker/requeue.ts';
+import { requeueLostWindows } from '../../../src/jobs/worker/chores.ts';
 import { openDatabase } from '../../../src/postgres/database.ts';
 import { backfill, mostly, openPipeline, start } from '../../support/pipeline.ts';
 
