@@ -1,10 +1,5 @@
-import { today } from '../../core/clock.ts';
-import { addDays } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { isQuarterly } from '../../declaration/operation.ts';
-import { dataSetNamed, hasTradingDays } from '../../operations/registry.ts';
-import { countFound, type FoundState } from '../../state/coverage/completeness.ts';
-import { listLastRequests } from '../../state/coverage/coverage.ts';
+import { listRequestedPairs } from '../../state/coverage/coverage.ts';
 import {
   type Freshness,
   type ImportedList,
@@ -27,26 +22,11 @@ import { computeCallLimit, keyHash } from '../policy/quota.ts';
 import { chooseQueue } from '../queue/queue.ts';
 import { type AdvisedState, readPipelineState } from './pipeline-state.ts';
 
-/** How many trading days the status reports on … */
-const RECENT_TRADING_DAYS = 10;
-
-/** … or, for operations with figures of quarters, how many quarters. */
-const RECENT_QUARTERS = 4;
-const DAYS_OF_QUARTER = 92;
-
-/** So many days have RECENT_TRADING_DAYS trading days, whatever the holidays. */
-const RECENT_DAYS = 30;
-
 interface OperationStatus extends CurrentSet {
   /** True if it was ever requested; false if only files have filled it. */
   readonly hasBeenRequested: boolean;
-  /** Number of recent trading days or quarters by the best response to them. */
-  readonly recent: Readonly<Partial<Record<FoundState, number>>>;
   /** Windows that lacked too many rows, and no good response since: a person should look at them. */
   readonly suspiciousWindows: number;
-  /** The run that last requested the newest day that was requested, and when, or null. */
-  readonly lastRun: number | null;
-  readonly lastRequestedAt: string | null;
 }
 
 /** What is known about the access key. */
@@ -113,18 +93,13 @@ export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
   const current = await readCurrent(context);
   const suspicious = await countSuspiciousWindows(db.drizzle);
-  const recent = await recentTradingDays(context, current.operations);
-  const requests = await listLastRequests(db.drizzle);
+  const requested = await listRequestedPairs(db.drizzle);
   const operations = current.operations.map((pair): OperationStatus => {
-    const same = (other: Pair) => pairName(other) === pairName(pair);
-    const last = requests.find(same);
+    const isSame = (other: Pair) => pairName(other) === pairName(pair);
     return {
       ...pair,
-      hasBeenRequested: last !== undefined,
-      recent: recent.get(pairName(pair)) ?? {},
-      suspiciousWindows: suspicious.find(same)?.windows ?? 0,
-      lastRun: last?.runId ?? null,
-      lastRequestedAt: last === undefined ? null : new Date(last.requestedAt).toISOString(),
+      hasBeenRequested: requested.has(pairName(pair)),
+      suspiciousWindows: suspicious.find(isSame)?.windows ?? 0,
     };
   });
   return {
@@ -139,37 +114,6 @@ export async function readStatus(context: Context): Promise<Status> {
       day,
     })),
   };
-}
-
-/**
- * Counts the recent trading days of each pair by the best response to them. Data without days has none.
- *
- * @returns the counts by the name of the pair.
- */
-async function recentTradingDays(
-  context: Context,
-  pairs: readonly Pair[],
-): Promise<ReadonlyMap<string, OperationStatus['recent']>> {
-  const now = today(context.clock, context.config.EOD_TIMEZONE);
-  const dataSetOf = ({ operation }: Pair) => dataSetNamed(operation);
-  const dated = pairs.filter((pair) => hasTradingDays(dataSetOf(pair)));
-  const counts = await Promise.all([
-    countFound(context, {
-      pairs: dated.filter((pair) => !isQuarterly(dataSetOf(pair))),
-      from: addDays(now, -RECENT_DAYS),
-      sessions: RECENT_TRADING_DAYS,
-    }),
-    countFound(context, {
-      pairs: dated.filter((pair) => isQuarterly(dataSetOf(pair))),
-      from: addDays(now, -RECENT_QUARTERS * DAYS_OF_QUARTER),
-      sessions: RECENT_QUARTERS,
-    }),
-  ]);
-  const recent = new Map<string, Partial<Record<FoundState, number>>>();
-  for (const { found: response, sessions, ...pair } of counts.flat()) {
-    recent.set(pairName(pair), { ...recent.get(pairName(pair)), [response]: sessions });
-  }
-  return recent;
 }
 
 /** Reads what is known about the access key of the settings. */

@@ -19,7 +19,6 @@ import {
 } from '../../declaration/operation.ts';
 import { coveredSets, isDataSet, operations } from '../../operations/registry.ts';
 import { type RequestSettings, scheduledPairs } from '../../operations/requested.ts';
-import type { CoverageState } from '../registers.ts';
 import { expectations } from '../schema/knowledge.ts';
 import type { GapReason } from './gap-reasons.ts';
 
@@ -314,36 +313,5 @@ export async function readArrivals(
   >(sql`
     select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, greatest(0, extract(epoch from arrived - due) / 3600)::float8 as hours
       from ${tradingDayStatesIn(context, scope)} s where arrived is not null order by s.day`);
-  return result.rows;
-}
-
-/**
- * The best response to a trading day, whatever its share; `partial`: to single instruments only, `not_requested`: none.
- */
-export type FoundState = Exclude<CoverageState, 'holiday'> | 'partial' | 'not_requested';
-
-/**
- * Counts the last trading days of each of these pairs, from a day on, by the best response to them, the most frequent
- * first.
- */
-export async function countFound(
-  context: CompletenessContext,
-  {
-    pairs: expected,
-    from,
-    sessions,
-  }: { readonly pairs: readonly Pair[]; readonly from: Day; readonly sessions: number },
-): Promise<(Pair & { readonly found: FoundState; readonly sessions: number })[]> {
-  const scope = { expected, others: false, from };
-  const result = await context.db.drizzle.execute<
-    Pair & Record<string, unknown> & { found: FoundState; sessions: number }
-  >(sql`
-    select operation, exchange, found, count(*)::int as sessions
-      from (
-        select operation, exchange, found,
-               row_number() over (partition by operation, exchange order by day desc) as position
-          from ${tradingDayStatesIn(context, scope)}
-      ) s
-     where position <= ${sessions} group by operation, exchange, found order by count(*) desc, found`);
   return result.rows;
 }
