@@ -1,4 +1,3 @@
-import type { Queue } from 'bullmq';
 import { waitFor } from '../support/wait-for.ts';
 import type { Setup } from './support.ts';
 
@@ -13,7 +12,7 @@ export const QUARTER = {
 
 export const at = (time: string) => Date.parse(`2025-09-12T${time}+05:30`);
 
-export const queueOf = ({ queues }: Setup) => queues.windows.backfill as unknown as Queue;
+export const queueOf = ({ queues }: Setup) => queues.windows.backfill;
 
 /** Milliseconds for which the queue hands out no job. */
 export const limitedFor = (setup: Setup) => queueOf(setup).getRateLimitTtl(1_000_000);

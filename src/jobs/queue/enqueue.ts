@@ -37,26 +37,6 @@ async function addJobs(context: QueueContext, windows: readonly OpenWindow[]): P
 }
 
 /**
- * The open windows of these runs that no worker will be given: the queue has no job for them that waits or is worked on,
- * whatever else it still has of one. In parts that are all of one queue.
- */
-async function* lostWindows(
-  { db, queues }: Pick<QueueContext, 'db' | 'queues'>,
-  runIds: readonly number[],
-): AsyncGenerator<readonly OpenWindow[]> {
-  // A window that is enqueued after this is taken as lost, and its job is added once more, which changes nothing.
-  const queued = {
-    nightly: await queuedIds(queues.windows.nightly),
-    backfill: await queuedIds(queues.windows.backfill),
-  };
-  for await (const windows of openWindowsOf({ db }, runIds)) {
-    const ofQueue = queued[chooseQueue(firstItem(windows).kind)];
-    const lost = windows.filter((window) => !ofQueue.has(buildJobId(window)));
-    if (lost.length > 0) yield lost;
-  }
-}
-
-/**
  * True if a queue has fewer jobs than there are open windows. That costs two counts. Jobs of windows that have ended
  * may make up for lost ones, but only until they are taken.
  */
@@ -69,13 +49,25 @@ export async function lacksJobs({ db, queues }: Pick<QueueContext, 'db' | 'queue
   return false;
 }
 
-/** Enqueues the windows that the queue has lost, wholly or in part. @returns how many there were. */
+/**
+ * Enqueues the open windows of these runs that no worker will be given: the queue has no job for them that waits or is
+ * worked on, whatever else it still has of one.
+ *
+ * @returns how many there were.
+ */
 export async function enqueueLostWindows(context: QueueContext, runIds: readonly number[]): Promise<number> {
+  const queues = context.queues.windows;
+  // A window that is enqueued after this is taken as lost, and its job is added once more, which changes nothing.
+  const queued = {
+    nightly: await queuedIds(queues.nightly),
+    backfill: await queuedIds(queues.backfill),
+  };
   let count = 0;
-  for await (const lost of lostWindows(context, runIds)) {
-    const queue = context.queues.windows[chooseQueue(firstItem(lost).kind)];
+  for await (const windows of openWindowsOf(context, runIds)) {
+    const kind = chooseQueue(firstItem(windows).kind);
+    const lost = windows.filter((window) => !queued[kind].has(buildJobId(window)));
     // What is left of a job keeps its id, so that BullMQ would not add it.
-    await Promise.all(lost.map((window) => queue.remove(buildJobId(window))));
+    await Promise.all(lost.map((window) => queues[kind].remove(buildJobId(window))));
     await addJobs(context, lost);
     count += lost.length;
   }

@@ -12,34 +12,7 @@ import { type Processor, type TickJob, type WindowJob, withRestoredData } from '
 
 export type { TickJob, WindowJob } from './job-ids.ts';
 
-/** The part of BullMQ's Queue that we use; the same on both backends. */
-export type JobQueue<Data> = Pick<
-  Queue<Data>,
-  | 'addBulk'
-  | 'rateLimit'
-  | 'removeRateLimitKey'
-  | 'getJobCounts'
-  | 'getRanges'
-  | 'remove'
-  | 'upsertJobScheduler'
-  | 'getJobSchedulers'
-  | 'removeJobScheduler'
->;
-
-export type WorkerSettings = Pick<
-  WorkerOptions,
-  | 'concurrency'
-  | 'lockDuration'
-  | 'stalledInterval'
-  | 'maxStalledCount'
-  | 'limiter'
-  | 'runRetryDelay'
-  | 'maximumRateLimitDelay'
-  | 'settings'
-  | 'name'
-  | 'removeOnComplete'
-  | 'removeOnFail'
->;
+export type WorkerSettings = Omit<WorkerOptions, 'connection' | 'prefix'>;
 
 /** The part of BullMQ's Worker that we use. */
 interface JobWorker {
@@ -56,12 +29,12 @@ type OnEnd<Data> = (data: Data, outcome: unknown) => void;
 const QUEUED = ['active', 'wait', 'delayed', 'prioritized'] as const;
 
 /** The ids of all jobs in a queue that are still to be worked on. */
-export async function queuedIds(queue: Pick<JobQueue<unknown>, 'getRanges'>): Promise<ReadonlySet<string>> {
+export async function queuedIds(queue: Pick<Queue, 'getRanges'>): Promise<ReadonlySet<string>> {
   return new Set(await queue.getRanges([...QUEUED], 0, -1));
 }
 
 /** How many jobs in a queue are still to be worked on. */
-export async function countQueued(queue: Pick<JobQueue<unknown>, 'getJobCounts'>): Promise<number> {
+export async function countQueued(queue: Pick<Queue, 'getJobCounts'>): Promise<number> {
   const [active, wait, delayed, prioritized] = QUEUED;
   const counts = await queue.getJobCounts(active, wait, delayed, prioritized);
   return Object.values(counts).reduce((sum, jobs) => sum + jobs, 0);
@@ -78,8 +51,8 @@ export function chooseQueue(kind: RunKind): WindowQueue {
 
 /** The queues, on Redis or on Postgres. */
 export interface Queues {
-  readonly windows: Readonly<Record<WindowQueue, JobQueue<WindowJob>>>;
-  readonly ticks: JobQueue<TickJob>;
+  readonly windows: Readonly<Record<WindowQueue, Queue<WindowJob>>>;
+  readonly ticks: Queue<TickJob>;
   /**
    * Calls `listener` whenever the queue's server can be reached again: it may have lost all jobs.
    *
@@ -226,16 +199,9 @@ export const queueSchema = ({ EOD_QUEUE_PREFIX }: Pick<Config, 'EOD_QUEUE_PREFIX
   `${EOD_QUEUE_PREFIX}_queue`;
 
 /** What BullMQ has on each of the two servers. */
-interface QueueServer {
+interface QueueServer extends Pick<Queues, 'work' | 'onReconnect'> {
   /** A queue that connects. */
   open<Data>(name: string): Queue<Data>;
-  work<Data>(
-    name: string,
-    processor: Processor<Data>,
-    settings: WorkerSettings,
-    onEnd: OnEnd<Data> | undefined,
-  ): JobWorker;
-  onReconnect: Queues['onReconnect'];
   /** Ends what the queues share. */
   disconnect(): void;
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Queue } from 'bullmq';
 import { type Clock, followDatabase } from '../../core/clock.ts';
 import { daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
@@ -15,14 +16,14 @@ import {
   waitForCallsMs,
 } from '../policy/failure-policy.ts';
 import { computeCallLimit, fullHourWait, hourStart, untilNextHour } from '../policy/quota.ts';
-import type { JobQueue, WindowJob, WindowQueue } from '../queue/queue.ts';
+import type { WindowJob, WindowQueue } from '../queue/queue.ts';
 import { isKnownByNow } from './known-by-now.ts';
 import type { Storage } from './storage.ts';
 
 /** The context of a worker on one queue. */
 export interface WorkerContext extends WorkContext {
   /** The queue of the jobs; rate limits are set there. */
-  readonly queue: JobQueue<WindowJob>;
+  readonly queue: Queue<WindowJob>;
   readonly kind: WindowQueue;
   readonly storage: Storage;
   /** The clock by which the source counts hours. */

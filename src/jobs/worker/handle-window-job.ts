@@ -20,8 +20,10 @@ export async function handleWindowJob(
   const { verdict, runs, isLoaded } = await processWindow(context, job.data);
   const advanced = await advanceRuns(context, runs);
   const reported = verdict ?? advanced;
-  if (reported !== undefined) await instructQueue(context, job, token, reported);
-  return isLoaded;
+  if (reported === undefined) return isLoaded;
+  const { action, error } = reported;
+  if (action.act === 'rate_limit') await context.queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
+  return handToQueue(job, token, action, error);
 }
 
 /** @returns what BullMQ is to do if a run could not be advanced: its job is tried again, and finds its window ended. */
@@ -37,14 +39,4 @@ async function advanceRuns(
     context.log.warn({ runs, err: error, action }, 'could not advance the run; it is tried again');
     return { action, error };
   }
-}
-
-async function instructQueue(
-  context: WorkerContext,
-  job: Job<WindowJob>,
-  token: string | undefined,
-  { action, error }: QueueVerdict,
-): Promise<never> {
-  if (action.act === 'rate_limit') await context.queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
-  return handToQueue(job, token, action, error);
 }

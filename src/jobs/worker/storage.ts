@@ -10,22 +10,13 @@ import type { Context } from '../context.ts';
  * The circuit breaker for Postgres: remembers, for all windows of a process, which responses it has refused to store.
  * While one of them waits, no call is made, because each costs a part of the quota and could not be stored either.
  */
-export interface Storage {
-  /** True if a response waits until Postgres can store it, or while a pooler shares sessions. */
-  isRefusing(): Promise<boolean>;
-  /** A statement has met a session that is not its own. Raises an alert; never throws. */
-  sessionShared(problem: PipelineError): Promise<void>;
-  /** The response of this window could not be stored, and will be tried again. Raises an alert; never throws. */
-  refused(windowId: number, problem: PipelineError): Promise<void>;
-  /** The response of this window is stored, or given up. Never throws. */
-  released(windowId: number): Promise<void>;
-}
+export type Storage = ReturnType<typeof createStorage>;
 
 /** How often it is looked whether a pooler still shares sessions; that takes a few connections. */
 const LOOK_EVERY_MS = 2_000;
 
 /** Creates a breaker whose circuit is closed: Postgres stores what it is given. */
-export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' | 'log'>): Storage {
+export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' | 'log'>) {
   const { db, log } = context;
   const waiting = new Set<number>();
   let alerted = false;
@@ -40,7 +31,8 @@ export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' |
   }
 
   return {
-    async isRefusing() {
+    /** True if a response waits until Postgres can store it, or while a pooler shares sessions. */
+    async isRefusing(): Promise<boolean> {
       // That a load succeeds meanwhile shows nothing: it may have met the trading day that it had before.
       if (isShared && performance.now() >= nextLook) {
         nextLook = performance.now() + LOOK_EVERY_MS;
@@ -51,7 +43,8 @@ export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' |
       }
       return isShared || waiting.size > 0;
     },
-    async sessionShared(problem) {
+    /** A statement has met a session that is not its own. Raises an alert; never throws. */
+    async sessionShared(problem: PipelineError): Promise<void> {
       const isKnown = isShared;
       isShared = true;
       if (isKnown) return;
@@ -59,7 +52,8 @@ export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' |
       await report(problem.message);
       await raiseAlerts(context, [cannotStore(`no call is made: ${problem.message}`, problem)]);
     },
-    async refused(windowId, problem) {
+    /** The response of this window could not be stored, and will be tried again. Raises an alert; never throws. */
+    async refused(windowId: number, problem: PipelineError): Promise<void> {
       const isLasting = waiting.has(windowId) && !alerted;
       alerted ||= isLasting;
       waiting.add(windowId);
@@ -68,7 +62,8 @@ export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' |
       const message = `Postgres cannot store responses (${problem.message}); no call is made until it can: see its disk and its log`;
       await raiseAlerts(context, [cannotStore(message, problem)]);
     },
-    async released(windowId) {
+    /** The response of this window is stored, or given up. Never throws. */
+    async released(windowId: number): Promise<void> {
       if (!waiting.delete(windowId)) return;
       if (waiting.size > 0) return responsesWaiting.publish({ responses: waiting.size });
       alerted = false;

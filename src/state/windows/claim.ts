@@ -31,31 +31,7 @@ export async function claimWindow(
   windowId: number,
   callLimit: CallLimit,
 ): Promise<Claim> {
-  const claimable = await claimIfAllowed(db, windowId, callLimit);
-  if (claimable === null) return { outcome: 'gone' };
-  if (claimable === 'requested') return { outcome: 'waits' };
-  const { attempts, isDown, ...window } = claimable;
-  if (attempts !== null) return { outcome: 'claimed', window: { ...window, attempts } };
-  return { outcome: isDown ? 'down' : 'spent' };
-}
-
-/** After this long, what is left of a night leaves a share of the calls to the next one, as backfills do. */
-const NIGHT_MS = 18 * 3_600_000;
-
-/** The unique index that allows only one running window per request. */
-const REQUESTED_KEY = 'windows_requested_key';
-
-/**
- * Claims a window and takes a call of the hour's budget.
- *
- * @returns null if the window has ended or its run is not running; `requested` while another window makes the same
- * request.
- */
-async function claimIfAllowed(
-  db: NodePgDatabase & Preparing,
-  windowId: number,
-  callLimit: CallLimit,
-): Promise<Claimable | 'requested' | null> {
+  let claimable: Claimable | undefined;
   try {
     const { rows } = await claimWithCall(db, {
       windowId,
@@ -70,13 +46,23 @@ async function claimIfAllowed(
       openingFailures: callLimit.openingFailures,
       downCalledBefore: iso(callLimit.downCalledBefore),
     });
-    return rows[0] ?? null;
+    claimable = rows[0];
   } catch (error) {
     if (readMember(databaseError(error).cause, 'constraint') !== REQUESTED_KEY) throw error;
     await releaseIdle(db, windowId);
-    return 'requested';
+    return { outcome: 'waits' };
   }
+  if (claimable === undefined) return { outcome: 'gone' };
+  const { attempts, isDown, ...window } = claimable;
+  if (attempts !== null) return { outcome: 'claimed', window: { ...window, attempts } };
+  return { outcome: isDown ? 'down' : 'spent' };
 }
+
+/** After this long, what is left of a night leaves a share of the calls to the next one, as backfills do. */
+const NIGHT_MS = 18 * 3_600_000;
+
+/** The unique index that allows only one running window per request. */
+const REQUESTED_KEY = 'windows_requested_key';
 
 /** Puts back windows with the same request of runs that are not running: their worker may be gone for good. */
 async function releaseIdle(db: NodePgDatabase, windowId: number): Promise<void> {
