@@ -92,6 +92,6 @@ async function alertCheck(config: Config, address: string, signal: AbortSignal):
     facts: {},
     raisedAt: new Date().toISOString(),
   };
-  await postAlert(address, alert, { secret: config.EOD_ALERT_SECRET, proxies: config, signal });
+  await postAlert(config, alert, signal);
   return ok(`${new URL(address).host} accepted the test alert`);
 }

@@ -127,27 +127,28 @@ function writeMessage(kind: TradingDayKind, missing: readonly AlertedDay[], work
   return `${named} ${verb} missing although due: ${[tradingDaysText(tradingDays), ...hints].join('; ')}`;
 }
 
-type Joined = Pick<Alert, 'subject' | 'message' | 'facts'> & { readonly kind: string };
+/** An alert whose kind may be any, as the database has it. */
+export type StoredAlert = Omit<Alert, 'kind'> & { readonly kind: string };
 
 const isTradingDayKind = (kind: string): kind is TradingDayKind =>
   TRADING_DAY_KINDS.some((tradingDayKind) => tradingDayKind === kind);
 
 /** The trading days that an alert names; null if it is about something else. */
-const listTradingDays = ({ kind, facts }: Joined): readonly AlertedDay[] | null =>
+const listTradingDays = ({ kind, facts }: StoredAlert): readonly AlertedDay[] | null =>
   isTradingDayKind(kind) && Array.isArray(facts.sessions) ? facts.sessions : null;
 
 /** Kinds of alerts of one run that are one post: what failed, and what is missing because of it. */
 const RUN_KINDS: readonly string[] = ['run_failed', ...TRADING_DAY_KINDS];
 
 /** What is sent as one post: the trading days of a kind; of a run, what failed with the trading days that it left. */
-function choosePost<One extends Joined>(alert: One): One | string {
+function choosePost<One extends StoredAlert>(alert: One): One | string {
   if (alert.kind !== 'run_failed' && listTradingDays(alert) === null) return alert;
   const { kind, facts } = alert;
   return typeof facts.run === 'number' ? `run ${facts.run}` : kind;
 }
 
 /** Joins alerts that are one post; the others stay as they are (pure). */
-export function joinAlerts<One extends Joined>(
+export function joinAlerts<One extends StoredAlert>(
   alerts: readonly One[],
 ): (One & { readonly of: readonly One[] })[] {
   const groups = groupBy(alerts, choosePost);
@@ -185,7 +186,7 @@ const MAX_MESSAGE = 500;
  * The body of a post (pure): `text` for Slack, in which nothing of it is a mention, the other members for programs. A
  * message that is too long is cut, and lists are shortened, with how many items they had.
  */
-export function buildBody<One extends Pick<Alert, 'subject' | 'message' | 'facts'>>(alert: One) {
+export function buildBody<One extends Omit<Alert, 'kind'>>(alert: One) {
   const written = (characters: number, facts: Alert['facts']) => {
     const message =
       alert.message.length > characters ? `${alert.message.slice(0, characters - 1)}…` : alert.message;

@@ -78,22 +78,12 @@ function failedText(failed: Failed, timeZone: string): string {
 async function completion(context: Context, run: FollowedRun): Promise<Alert | null> {
   if (run.state !== 'completed' || !context.config.EOD_ALERT_ON.includes('run_completed')) return null;
   const { windows, requests, fetched, inserted, updated, rejected } = await reportRun(context, run.id);
+  const counts = { windows, requests, fetched, inserted, updated, rejected };
   return {
     kind: 'run_completed',
     subject: `run ${run.id}`,
     message: `run ${run.id} (${run.kind}, ${run.from} to ${run.to}) completed: ${fetched} records in ${requests} requests, ${inserted} inserted, ${updated} updated, ${rejected} rejected`,
-    facts: {
-      run: run.id,
-      runKind: run.kind,
-      from: run.from,
-      to: run.to,
-      windows,
-      requests,
-      fetched,
-      inserted,
-      updated,
-      rejected,
-    },
+    facts: { run: run.id, runKind: run.kind, from: run.from, to: run.to, ...counts },
   };
 }
 

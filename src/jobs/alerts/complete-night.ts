@@ -27,7 +27,7 @@ export async function alertsOfNight(context: Context): Promise<Alert[]> {
   if (wanted.length === 0) return [];
   const night = await readNight(db.drizzle);
   if (night === null) return [];
-  const { isComplete, due } = await stateOfNight(context, night);
+  const { isComplete, due } = await stateOfDay(context, night.day);
   if (!isComplete) return [];
   const changes = await readChanges(context, night.day);
   return wanted.map((kind) => ({
@@ -53,28 +53,15 @@ async function readChanges({ db }: Pick<Context, 'db'>, day: Day) {
 }
 
 /**
- * The same of any day up to today. A day without a nightly run is complete if everything that became due on it
- * is there, as after a backfill, so a holiday, on which nothing becomes due, always is.
+ * How many data sets were due on a day up to today, which of them are missing, and whether the day is complete. One
+ * without a nightly run is complete if everything that became due on it is there, as after a backfill, so a holiday, on
+ * which nothing becomes due, always is.
  */
 export async function stateOfDay(context: Pick<Context, 'config' | 'db'>, day: Day) {
-  const night = await readNight(context.db.drizzle, day);
-  if (night !== null) return stateOfNight(context, night);
-  return stateOfNight(context, { day, open: 0, completed: 1 });
-}
-
-/** How many data sets were due on the day of a night, and whether it is complete. */
-async function stateOfNight(
-  context: Pick<Context, 'config' | 'db'>,
-  night: NonNullable<Awaited<ReturnType<typeof readNight>>>,
-): Promise<{
-  readonly isComplete: boolean;
-  readonly due: number;
-  readonly missing: readonly TradingDayState[];
-}> {
-  const due = await tradingDaysDueOn(context, night.day);
+  const { open, completed } = (await readNight(context.db.drizzle, day)) ?? { open: 0, completed: 1 };
+  const due = await tradingDaysDueOn(context, day);
   const missing = due.filter(({ state }) => state === 'missing');
-  const isOver = night.open === 0 && missing.length === 0;
-  const isComplete = isOver && night.completed > 0;
+  const isComplete = open === 0 && completed > 0 && missing.length === 0;
   return { isComplete, due: due.length, missing };
 }
 

@@ -3,11 +3,11 @@ import { request } from 'undici';
 import type { Config } from '../../core/config.ts';
 import { redactValues, settingsRedactor } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
-import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
+import { createDispatcher } from '../../core/proxy.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { claimDueAlerts, noteDelivery, recordAlerts } from '../../state/alerts.ts';
 import type { Context } from '../context.ts';
-import { type Alert, buildBody, joinAlerts, shortSubject } from './alert.ts';
+import { type Alert, buildBody, joinAlerts, type StoredAlert, shortSubject } from './alert.ts';
 
 /** Kinds of alerts that report a success. */
 const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
@@ -44,26 +44,18 @@ export async function raiseAlerts(context: AlertContext, raised: readonly Alert[
   return true;
 }
 
-/** An alert as it is sent. */
-interface SentAlert {
-  readonly kind: string;
-  readonly subject: string;
-  readonly message: string;
-  readonly facts: Readonly<Record<string, unknown>>;
-  /** ISO 8601. */
-  readonly raisedAt: string;
-}
+/** An alert as it is sent; `raisedAt` in ISO 8601. */
+type SentAlert = StoredAlert & { readonly raisedAt: string };
 
 /** Posts alerts that Postgres does not store, which may be what they are about. Never throws. */
 async function sendUnstored({ config, log }: AlertContext, alerts: readonly Alert[]): Promise<void> {
-  const { EOD_ALERT_WEBHOOK: webhook, EOD_ALERT_SECRET: secret } = config;
-  if (webhook === undefined) return;
+  if (config.EOD_ALERT_WEBHOOK === undefined) return;
   const redact = settingsRedactor(config);
   const kinds: readonly string[] = config.EOD_ALERT_ON;
   const raisedAt = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
   const sent = alerts.filter(({ kind }) => kinds.includes(kind));
   for (const { of: _, ...alert } of joinAlerts(sent)) {
-    await postAlert(webhook, { ...alert, raisedAt }, { secret, redact, proxies: config }).catch((error) =>
+    await postAlert(config, { ...alert, raisedAt }).catch((error) =>
       log.warn(
         { alert: alert.kind, problem: redact(messageOf(error)) },
         'the webhook did not accept the alert',
@@ -141,14 +133,12 @@ async function deliver(
   alert: SentAlert,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const { EOD_ALERT_WEBHOOK: webhook, EOD_ALERT_SECRET: secret, EOD_HEARTBEAT_URL: heartbeat } = config;
-  const redact = settingsRedactor(config);
   const isHeartbeat = alert.kind === 'heartbeat';
   try {
-    if (isHeartbeat) await send(heartbeat ?? '', { method: 'GET', proxies: config, signal });
-    else await postAlert(webhook ?? '', alert, { secret, redact, proxies: config, signal });
+    if (isHeartbeat) await send(config, config.EOD_HEARTBEAT_URL, { method: 'GET' }, signal);
+    else await postAlert(config, alert, signal);
   } catch (error) {
-    const problem = redact(messageOf(error));
+    const problem = settingsRedactor(config)(messageOf(error));
     await noteDelivery(db.drizzle, ids, problem);
     const message = isHeartbeat
       ? 'EOD_HEARTBEAT_URL did not accept the request; it is sent again later'
@@ -163,40 +153,20 @@ async function deliver(
 /** Timeout of a request to a webhook or the heartbeat URL. */
 const TIMEOUT_MS = 5_000;
 
-/** How a request is sent. */
-interface SendOptions {
-  readonly proxies: ProxySettings;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** How an alert is posted. */
-interface PostOptions extends SendOptions {
-  /** EOD_ALERT_SECRET: with it the body is signed. */
-  readonly secret?: Config['EOD_ALERT_SECRET'] | undefined;
-  readonly redact?: (text: string) => string;
-}
-
 /**
- * Posts an alert as JSON, at most 2 kB (`buildBody`).
+ * Posts an alert to EOD_ALERT_WEBHOOK as JSON, at most 2 kB (`buildBody`), signed if EOD_ALERT_SECRET is set.
  *
  * @throws Error if there is no response within TIMEOUT_MS, or its status is not 2xx.
  */
-export async function postAlert(
-  address: string,
-  alert: SentAlert,
-  { secret, redact = (text) => text, ...options }: PostOptions,
-): Promise<void> {
-  const body = JSON.stringify(redactValues(buildBody(alert), redact));
+export async function postAlert(config: Config, alert: SentAlert, signal?: AbortSignal): Promise<void> {
+  const secret = config.EOD_ALERT_SECRET;
+  const body = JSON.stringify(redactValues(buildBody(alert), settingsRedactor(config)));
   const signature =
     secret === undefined
       ? {}
       : { [SIGNATURE_HEADER]: signBody(body, secret, Math.floor(Date.now() / 1_000)) };
-  await send(address, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...signature },
-    body,
-    ...options,
-  });
+  const headers = { 'content-type': 'application/json', ...signature };
+  await send(config, config.EOD_ALERT_WEBHOOK, { method: 'POST', headers, body }, signal);
 }
 
 /** The header that holds the signature of an alert. */
@@ -210,14 +180,16 @@ export function signBody(body: string, secret: string, seconds: number): string 
   return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`;
 }
 
-type RequestOptions = Pick<NonNullable<Parameters<typeof request>[1]>, 'method' | 'headers' | 'body'> &
-  SendOptions;
-
-async function send(address: string, { signal, proxies, ...options }: RequestOptions): Promise<void> {
+async function send(
+  config: Config,
+  address: string | undefined,
+  options: NonNullable<Parameters<typeof request>[1]>,
+  signal?: AbortSignal,
+): Promise<void> {
   const late = AbortSignal.timeout(TIMEOUT_MS);
-  const dispatcher = createDispatcher(proxies, { timeoutMs: TIMEOUT_MS });
+  const dispatcher = createDispatcher(config, { timeoutMs: TIMEOUT_MS });
   try {
-    const response = await request(address, {
+    const response = await request(address ?? '', {
       ...options,
       dispatcher,
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),

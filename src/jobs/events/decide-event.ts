@@ -45,17 +45,12 @@ export async function decideEvent(
   return event === undefined ? null : { ...event, others: events.filter((other) => other !== event) };
 }
 
-/** Events that a bulk decision is about, and those that it leaves to a person. */
-interface SmallEvents {
-  /** The ids of the rows of each event that moves the price by less. */
-  readonly small: readonly (readonly string[])[];
-  /** How many events move it by as much or more, and of how many that is not known. */
-  readonly large: number;
-  readonly unknown: number;
-}
-
-/** The undecided events that move the price by less than so many percent. */
-export async function smallEvents({ db }: Pick<Context, 'db'>, below: number): Promise<SmallEvents> {
+/**
+ * Lists the undecided events that move the price by less than so many percent, which a bulk decision is about.
+ *
+ * @returns the ids of the rows of each; and how many events move it by as much or more, and of how many that is not known.
+ */
+export async function smallEvents({ db }: Pick<Context, 'db'>, below: number) {
   const undecided = await readUndecided(db.pool);
   const small = undecided.filter(({ effect }) => effect !== null && effect < below);
   const unknown = undecided.filter(({ effect }) => effect === null).length;

@@ -45,13 +45,9 @@ export async function updateDerived(
 }
 
 async function isUpToDate({ db }: Context): Promise<boolean> {
-  const [progress, { stateNumber: state }] = [
-    await readDerivedProgress(db.drizzle),
-    await readStateNumber(db.drizzle, null),
-  ];
-  return (
-    progress !== null && progress.state === state && progress.eventsDigest === (await readEventsDigest(db))
-  );
+  const progress = await readDerivedProgress(db.drizzle);
+  const { stateNumber } = await readStateNumber(db.drizzle, null);
+  return progress?.state === stateNumber && progress.eventsDigest === (await readEventsDigest(db));
 }
 
 const EVENTS = dataSetNamed('CorporateEvents').shapes[0].table;

@@ -151,8 +151,6 @@ function refuseIrregular(about: Stats): void {
   if (!about.isFile()) throw badFile('is not a regular file; only regular files are read');
 }
 
-type Read<Part> = () => Promise<readonly Part[]>;
-
 /**
  * Makes sure that files with the same trading day, and lists, are stored in the order in which they were started, while
  * other files are stored in parallel: the last file of a trading day overrides the others, however fast each of them is
@@ -165,7 +163,7 @@ export function createOrderedStore<Part extends Pick<FilePart, 'dataSet' | 'exch
   const storing = new Map<string, Promise<unknown>>();
   let allRead: Promise<unknown> = Promise.resolve();
   return async function storeInOrder<Result>(
-    read: Read<Part>,
+    read: () => Promise<readonly Part[]>,
     store: (parts: readonly Part[]) => Promise<Result>,
   ): Promise<Result> {
     const reading = read();

@@ -116,18 +116,10 @@ function failureOfFile({ file, error }: FileReport) {
   };
 }
 
-/** The results of the files so far. */
-interface Tally {
-  add(report: FileReport): void;
-  files(): FileReport[];
-  /** The files for which the import fails: those of unknown form only if it is strict, or if no file is known. */
-  bad(): FileReport[];
-  left(): number;
-  /** Reports the progress a last time: the run is in this state. */
-  end(state: Progress['state']): void;
-}
+type Tally = ReturnType<typeof createTally>;
 
-function createTally(runId: number, total: number, { onProgress, strict }: ImportOptions): Tally {
+/** Collects the results of the files so far, and reports the progress. */
+function createTally(runId: number, total: number, { onProgress, strict }: ImportOptions) {
   const files: FileReport[] = [];
   let fetched = 0;
   let state: Progress['state'] = 'running';
@@ -144,12 +136,13 @@ function createTally(runId: number, total: number, { onProgress, strict }: Impor
     });
   notify();
   return {
-    add(report) {
+    add(report: FileReport) {
       files.push(report);
       fetched += report.rows;
       notify();
     },
     files: inOrder,
+    /** The files for which the import fails: those of unknown form only if it is strict, or if no file is known. */
     bad() {
       const allowed = strict !== true && files.some(({ state }) => state === 'loaded' || state === 'skipped');
       return inOrder().flatMap((file) => {
@@ -162,7 +155,8 @@ function createTally(runId: number, total: number, { onProgress, strict }: Impor
       });
     },
     left: () => total - files.length,
-    end(ended) {
+    /** Reports the progress a last time: the run is in this state. */
+    end(ended: Progress['state']) {
       state = ended;
       notify();
     },

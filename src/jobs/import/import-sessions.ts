@@ -61,12 +61,6 @@ export interface FileReport extends Omit<RecordCounts, 'fetched'> {
   readonly leftOut: readonly UnknownFile[];
 }
 
-interface FileOutcome {
-  readonly report: FileReport;
-  /** True if the run was cancelled before the whole file was loaded. */
-  readonly cancelled: boolean;
-}
-
 const { fetched: _, ...NO_RECORDS } = NO_COUNTS;
 
 /** The report of a file that was not loaded. */
@@ -121,6 +115,7 @@ export async function readParts(
  * read from. If Postgres refuses rows, the file is reported as failed.
  *
  * @param tickers for rows that have none: the same for all files of an import.
+ * @returns its report; `cancelled`: the run was cancelled before the whole file was loaded.
  * @throws PipelineError `database_unreachable` if Postgres stays unreachable.
  */
 export async function importParts(
@@ -129,7 +124,7 @@ export async function importParts(
   file: ImportFile,
   parts: readonly FilePart[],
   tickers: Tickers,
-): Promise<FileOutcome> {
+): Promise<{ readonly report: FileReport; readonly cancelled: boolean }> {
   const windows = await openFileWindows(context, runId, file, parts);
   const positions = await takePositions(context.db.drizzle, windows.length, ROOM_BEFORE_FILE);
   const pack = createPacker(context);
@@ -144,7 +139,7 @@ export async function importParts(
   for (const [at, window] of windows.entries()) {
     const part = parts[at] as FilePart;
     const position = positions[at] as Position;
-    const load = { file, window, position, part, tickers, readKept, csv: pack(part) };
+    const load = { file, window, position, part, tickers, readKept, packed: pack(part) };
     const times: StepTimes = {};
     const stored = await timeStep(times, 'load', () => importPart(context, load)).catch(async (error) => {
       problems.push(await applyLocalFailure(context, window.id, error));
@@ -239,25 +234,20 @@ function computeOrder({ rank, content }: FilePart, { path }: ImportFile) {
   return rank === null && order.day === '' ? undefined : order;
 }
 
-/** The CSV of a part, compressed. */
-interface PackedCsv {
-  readonly content: FilePart['content'];
-  readonly packed: ReturnType<typeof packBody>;
-}
+type Packed = ReturnType<typeof packBody>;
 
 /**
  * @returns a function that compresses the CSV of a part; consecutive parts of the same CSV share the
  * result.
  */
-function createPacker({ db }: Context): (part: FilePart) => PackedCsv {
-  let last: PackedCsv | undefined;
+function createPacker({ db }: Context): (part: FilePart) => Packed {
+  let last: { readonly content: FilePart['content']; readonly packed: Packed } | undefined;
   return ({ content }) => {
     if (last?.content !== content) {
-      const packed = packBody(db.drizzle, content.bytes);
-      packed.catch(() => undefined);
-      last = { content, packed };
+      last = { content, packed: packBody(db.drizzle, content.bytes) };
+      last.packed.catch(() => undefined);
     }
-    return last;
+    return last.packed;
   };
 }
 
@@ -267,13 +257,13 @@ interface Load {
   readonly position: Position;
   readonly part: FilePart;
   readonly tickers: Tickers;
-  readonly csv: PackedCsv;
+  readonly packed: Packed;
   readonly readKept: ReturnType<typeof createResponseReader>;
 }
 
 async function importPart(
   context: Context,
-  { file, window, position, part, tickers, readKept, csv }: Load,
+  { file, window, position, part, tickers, readKept, packed }: Load,
 ): ReturnType<typeof storeResponse> {
   const { calendar, clock, config, db } = context;
   const calledAt = clock.now();
@@ -302,7 +292,7 @@ async function importPart(
     bytes: 0,
     readKept,
     response: {
-      packed: await csv.packed,
+      packed: await packed,
       contentType: 'text/csv',
       calledOn,
       symbols: part.withoutTickers ? symbols : null,
