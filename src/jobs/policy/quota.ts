@@ -3,8 +3,7 @@ import type { Config } from '../../core/config.ts';
 import { HOUR_MS, zoneOffsetSeconds } from '../../core/days.ts';
 import { sha256 } from '../../core/sha256.ts';
 import type { Source } from '../../extract/types.ts';
-import type { CallLimit, HourState } from '../../state/source/call-budget.ts';
-import type { WindowQueue } from '../queue/queue.ts';
+import type { CallLimit } from '../../state/source/call-budget.ts';
 import { OPENING_FAILURES, OUTAGE_PAUSE_MS } from './failure-policy.ts';
 
 /**
@@ -77,16 +76,6 @@ export function fullHourWait(nowMs: number, zone: string): number {
   const into = nowMs - hourStart(nowMs, zone);
   if (into < FULL_HOUR_MARGIN_MS) return FULL_HOUR_MARGIN_MS - into;
   return into > HOUR_MS - FULL_HOUR_MARGIN_MS ? untilNextHour(nowMs, zone) : 0;
-}
-
-/** How many calls the runs of a queue may make in an hour, and how many of them are left in this one. */
-export function countCalls(
-  queue: WindowQueue,
-  callLimit: CallLimit,
-  hour: HourState,
-): { readonly perHour: number; readonly left: number } {
-  const perHour = queue === 'nightly' ? callLimit.limit : callLimit.backfillLimit;
-  return { perHour, left: hour.refused === null ? Math.max(0, perHour - hour.calls) : 0 };
 }
 
 /** After how many hours this many calls are made, if those that are left are made in this one; Infinity: never. */

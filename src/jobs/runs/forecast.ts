@@ -4,15 +4,15 @@ import { type Pair, pairName } from '../../core/exchanges.ts';
 import { isQuarterly } from '../../declaration/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { RunKind, RunRequest, Target } from '../../state/request.ts';
-import { readHour } from '../../state/source/call-budget.ts';
 import type { PlannedWindow } from '../../state/windows/plan.ts';
 import type { Context } from '../context.ts';
-import { computeCallLimit, countCalls, furtherHours } from '../policy/quota.ts';
+import { furtherHours } from '../policy/quota.ts';
 import { chooseQueue } from '../queue/queue.ts';
 import { defaultInstruments, planInput } from './plan-input.ts';
 import { planRun } from './plan-run.ts';
 import { planTargets } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
+import { callsLeft, quotaStatus } from './read-status.ts';
 
 /** How much a run would request from the source. */
 interface Extent {
@@ -58,7 +58,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   const later = await Promise.all(
     plan.deferred.map((target) => inputWithKnownInstruments(context, request, target)),
   );
-  const tallies = new Map<string, Tally>();
+  const tallies = new Map<string, typeof NOTHING>();
   for (const windows of [plan.windows, planTargets(later)]) {
     for (const window of windows) {
       const key = pairName(window);
@@ -95,11 +95,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   };
 }
 
-type Tally = {
-  -readonly [Name in 'windows' | 'requests' | 'skipped' | 'outOfReach']: OperationForecast[Name];
-};
-
-function addWindow(tally: Tally, { state, from, operation }: PlannedWindow, reach: Day): void {
+function addWindow(tally: typeof NOTHING, { state, from, operation }: PlannedWindow, reach: Day): void {
   tally.windows += 1;
   if (state !== 'pending') {
     tally.skipped += 1;
@@ -125,15 +121,18 @@ async function inputWithKnownInstruments(
 }
 
 /** In how many clock hours a run makes this many calls, and when the last of these ends: in steps of an hour. */
-export async function forecastFinish({ config, clock, db }: Context, kind: RunKind, requests: number) {
-  const callLimit = computeCallLimit(config, clock);
-  const { perHour, left } = countCalls(chooseQueue(kind), callLimit, await readHour(db.drizzle, callLimit));
+export async function forecastFinish(context: Context, kind: RunKind, requests: number) {
+  const quota = await quotaStatus(context);
+  const calls = callsLeft(quota);
+  const isNight = chooseQueue(kind) === 'nightly';
+  const perHour = isNight ? quota.limit : quota.backfillLimit;
+  const left = isNight ? calls.left : calls.forBackfills;
   const further = furtherHours(requests, { perHour, left });
   const isEndless = further === Number.POSITIVE_INFINITY;
   return {
     requests,
     hours: isEndless ? null : further + (Math.min(requests, left) > 0 ? 1 : 0),
-    finishAt: isEndless ? null : new Date(callLimit.hour + (1 + further) * HOUR_MS).toISOString(),
+    finishAt: isEndless ? null : new Date(Date.parse(quota.hour) + (1 + further) * HOUR_MS).toISOString(),
     callsPerHour: perHour,
     leftThisHour: left,
   };

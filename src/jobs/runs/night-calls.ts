@@ -16,7 +16,6 @@ import { operationNamed } from '../../operations/registry.ts';
 import { requestedOperations } from '../../operations/requested.ts';
 import { nightlyTarget } from './nightly-request.ts';
 import { planTargets } from './plan-windows.ts';
-import type { PlanInput } from './planned-window.ts';
 
 // What a night requests, computed from the settings and the calendar alone.
 
@@ -40,17 +39,11 @@ export function callsOfNight({ config, calendar, clock }: NightScope) {
       const watermark =
         calendar.lastTradingDays(exchange, addDays(tradingDay, -1), 1)[0] ?? addDays(tradingDay, -1);
       const state = { watermark, awaited: null, date: tradingDay, calendar, config };
-      const target = nightlyTarget({ operation, exchange, ...state });
+      const { to, refetchFrom } = nightlyTarget({ operation, exchange, ...state });
       // Days that were covered the night before are requested again only to catch corrections.
-      const from = target.refetchFrom ?? tradingDay;
-      const tradingDays = calendar.tradingDays(exchange, from, target.to);
-      const range = {
-        from,
-        to: target.to,
-        tradingDays: tradingDays,
-        refetchFrom: target.refetchFrom,
-        today: tradingDay,
-      };
+      const from = refetchFrom ?? tradingDay;
+      const tradingDays = calendar.tradingDays(exchange, from, to);
+      const range = { from, to, tradingDays, refetchFrom, today: tradingDay };
       const windowDays = settingFor(config.EOD_WINDOW_DAYS, operation);
       return { ...buildInput(operation, exchange, instruments), ...range, windowDays };
     }),
@@ -95,8 +88,7 @@ export function listLastRequests({ config, calendar, clock }: NightScope): LastR
 /** What all inputs of a night have in common. */
 function buildInput(operation: Operation, exchange: string, instruments: readonly string[]) {
   const chosen = isByInstrument(operation) ? instruments : [];
-  const common = { operation, exchange, instruments: chosen, options: {}, covered: new Map(), live: true };
-  return common satisfies Partial<PlanInput>;
+  return { operation, exchange, instruments: chosen, options: {}, covered: new Map(), live: true };
 }
 
 /** The last trading day whose data a night has requested. */

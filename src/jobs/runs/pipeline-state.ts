@@ -6,7 +6,7 @@ import {
   type NightFailure,
   readNewestRequestingRun,
   readRunStoppedByKey,
-} from '../../state/runs/last-failures.ts';
+} from '../../state/runs/outcomes.ts';
 import type { OpenRunProgress } from '../../state/runs/reports.ts';
 import { readSourceOutage } from '../../state/source/source-state.ts';
 import type { WorkersSeen } from '../../state/workers.ts';
@@ -60,10 +60,6 @@ interface Facts {
   readonly keyRefusedSince: string | null;
 }
 
-/** The runs that work, or wait, and call the source. */
-const requestingRuns = ({ openRuns }: Facts) =>
-  openRuns.filter(({ kind, state }) => state === 'running' && kind !== 'import' && kind !== 'replay');
-
 /** Determines the worst of: the source or the key cannot be used, the last night failed, data is missing, all is well. */
 export async function readPipelineState(context: Context, facts: Facts): Promise<AdvisedState> {
   return (
@@ -71,16 +67,19 @@ export async function readPipelineState(context: Context, facts: Facts): Promise
     refusedStorage(facts) ??
     (await sourceOutage(context)) ??
     (await failedNight(context, facts)) ??
-    missingData(facts) ?? {
-      state: 'ok',
-      cause: null,
-      since: null,
-      runId: null,
-      remedy: null,
-      nextTry: null,
-    }
+    missingData(facts) ??
+    ALL_WELL
   );
 }
+
+const ALL_WELL: AdvisedState = {
+  state: 'ok',
+  cause: null,
+  since: null,
+  runId: null,
+  remedy: null,
+  nextTry: null,
+};
 
 async function refusedKey(context: Context, facts: Facts): Promise<AdvisedState | null> {
   const { keyRefused, keyRefusedSince: since } = facts;
@@ -109,14 +108,8 @@ function nextKeyTrial({ config, clock }: Context): string | null {
 
 function refusedStorage({ workers }: Facts): AdvisedState | null {
   if (workers.cannotStore === null) return null;
-  return {
-    state: 'blocked',
-    cause: `responses cannot be stored, and no call is made until they can: ${workers.cannotStore}`,
-    since: workers.cannotStoreSince,
-    runId: null,
-    remedy: 'check_storage',
-    nextTry: null,
-  };
+  const cause = `responses cannot be stored, and no call is made until they can: ${workers.cannotStore}`;
+  return { ...ALL_WELL, state: 'blocked', cause, since: workers.cannotStoreSince, remedy: 'check_storage' };
 }
 
 async function sourceOutage({ config, db }: Context): Promise<AdvisedState | null> {
@@ -125,34 +118,28 @@ async function sourceOutage({ config, db }: Context): Promise<AdvisedState | nul
   const { cause, since } = outage;
   const run = await readNewestRequestingRun(db.drizzle);
   return {
+    ...ALL_WELL,
     state: 'blocked',
     cause: `the source does not respond: ${cause}`,
     since,
     runId: run?.runId ?? null,
     remedy: run?.isOpen === true ? 'follow_run' : 'await_source',
-    nextTry: null,
   };
 }
 
 async function failedNight({ db }: Context, { operations }: Facts): Promise<AdvisedState | null> {
   const sets = new Map(operations.map((operation) => [pairName(operation), operation]));
   // What was imported or requested since is not missing because of the night any more.
-  const isOver = ({ pair, isLoadedSince }: NightFailure) => {
-    if (pair === null) return false;
-    const dataSet = sets.get(pairName(pair));
+  const isOver = ({ operation, exchange, isLoadedSince }: NightFailure) => {
+    if (operation === null || exchange === null) return false;
+    const dataSet = sets.get(pairName({ operation, exchange }));
     return dataSet === undefined || dataSet.lastDue === null ? isLoadedSince : dataSet.missingSessions === 0;
   };
   const failure = (await listNightFailures(db.drizzle)).find((night) => !isOver(night));
   if (failure === undefined) return null;
   const { runId, since, reason } = failure;
-  return {
-    state: 'failed',
-    cause: `the last night failed: ${reason}`,
-    since,
-    runId,
-    remedy: 'resume',
-    nextTry: null,
-  };
+  const cause = `the last night failed: ${reason}`;
+  return { ...ALL_WELL, state: 'failed', cause, since, runId, remedy: 'resume' };
 }
 
 function missingData(facts: Facts): AdvisedState | null {
@@ -162,14 +149,16 @@ function missingData(facts: Facts): AdvisedState | null {
   const incomplete = operations.filter(({ missingSessions }) => missingSessions > 0);
   if (incomplete.length === 0) return null;
   const tradingDays = incomplete.reduce((sum, { missingSessions }) => sum + missingSessions, 0);
-  const run = requestingRuns(facts).at(-1);
+  // One that works, or waits, and calls the source.
+  const run = facts.openRuns.findLast(
+    ({ kind, state }) => state === 'running' && kind !== 'import' && kind !== 'replay',
+  );
   const canBeRequested = incomplete.some(({ isScheduled }) => isScheduled);
   return {
+    ...ALL_WELL,
     state: 'missing',
     cause: `${plural(tradingDays, 'trading day')} of ${plural(incomplete.length, 'data set')} ${tradingDays === 1 ? 'is' : 'are'} missing (of the last ${count(MISSING_OF)} of each)`,
-    since: null,
     runId: run?.runId ?? null,
     remedy: run !== undefined ? 'follow_run' : canBeRequested ? 'fill_gaps' : 'import_files',
-    nextTry: null,
   };
 }

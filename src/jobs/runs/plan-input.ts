@@ -45,7 +45,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     refetchFrom: target.refetchFrom,
     today: today(clock, config.EOD_TIMEZONE),
     live: request.live,
-    windowDays: windowDays(context, operation),
+    windowDays: settingFor(config.EOD_WINDOW_DAYS, operation),
     seenParts: await storedParts(context, operation, target.exchange),
   };
   return { ...input, covered: await readCoveredRequests(context, input) };
@@ -84,12 +84,6 @@ async function storedParts({ db }: Context, operation: Operation, exchange: stri
   const { name } = operation.shapes[0].table;
   return storedValues(db.pool, { name, column: parts.column, exchange });
 }
-
-/** The longest range of a window in days: from EOD_WINDOW_DAYS or the operation. */
-const windowDays = ({ config }: Context, operation: Operation): number | undefined =>
-  operation.windows.per === 'range'
-    ? (settingFor(config.EOD_WINDOW_DAYS, operation) ?? operation.windows.days)
-    : undefined;
 
 /**
  * The instruments to request if an operation requests one by one and the user names none: those of EOD_INSTRUMENTS, or

@@ -13,6 +13,19 @@ import {
   sharedFields,
 } from './planned-window.ts';
 
+/** One window, of the day of the call, unless it is covered. */
+export const planOnce = (input: PlanInput): PlannedWindow[] => [
+  planToday(input, { params: ownOptions(input), variant: '' }),
+];
+
+/** A window of the day of the call, skipped if it is covered. */
+function planToday(input: PlanInput, request: Pick<PlannedWindow, 'params' | 'variant'>): PlannedWindow {
+  const day = input.today;
+  const isKnown = coveredFor(input, day, request.variant) === 'all';
+  const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : REQUESTED;
+  return buildWindow(sharedFields(input), { from: day, to: day, ...request, ...outcome }, []);
+}
+
 /** Windows of several days, those of its parts, and those of days to come. */
 export function* planRanges(input: PlanInput): Generator<PlannedWindow> {
   const { windows } = input.operation;
@@ -72,14 +85,10 @@ function* planAhead(
 function planParts(input: PlanInput): PlannedWindow[] {
   const parts = partsOf(input.operation);
   if (parts === undefined) return [];
-  const { today: day, seenParts = [] } = input;
+  const { seenParts = [] } = input;
   const values = new Map([...seenParts, ...parts.values].map((value) => [value.toLowerCase(), value]));
-  const shared = sharedFields(input);
   return [...values.values()].sort().map((value) => {
-    const variant = partVariant(parts, value);
-    const isKnown = coveredFor(input, day, variant) === 'all';
-    const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : REQUESTED;
     const params = { ...ownOptions(input), [parts.param]: value };
-    return buildWindow(shared, { from: day, to: day, params, variant, ...outcome }, []);
+    return planToday(input, { params, variant: partVariant(parts, value) });
   });
 }

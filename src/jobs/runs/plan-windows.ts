@@ -2,8 +2,7 @@ import type { Operation } from '../../declaration/operation.ts';
 import type { PlannedWindow } from '../../state/windows/plan.ts';
 import { planTradingDays } from './plan-days.ts';
 import { chosenRequests, planInstruments } from './plan-instruments.ts';
-import { planOnce } from './plan-once.ts';
-import { planRanges } from './plan-ranges.ts';
+import { planOnce, planRanges } from './plan-ranges.ts';
 import { nameRequest, type PlanInput, type Planner } from './planned-window.ts';
 
 /**

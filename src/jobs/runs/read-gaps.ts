@@ -1,6 +1,6 @@
 import type { Day, DayRange } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { groupBy } from '../../core/iterables.ts';
+import { groupBy, lastItem } from '../../core/iterables.ts';
 import type { DataSet } from '../../declaration/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import {
@@ -78,15 +78,9 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
       (scope.exchanges ?? context.config.EOD_EXCHANGES).some(
         (exchange) => context.calendar.tradingDays(exchange, from, to).length > 0,
       ),
-    ranges: [...groupBy(due, ({ operation, exchange }) => `${operation} ${exchange}`).values()].map((of) => {
-      const [first] = of;
-      const own = of.map(({ day }) => day).sort();
-      return {
-        operation: first.operation,
-        exchange: first.exchange,
-        from: own[0] ?? first.day,
-        to: own.at(-1) ?? first.day,
-      };
+    ranges: [...groupBy(due, pairName).values()].map((ofPair) => {
+      const [{ operation, exchange, day }] = ofPair;
+      return { operation, exchange, from: day, to: lastItem(ofPair).day };
     }),
     pending: groupGaps(tradingDays, 'pending'),
     observed: (await readObservedTradingDays(context.db.drizzle))

@@ -1,4 +1,4 @@
-import { and, count, eq, inArray, isNotNull, max, min, ne, not, sql } from 'drizzle-orm';
+import { and, count, desc, eq, inArray, isNotNull, max, not, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
@@ -8,12 +8,13 @@ import { isoText } from '../schema/columns.ts';
 import { expectations } from '../schema/knowledge.ts';
 import { sourceState } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
+import { callsSource } from '../windows/read-windows.ts';
 import { isOpen } from '../windows/transitions.ts';
 
 // What the status, alerts, forecasts, comparisons and imports query about runs and windows.
 
 /** What the source said, or else the failure of a window. */
-export const reasonText = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
+const reasonText = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
 
 /** The condition that a window was blocked because the source refuses this key: its diagnostic is that of the key. */
 function isBlockedByKey(db: NodePgDatabase, keyHash: string) {
@@ -95,28 +96,18 @@ export async function listEmptyTradingDays(
   context: CompletenessContext,
   runIds: readonly number[],
 ): Promise<readonly EmptyTradingDays[]> {
-  const { operation, exchange, state, from_date, to_date } = windows;
   const { drizzle } = context.db;
-  const pairs = await drizzle
-    .select({ operation, exchange, from: min(from_date), to: max(to_date) })
-    .from(windows)
-    .innerJoin(runs, eq(runs.id, windows.run_id))
-    .innerJoin(expectations, eq(expectations.operation, operation))
-    .where(
-      and(
-        inArray(runs.id, [...runIds]),
-        inArray(runs.kind, ['backfill', 'nightly', 'gap_fill']),
-        inArray(state, ['loaded', 'empty']),
-        not(expectations.is_empty_normal),
-        ne(expectations.days, 'none'),
-      ),
-    )
-    .groupBy(operation, exchange);
-  const from = pairs.map((pair) => pair.from ?? '').sort()[0];
-  const to = pairs
-    .map((pair) => pair.to ?? '')
-    .sort()
-    .at(-1);
+  const { rows: pairs } = await drizzle.execute<Pair & DayRange & Record<string, unknown>>(sql`
+    select w.operation, w.exchange, min(w.from_date)::text as "from", max(w.to_date)::text as "to"
+      from ${windows} w join ${runs} r on r.id = w.run_id join ${expectations} e on e.operation = w.operation
+     where r.id = any(${sql.param(runIds)}::bigint[])
+       and r.kind in ('backfill', 'nightly', 'gap_fill')
+       and w.state in ('loaded', 'empty')
+       and not e.is_empty_normal
+       and e.days <> 'none'
+     group by w.operation, w.exchange`);
+  const days = pairs.flatMap((pair) => [pair.from, pair.to]).sort();
+  const [from, to] = [days[0], days.at(-1)];
   if (from === undefined || to === undefined) return [];
   const scope = { expected: pairs, others: false, from, to };
   const result = await drizzle.execute<EmptyTradingDays & Record<string, unknown>>(sql`
@@ -179,4 +170,68 @@ export async function readNight(db: NodePgDatabase, day?: Day) {
     .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, day ?? newest)))
     .groupBy(runs.to_date);
   return night ?? null;
+}
+
+/** So many of the newest runs that call the source are looked at, besides those that are open. */
+const RECENT_RUNS = 10;
+
+/** The newest run that calls the source, and whether it is open; null if there is none. */
+export async function readNewestRequestingRun(
+  db: NodePgDatabase,
+): Promise<{ readonly runId: number; readonly isOpen: boolean } | null> {
+  const [run] = await db
+    .select({ runId: runs.id, isOpen: sql<boolean>`${runs.state} in ('running', 'paused')` })
+    .from(runs)
+    .where(callsSource())
+    .orderBy(desc(runs.id))
+    .limit(1);
+  return run ?? null;
+}
+
+/** What failed in a run of the newest night. */
+export interface NightFailure {
+  readonly runId: number;
+  /** When the run ended, ISO 8601. */
+  readonly since: string;
+  /** Null, as the exchange, if no window failed, but the run as a whole. */
+  readonly operation: string | null;
+  readonly exchange: string | null;
+  readonly reason: string;
+  /** True if a later run has loaded something of this operation and exchange. */
+  readonly isLoadedSince: boolean;
+}
+
+/** What failed in the runs of the newest night, by operation and exchange, the newest run and the most windows first. */
+export async function listNightFailures(db: NodePgDatabase): Promise<readonly NightFailure[]> {
+  const result = await db.execute<NightFailure & Record<string, unknown>>(sql`
+    select r.id::int as "runId", ${isoText(sql`r.finished_at`)} as since, w.operation, w.exchange,
+           coalesce(mode() within group (order by coalesce(w.diagnostic, w.error)), r.error, 'no reason is known') as reason,
+           exists (
+             select from ${runs} m join ${windows} n on n.run_id = m.id
+              where m.id > r.id
+                and n.operation = w.operation
+                and n.exchange = w.exchange
+                and n.state in ('loaded', 'empty')) as "isLoadedSince"
+      from ${runs} r left join ${windows} w on w.run_id = r.id and w.state in ('failed', 'blocked')
+     where r.kind = 'nightly'
+       and r.state = 'failed'
+       and r.to_date = (select max(to_date) from ${runs} where kind = 'nightly')
+     group by r.id, w.operation, w.exchange
+     order by r.id desc, count(w.id) desc, w.operation, w.exchange`);
+  return result.rows;
+}
+
+/** The newest run with windows that were blocked because the source refuses a key; null if there is none. */
+export async function readRunStoppedByKey(db: NodePgDatabase, keyHash: string): Promise<number | null> {
+  const newest = db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(callsSource())
+    .orderBy(desc(runs.id))
+    .limit(RECENT_RUNS);
+  const [run] = await db
+    .select({ runId: max(windows.run_id) })
+    .from(windows)
+    .where(and(inArray(windows.run_id, newest), isBlockedByKey(db, keyHash)));
+  return run?.runId ?? null;
 }

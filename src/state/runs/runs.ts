@@ -5,7 +5,7 @@ import { type Day, type DayRange, UNKNOWN_DAY } from '../../core/days.ts';
 import { firstItem } from '../../core/iterables.ts';
 import { forEachCount } from '../../core/record-counts.ts';
 import type { RunKind, RunRequest, RunState, Target, Transitions } from '../request.ts';
-import { isoText, takeId } from '../schema/columns.ts';
+import { takeId } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
 import { callsSource, countWindows, WINDOW_TOTALS } from '../windows/read-windows.ts';
 import { selectOldRuns } from '../windows/retention.ts';
@@ -176,15 +176,9 @@ export async function reopenRun(tx: NodePgDatabase, runId: number): Promise<bool
     .where(and(eq(runs.id, runId), canBegin('reopen')))
     .for('update');
   if (run === undefined) return false;
-  const followUp = { follow_up: 'none', follow_up_attempts: 0 } as const;
-  const reopened = {
-    state: 'running',
-    error: null,
-    finished_at: null,
-    resumed_at: now,
-    is_key_accepted: false,
-  } as const;
-  await moveRun(tx, 'reopen', { ...reopened, ...followUp }, runId);
+  const reopened = { state: 'running', error: null, finished_at: null, resumed_at: now } as const;
+  const forgotten = { is_key_accepted: false, follow_up: 'none', follow_up_attempts: 0 } as const;
+  await moveRun(tx, 'reopen', { ...reopened, ...forgotten }, runId);
   const hasFailed = run.state === 'failed';
   await reopenWindows(tx, runId, hasFailed);
   if (hasFailed) await deferUnplanned(tx, runId);
@@ -274,7 +268,7 @@ export interface RunEnd {
 const ENDED_RUN = { id: runs.id, kind: runs.kind, state: runs.state, from: runs.from_date, to: runs.to_date };
 
 /** A run that has ended. */
-export type EndedRun = Omit<NonNullable<Awaited<ReturnType<typeof finishRun>>>, 'startedAt' | 'finishedAt'>;
+export type EndedRun = NonNullable<Awaited<ReturnType<typeof finishRun>>>;
 
 /**
  * Ends a run that has no open window left, and writes its totals.
@@ -309,11 +303,7 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
     .where(
       and(eq(runs.id, runId), canBegin('finish'), sql`${runs.deferred} = '[]'::jsonb`, eq(total.open, 0)),
     )
-    .returning({
-      ...ENDED_RUN,
-      startedAt: isoText(sql`${runs.started_at}`),
-      finishedAt: isoText(sql`${runs.finished_at}`),
-    });
+    .returning(ENDED_RUN);
   return ended ?? null;
 }
 

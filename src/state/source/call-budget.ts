@@ -80,7 +80,7 @@ export async function openHours(db: NodePgDatabase, keyHash: string): Promise<vo
     .where(and(eq(callBudget.key_hash, keyHash), isNotNull(callBudget.refused_at)));
 }
 
-export interface HourState {
+interface HourState {
   readonly calls: number;
   /** The diagnostic with which the source closed the hour; null if it did not. */
   readonly refused: string | null;

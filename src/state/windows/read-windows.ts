@@ -1,10 +1,10 @@
 import { and, asc, desc, eq, gt, inArray, isNotNull, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { alias, QueryBuilder } from 'drizzle-orm/pg-core';
+import { alias } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { forEachCount, type RecordCounts } from '../../core/record-counts.ts';
-import { type Preparing, prepareOnce } from '../../postgres/prepared.ts';
+import { type Preparing, statement } from '../../postgres/prepared.ts';
 import type { RunKind } from '../request.ts';
 import { runs, windows } from '../schema/work.ts';
 import { isOpen, OPEN_STATES } from './transitions.ts';
@@ -161,13 +161,8 @@ export async function hasOpenWindows(db: Preparing, runId: number): Promise<bool
   return (await selectOpen(db, { runId })).rowCount === 1;
 }
 
-const selectOpen = prepareOnce<{ runId: number }, { id: string }>(() =>
-  new QueryBuilder()
-    .select({ id: windows.id })
-    .from(windows)
-    .where(and(eq(windows.run_id, sql.placeholder('runId')), isOpen()))
-    .limit(1),
-);
+const selectOpen = statement<{ runId: number }, { id: string }>`
+  select id from ${windows} where run_id = ${'runId'} and state in ('pending', 'running') limit 1`;
 
 /** The exchanges of which a run has open windows of an operation. */
 export async function listExchangesToLoad(

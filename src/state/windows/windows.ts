@@ -4,7 +4,7 @@ import type { Day } from '../../core/days.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { coverage } from '../schema/load-results.ts';
 import { runs, windows } from '../schema/work.ts';
-import { insertPieces, type NewWindow } from './plan.ts';
+import { insertPieces } from './plan.ts';
 import { asWindow, callsSource } from './read-windows.ts';
 import { moveWindows, moveWindowsInOrder, type WindowAfter } from './transitions.ts';
 
@@ -163,12 +163,6 @@ export async function noteUnsettled(
      where w.id = noted.id and w.unsettled is distinct from noted.unsettled`);
 }
 
-/** A window that was ended, with what its coverage needs. */
-export interface EndedWindow extends NewWindow {
-  readonly id: number;
-  readonly runId: number;
-}
-
 /** Which open windows to end: one; or those of running runs that call the source, of one run, operation or exchange. */
 export interface Selection {
   readonly runId?: number;
@@ -211,13 +205,13 @@ function isOlder(db: NodePgDatabase, { day, variant, isExpected }: OlderThan) {
   );
 }
 
-/** Ends open windows as failed, blocked or, with a warning, skipped. @returns those that it ended. */
+/** Ends open windows as failed, blocked or, with a warning, skipped. @returns those that it ended, for their coverage. */
 export async function endWindows(
   db: NodePgDatabase,
   { runId, windowId, claim, operation, exchange, older }: Selection,
   state: WindowAfter<'end'>,
   { error, diagnostic = null }: FailureInfo,
-): Promise<EndedWindow[]> {
+) {
   const running = db
     .select({ id: runs.id })
     .from(runs)
