@@ -28,14 +28,19 @@ export function exchangeOfSegment(code: string): Exchange {
   return EXCHANGES.find((exchange) => exchange === code) ?? SEGMENTS[code] ?? 'NSE';
 }
 
-/** Spellings of the exchanges in records, besides their own: with an X before it, and BSE's market identifier code. */
-const EXCHANGE_SPELLINGS: Readonly<Record<string, Exchange>> = { XBSE: 'BSE', XBOM: 'BSE', XNSE: 'NSE' };
+/** Spellings of the exchanges in records: their own, with an X before it, and BSE's market identifier code. */
+const EXCHANGE_SPELLINGS: ReadonlyMap<string, Exchange> = new Map([
+  ['BSE', 'BSE'],
+  ['NSE', 'NSE'],
+  ['XBSE', 'BSE'],
+  ['XBOM', 'BSE'],
+  ['XNSE', 'NSE'],
+]);
 
 /** The exchange that a record names, in any of its spellings; undefined where it is none of the known ones. */
 export function exchangeNamed(named: unknown): Exchange | undefined {
   if (typeof named !== 'string') return undefined;
-  const spelled = named.trim().toUpperCase();
-  return EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((exchange) => exchange === spelled);
+  return EXCHANGE_SPELLINGS.get(named) ?? EXCHANGE_SPELLINGS.get(named.trim().toUpperCase());
 }
 
 /**

@@ -2,7 +2,9 @@ import { type Options, parse } from 'csv-parse/sync';
 import { compileMaker } from '../core/compiled-objects.ts';
 import { errorCode, messageOf, PipelineError, readMember } from '../core/errors.ts';
 import type { Operation } from '../declaration/operation.ts';
+import { decodeText, isUtf16 } from './body.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
+import { checkHeapRoom } from './heap-room.ts';
 import { fitsAnyShape } from './layout.ts';
 import { countLineEnds, findLongLine } from './lines.ts';
 
@@ -71,14 +73,60 @@ export function endsItsLastLine(text: string): boolean {
  * @param bytes those of the text.
  */
 export function readCsv(text: string, bytes: Buffer = Buffer.from(text)): CsvRows {
+  checkLines(bytes);
+  return readPlainCsv(text) ?? readAnyCsv(text);
+}
+
+/** @throws PipelineError for too many lines, or one that is too long. */
+function checkLines(bytes: Buffer): void {
   if (countLineEnds(bytes) >= MAX_ROWS) throw tooLarge(`more than ${MAX_ROWS} rows`);
   const long = findLongLine(bytes, MAX_ROW_BYTES);
   if (long !== null)
     throw unreadable(
       `broken CSV (line ${long.line} has ${long.bytes} bytes; at most ${MAX_ROW_BYTES} of a line are read)`,
     );
-  return readPlainCsv(text) ?? readAnyCsv(text);
 }
+
+/**
+ * Reads CSV as `readPlainCsv` does, in slices of whole lines, so that neither its text nor all records are in memory at
+ * once.
+ *
+ * @param take is called with each record and its position.
+ * @param sliceBytes the least size of a slice.
+ * @returns null if it is not that simple, or not CSV of the operation; some records may have been taken.
+ */
+export function readCsvInSlices(
+  operation: Operation,
+  body: Buffer,
+  take: (position: number, record: unknown) => void,
+  sliceBytes = SLICE,
+): { readonly endsItsLastLine: boolean } | null {
+  const start = body.subarray(0, LONGEST_HEADER).indexOf(LINE_FEED) + 1;
+  const header = body.subarray(0, start);
+  const names = header.toString();
+  // JSON and XML are not CSV, whatever their first line is.
+  if (isUtf16(body) || /^\s*[[{<]/.test(names) || !looksLikeCsv(operation, names)) return null;
+  checkHeapRoom(body);
+  checkLines(body);
+  let records = 0;
+  let text = '';
+  for (let from = start; from < body.length; ) {
+    const lineEnd = body.indexOf(LINE_FEED, from + sliceBytes);
+    const to = lineEnd === -1 ? body.length : lineEnd + 1;
+    text = decodeText(Buffer.concat([header, body.subarray(from, to)]));
+    const rows = readPlainCsv(text, copyLong);
+    if (rows === null) return null;
+    for (const row of rows) take(records++, row);
+    from = to;
+  }
+  return { endsItsLastLine: endsItsLastLine(text) };
+}
+
+/** V8 keeps a whole text in memory for a part of it, but copies those that are not longer. */
+const LONGEST_COPIED = 12;
+
+/** The same text, for which no other one is kept in memory. */
+const copyLong = (cell: string) => (cell.length > LONGEST_COPIED ? Buffer.from(cell).toString() : cell);
 
 /** Rows of CSV as records, or a list of them. */
 interface CsvRows extends Iterable<object> {
@@ -86,38 +134,42 @@ interface CsvRows extends Iterable<object> {
   at(position: number): object | undefined;
 }
 
+/** A slice of CSV has at least so many bytes, like those of JSON. */
+const SLICE = 64 * 1024;
+
 const TAB = 9;
 const LINE_FEED = 10;
-const CARRIAGE_RETURN = 13;
 const SPACE = 32;
-const COMMA = 44;
-const FIRST_BEYOND_ASCII = 128;
 
 /** White space other than spaces and tabs: the parser decides about it. */
-const OTHER_SPACE = /[^\S \t]/;
+const OTHER_SPACE = String.raw`\n\r\v\f\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff`;
+const CELL = `[^,"${OTHER_SPACE}]*`;
 
 /**
  * Reads CSV without quotes whose rows have as many cells as the header, like most files of the exchanges, in a fifth of
  * the parser's time. Each row becomes a record when it is taken, so that not all records are in memory at once.
  *
+ * @param keep is given each cell, and returns it as it is kept.
  * @returns null if the text is not that simple, and has to be parsed.
  */
-export function readPlainCsv(text: string): CsvRows | null {
-  if (text.includes('"')) return null;
+export function readPlainCsv(text: string, keep = (cell: string) => cell): CsvRows | null {
   const start = text.startsWith('\ufeff') ? 1 : 0;
   const firstEnd = text.indexOf('\n', start);
-  const ending = firstEnd > start && text.charCodeAt(firstEnd - 1) === CARRIAGE_RETURN ? 2 : 1;
-  const header = text.slice(start, firstEnd === -1 ? text.length : firstEnd + 1 - ending);
+  const ending = text[firstEnd - 1] === '\r' ? '\r\n' : '\n';
+  const header = firstEnd === -1 ? text.slice(start) : text.slice(start, firstEnd);
   const names = header.split(',').map((name) => name.trim());
   // Single columns, empty lines and other line ends are left to the parser.
-  if (names.length < 2 || names.includes('__proto__') || OTHER_SPACE.test(header)) return null;
-  const starts = firstEnd === -1 ? [] : lineStarts(text, firstEnd + 1, { commas: names.length - 1, ending });
+  if (names.length < 2 || names.includes('__proto__')) return null;
+  const line = new RegExp(`(?:${CELL},){${names.length - 1}}${CELL}(?:${ending}|$)`, 'y');
+  const starts = lineStarts(text, start, line);
   if (starts === null) return null;
-  const readLine = createLineReader(text, names);
+  // That of the header.
+  starts.shift();
+  const readLine = createLineReader(text, names, keep);
   const findEnd = (position: number) => {
     const next = starts[position + 1];
-    if (next !== undefined) return next - ending;
-    return text.endsWith('\n') ? text.length - ending : text.length;
+    if (next !== undefined) return next - ending.length;
+    return text.endsWith('\n') ? text.length - ending.length : text.length;
   };
   const recordAt = (position: number) => readLine(starts[position] as number, findEnd(position));
   return {
@@ -129,38 +181,19 @@ export function readPlainCsv(text: string): CsvRows | null {
   };
 }
 
-/** Where each line begins; null if one has another number of commas, another end, or other white space than spaces and tabs. */
-function lineStarts(
-  text: string,
-  start: number,
-  line: { readonly commas: number; readonly ending: number },
-): number[] | null {
+/** Where each line begins; null if one does not match. */
+function lineStarts(text: string, start: number, line: RegExp): number[] | null {
   const starts: number[] = [];
-  let from = start;
-  let commas = 0;
-  for (let at = start; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === COMMA) commas += 1;
-    else if (code === LINE_FEED) {
-      const isEnd = line.ending === 1 || text.charCodeAt(at - 1) === CARRIAGE_RETURN;
-      if (commas !== line.commas || !isEnd) return null;
-      starts.push(from);
-      from = at + 1;
-      commas = 0;
-    } else if (code === CARRIAGE_RETURN) {
-      if (line.ending === 1 || text.charCodeAt(at + 1) !== LINE_FEED) return null;
-    } else if ((code < SPACE && code !== TAB) || code >= FIRST_BEYOND_ASCII) {
-      if (OTHER_SPACE.test(text.charAt(at))) return null;
-    }
+  for (let from = start; from < text.length; from = line.lastIndex) {
+    starts.push(from);
+    line.lastIndex = from;
+    if (!line.test(text)) return null;
   }
-  if (from === text.length) return starts;
-  if (commas !== line.commas) return null;
-  starts.push(from);
   return starts;
 }
 
 /** Makes the function that reads the line between two offsets. */
-function createLineReader(text: string, names: readonly string[]) {
+function createLineReader(text: string, names: readonly string[], keep: (cell: string) => string) {
   const columns = distinctColumns(names);
   const makeRecord = compileMaker<string>(columns.map(([name]) => name));
   const cells: string[] = columns.map(() => '');
@@ -176,7 +209,7 @@ function createLineReader(text: string, names: readonly string[]) {
         let behind = to;
         while (first < behind && isPadding(text.charCodeAt(first))) first += 1;
         while (first < behind && isPadding(text.charCodeAt(behind - 1))) behind -= 1;
-        cells[position] = text.slice(first, behind);
+        cells[position] = keep(text.slice(first, behind));
       }
       from = to + 1;
     }
@@ -191,13 +224,18 @@ const LONGEST_HEADER = 20_000;
 
 /** The names in the first row of a text, which may be cut off behind it; also if the row is broken. */
 export function readHeader(text: string): string[] {
+  const start = text.slice(0, LONGEST_HEADER);
+  const plain = (/^[^\r\n]*/.exec(start.trimStart())?.[0] ?? '').split(',').map((name) => name.trim());
+  // The parser decides which of several line ends counts.
+  const isPlain = !start.includes('"') && new Set(start.match(/\r\n?|\n/g)).size < 2;
+  if (isPlain) return plain;
   try {
-    const [names = []] = parseRows(Buffer.from(text.slice(0, LONGEST_HEADER)), { to: 1 });
+    const [names = []] = parseRows(Buffer.from(start), { to: 1 });
     // The parser trims only around quotes.
     return names.map((name) => name.trim());
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
-    return (/^[^\r\n]*/.exec(text.trimStart())?.[0] ?? '').split(',');
+    return plain;
   }
 }
 
@@ -291,43 +329,32 @@ function joinedCells(row: readonly string[]): string[] {
 }
 
 function parseRows(bytes: Buffer, options: Options): string[][] {
+  let whole = Number(options.from_line ?? 1) - 1;
+  const on_record: Options['on_record'] = (row, about) => {
+    whole = about.lines;
+    return options.on_record?.(row, about) ?? row;
+  };
   try {
-    return parse(bytes, { ...OPTIONS, ...options });
+    return parse(bytes, { ...OPTIONS, ...options, on_record });
   } catch (error) {
     if (error instanceof PipelineError) throw error;
     const code = errorCode(error) ?? '';
     const known = PARSER_ERRORS[code];
-    const line = UNCLOSED.has(code) ? lineOfOpenRow(bytes, options) : readMember(error, 'lines');
+    const line = UNCLOSED.has(code) ? lineBehind(bytes, whole) : readMember(error, 'lines');
     throw unreadable(
       `broken CSV (${known === undefined ? messageOf(error).slice(0, 200) : `line ${line} ${known}`})`,
     );
   }
 }
 
-/** The line in which the row begins that the parser could not end: the first one behind all whole rows that is not empty. */
-function lineOfOpenRow(bytes: Buffer, options: Options): number {
-  let whole = Number(options.from_line ?? 1) - 1;
-  const countLines = (row: string[], { lines }: { readonly lines: number }) => {
-    whole = lines;
-    return row;
-  };
-  try {
-    parse(bytes, { ...OPTIONS, ...options, on_record: countLines });
-  } catch {
-    // As before; now it is known after which row.
-  }
+/** The number of the first line that is not empty behind so many lines: there a row begins that the parser could not end. */
+function lineBehind(bytes: Buffer, lines: number): number {
   const behind = bytes
     .toString()
     .split(/\r\n?|\n/)
-    .slice(whole);
-  return (
-    whole +
-    1 +
-    Math.max(
-      0,
-      behind.findIndex((line) => line.trim() !== ''),
-    )
-  );
+    .slice(lines);
+  const isFilled = (line: string) => line.trim() !== '';
+  return lines + 1 + Math.max(0, behind.findIndex(isFilled));
 }
 
 const QUOTE_INSIDE = 'has a quote inside a quoted cell, where it has to be written twice';

@@ -1,6 +1,6 @@
 import { unsafeNumberText } from '../declaration/decimals.ts';
 import { decodeText, isUtf16 } from './body.ts';
-import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
+import { endsItsLastLine, looksLikeCsv, readCsv, readCsvInSlices } from './csv.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { checkHeapRoom } from './heap-room.ts';
 import { parseJson, parseListInSlices } from './json.ts';
@@ -54,12 +54,12 @@ export function openResponse(body: Buffer, context: EnvelopeContext): Records {
   return openText(text, context, WRAPPINGS, isUtf16(body) ? undefined : body);
 }
 
-/** The list of a smaller JSON response is parsed at once. */
+/** A smaller response is parsed at once. */
 const WORTH_SLICING = 1024 * 1024;
 
 /**
- * Reads a large JSON response with a list of records, itself or in an envelope, in slices of the list, so that not all
- * records are in memory at once.
+ * Reads a large response of plain CSV, or of JSON with a list of records, itself or in an envelope, in slices, so that
+ * not all records are in memory at once.
  *
  * @param take is called with each record and its position.
  * @returns what `openResponse` says of its envelope; null if it has to be opened as a whole, and then the records that
@@ -73,7 +73,10 @@ export function openInSlices(
 ): Envelope | null {
   if (body.length < WORTH_SLICING) return null;
   const list = parseListInSlices(body, LIST, take);
-  if (list === null) return null;
+  if (list === null) {
+    const csv = readCsvInSlices(context.operation, body, take);
+    return csv && { warnings: [], lastLine: csv.endsItsLastLine ? 'ended' : 'open' };
+  }
   const records: unknown[] = new Array(list.records);
   const withRecords = (value: unknown) =>
     Array.isArray(value) && value.length === 1 && value[0] === list.mark ? records : value;

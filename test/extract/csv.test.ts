@@ -1,7 +1,13 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { readAnyCsv, readCsv, readPlainCsv } from '../../src/extract/csv.ts';
+import {
+  endsItsLastLine,
+  readAnyCsv,
+  readCsv,
+  readCsvInSlices,
+  readPlainCsv,
+} from '../../src/extract/csv.ts';
 import { joinedRowsDoubt } from '../../src/extract/doubts.ts';
 import type { Extracted } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
@@ -231,6 +237,60 @@ describe('CSV that needs no parser', () => {
       expect([...read]).toEqual([...readAnyCsv(one)]);
     });
     expect(plain).toBeGreaterThan(300);
+  });
+
+  const names = 'TradeHighlights,Date,ScripsNo';
+  const operation = operationNamed(NAME);
+
+  /** What a response is read as in slices of at least so many bytes; null if it has to be read as a whole. */
+  function readInSlices(body: Buffer, sliceBytes?: number) {
+    const records: unknown[] = [];
+    const take = (position: number, record: unknown) => {
+      expect(position).toBe(records.length);
+      records.push(record);
+    };
+    const read = readCsvInSlices(operation, body, take, sliceBytes);
+    return read && { ...read, records };
+  }
+
+  test('is read in slices as it is read as a whole, wherever slices end', () => {
+    let inSlices = 0;
+    const anyLine = fc.oneof(
+      { weight: 40, arbitrary: fc.tuple(cell, cell, cell).map((cells) => cells.join()) },
+      odd,
+    );
+    const line = fc.oneof({ weight: 9, arbitrary: fc.constant(names) }, anyLine);
+    forAll(
+      [
+        line,
+        fc.array(anyLine, { maxLength: 12 }),
+        fc.constantFrom('\n', '\r\n'),
+        fc.boolean(),
+        fc.boolean(),
+        fc.constantFrom(1, 20, 100, 10_000),
+      ],
+      (first, lines, end, isEnded, isMarked, sliceBytes) => {
+        const csv = [first, ...lines].join(end) + (isEnded ? end : '');
+        const body = Buffer.from(`${isMarked ? '\ufeff' : ''}${csv}`);
+        const read = readInSlices(body, sliceBytes);
+        if (read === null || read.records.length === 0) return;
+        inSlices += 1;
+        expect(read.records).toEqual([...readAnyCsv(csv)]);
+        expect(read.endsItsLastLine).toBe(endsItsLastLine(csv));
+      },
+    );
+    expect(inSlices).toBeGreaterThan(20);
+  });
+
+  test.each([
+    ['of another operation', Buffer.from('a,b\n1,2\n')],
+    ['XML', Buffer.from(`<a>,${names}\n1,2,3,4\n`)],
+    ['JSON', Buffer.from(` [1,${names}\n1,2,3,4\n`)],
+    ['with a quote far behind', Buffer.from(`${names}\n${'1,2,3\n'.repeat(100)}"1",2,3\n`)],
+    ['in UTF-16', Buffer.from(`\ufeff${names}\n1,2,3\n`, 'utf16le')],
+    ['whose header is not ended', Buffer.from(names)],
+  ])('is not read in slices %s', (_, body) => {
+    expect(readInSlices(body, 20)).toBeNull();
   });
 });
 

@@ -3,6 +3,7 @@ import { fullYear, MONTHS } from '../../core/days.ts';
 import type { Field, Kind } from '../../declaration/fields.ts';
 import type { DataSet } from '../../declaration/operation.ts';
 import { SOURCE_AUDIT } from '../../declaration/table.ts';
+import { isShortDecimal, trimmed } from '../../declaration/value-readers.ts';
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import { badFile } from '../diagnostics.ts';
 import { printable } from '../sanitize.ts';
@@ -152,7 +153,7 @@ function createRecordMaker(
     for (let at = 0; at < fields.length; at++) {
       const { isNumber, read } = fields[at] as PresentField;
       let value = cells[at];
-      if (isNumber && typeof value === 'string' && value.includes(',') && WITH_COMMAS.test(value))
+      if (isNumber && typeof value === 'string' && !isShortDecimal(value) && WITH_COMMAS.test(value))
         value = value.replaceAll(',', '');
       values[at] = readCell(value, read);
     }
@@ -169,7 +170,7 @@ function createShortenedFinder(fields: readonly PresentField[]) {
     readNumbers(row, numbers);
     for (let at = 0; at < numbers.length; at++) {
       const text = numbers[at];
-      if (typeof text === 'string' && text.includes('E') && hasLostDigits(text))
+      if (typeof text === 'string' && !isShortDecimal(text) && hasLostDigits(text))
         return { column: columns[at] ?? '', text };
     }
     return null;
@@ -273,7 +274,7 @@ function hasLostDigits(text: string): boolean {
 
 /** The text of a cell; null for a blank cell and for `-`, which mean that there is no value. */
 function readCell(value: unknown, read?: PresentField['read']): string | null {
-  const text = typeof value === 'string' ? value.trim() : '';
+  const text = typeof value === 'string' ? trimmed(value) : '';
   if (text === '' || text === '-') return null;
   return read === undefined ? text : read(text);
 }

@@ -45,17 +45,25 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   if (first === undefined) {
     if (columns.format.mayBeEmpty !== true) throw badFile('contains no rows');
     if (!byTradingDay) return [];
+    const exchange = readExchange(columns, {});
+    const none = newGroup(columns, exchange, timeZone);
     // Its title or its name says of which day it lists nothing.
-    const none = { byDay: new Map([[named ?? '', []]]), alsoByDay: new Map(), rejects: [], joined: 0 };
-    return makeParts(readExchange(columns, {}), none, { columns, content, warnings, passedOver: 0 });
+    none.byDay.set(named ?? '', []);
+    return makeParts(exchange, none, { columns, content, warnings, passedOver: 0 });
   }
   const reading = { columns, named, timeZone, bytes, isJson: start.form === 'json', first };
-  const groups = new Map<string, OpenGroup>();
+  const groups = new Map<string, Group>();
   let passedOver = 0;
-  for (const { row, position } of rowsInOrder(rows, header, reading)) {
-    if ((!byTradingDay || columns.format.day !== undefined) && isBlankRow(row)) continue;
+  const take = (row: FileRow, position: number) => {
+    if ((!byTradingDay || columns.format.day !== undefined) && isBlankRow(row)) return;
     if (isPassedOver(columns, row)) passedOver++;
     else takeRow(groups, row, position, reading);
+  };
+  const splitLine = createLineSplitter(rows, header, reading);
+  for (const position of positionsInOrder(rows, columns)) {
+    const row = rows.at(position) as FileRow;
+    if (!Array.isArray(row)) take(row, position);
+    else for (const part of splitLine(row)) take(part, position);
   }
   return [...groups].flatMap(([exchange, group], at) =>
     makeParts(exchange, group, {
@@ -76,25 +84,14 @@ interface Reading extends Pick<DatedRow, 'columns' | 'named'> {
   readonly first: FileRow;
 }
 
-/** The rows in the order in which they are read, each with its position; of a line without the ends of its rows, the rows. */
-function* rowsInOrder(
-  rows: FileRows,
-  header: readonly string[],
-  reading: Reading,
-): Generator<{ readonly row: FileRow; readonly position: number }> {
-  const { columns } = reading;
+/** Makes the function that finds the rows of a line in which ends of lines are missing; the cells where it cannot be rows. */
+function createLineSplitter(rows: FileRows, header: readonly string[], reading: Reading) {
   let endsBlank: boolean | undefined;
-  for (const position of positionsInOrder(rows, columns)) {
-    const row = rows.at(position) as FileRow;
-    if (!Array.isArray(row)) {
-      yield { row, position };
-      continue;
-    }
+  const isOwnRow = (part: FileRow) => isRow(part, reading);
+  return (cells: FileRow & readonly unknown[]): readonly FileRow[] => {
     endsBlank ??= isLastCellBlank(rows, header);
-    const isOwnRow = (part: FileRow) => isRow(part, reading);
-    for (const part of splitJoinedRows(row, header, { isRow: isOwnRow, endsBlank }) ?? [row])
-      yield { row: part, position };
-  }
+    return splitJoinedRows(cells, header, { isRow: isOwnRow, endsBlank }) ?? [cells];
+  };
 }
 
 /** True if the row is about nothing that is stored. */
@@ -110,7 +107,7 @@ function isPassedOver({ format, nameOf }: FileColumns, row: FileRow): boolean {
  *
  * @throws PipelineError `unreadable` for a number that a spreadsheet has shortened.
  */
-function takeRow(groups: Map<string, OpenGroup>, row: FileRow, position: number, reading: Reading): void {
+function takeRow(groups: Map<string, Group>, row: FileRow, position: number, reading: Reading): void {
   const { columns, named, timeZone, bytes, isJson, first } = reading;
   // A spreadsheet does not shorten the numbers of a JSON document.
   const shortened = isJson || Array.isArray(row) ? null : columns.shortened(row);
@@ -192,15 +189,7 @@ const keptName = (name: string) =>
     .replace(/[\p{Cc}\p{Cs}]/gu, '_');
 
 /** The rows of one exchange, by their day. */
-interface Group {
-  readonly byDay: ReadonlyMap<string, readonly Row[]>;
-  readonly alsoByDay: ReadonlyMap<string, readonly Row[]>;
-  readonly rejects: readonly Reject[];
-  readonly joined: number;
-}
-
-/** The rows of one exchange while they are being read. */
-type OpenGroup = ReturnType<typeof newGroup>;
+type Group = ReturnType<typeof newGroup>;
 
 function newGroup(columns: FileColumns, exchange: string, timeZone: string) {
   const rejects: Reject[] = [];
