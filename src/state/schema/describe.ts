@@ -18,6 +18,8 @@ interface Description {
 
 const descriptions: Description[] = [];
 
+export const addDescription = (description: Description) => void descriptions.push(description);
+
 /** Every description of the schema files that were imported, by name. */
 export const etlDescriptions = (): readonly Description[] =>
   descriptions.toSorted((left, right) => (left.name < right.name ? -1 : 1));
@@ -50,7 +52,7 @@ export function describe<Relation extends PgTable | View>(
   const isOfTable = isTable(relation);
   const names = Object.keys(isOfTable ? getTableColumns(relation) : getViewSelectedFields(relation));
   const known: Readonly<Record<string, string>> = { ...COMMON, ...columns };
-  descriptions.push({
+  addDescription({
     name: isOfTable ? getTableName(relation) : getViewName(relation),
     kind: isOfTable ? 'table' : 'view',
     comment,

@@ -1,24 +1,30 @@
 import { sql } from 'drizzle-orm';
-import { bigint, index, numeric, primaryKey, smallint, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
-import { day, etl, id } from './columns.ts';
-import { describe } from './describe.ts';
+import { index, primaryKey, unique, uniqueIndex } from 'drizzle-orm/pg-core';
+import { day, declareTable, id, number, numeric, smallint, text } from './declare-table.ts';
 
-export const observedAliases = etl.table(
+export const observedAliases = declareTable(
   'observed_aliases',
+  'The names under which the tables of market have shown instruments, and when: what the views market.instruments and market.instrument_aliases are made of.',
   {
-    id: id(),
-    exchange: text('exchange').notNull(),
-    source: text('source').notNull(),
-    symbol: text('symbol').notNull(),
-    series: text('series').notNull(),
-    isin: text('isin').notNull(),
-    scrip_code: bigint('scrip_code', { mode: 'number' }).notNull(),
-    name: text('name').notNull(),
-    link: text('link').notNull(),
-    first_seen: day('first_seen').notNull(),
-    last_seen: day('last_seen').notNull(),
-    instrument_id: text('instrument_id'),
-    precedence: smallint('precedence').notNull().default(0),
+    id: id('Number of the row.'),
+    exchange: text('Exchange.').notNull(),
+    source: text('Table of the schema market whose rows carry these names.').notNull(),
+    symbol: text('Ticker symbol; empty where the table has none.').notNull(),
+    series: text('Series or group; empty where the table has none.').notNull(),
+    isin: text('ISIN; empty where the table has none.').notNull(),
+    scrip_code: number('Number on the exchange (BSE: the scrip code); 0 where the table has none.').notNull(),
+    name: text('Name, its first 200 characters; empty where the table has none.').notNull(),
+    link: text(
+      'Rows with the same link belong to one instrument (the two sides of a series change); else empty.',
+    ).notNull(),
+    first_seen: day('First day with such a row.').notNull(),
+    last_seen: day('Last day with such a row.').notNull(),
+    instrument_id: text('The instrument it belongs to: market.instruments.instrument_id.'),
+    precedence: smallint(
+      '0: the share or fund a bare symbol means; 1: another security of that symbol, e.g. a bond; 2: a second line of a share (T0, BL).',
+    )
+      .notNull()
+      .default(0),
   },
   (table) => [
     unique('observed_aliases_key').on(
@@ -43,38 +49,21 @@ export const observedAliases = etl.table(
     index('observed_aliases_instrument_idx').on(table.instrument_id),
   ],
 );
-describe(
-  observedAliases,
-  'The names under which the tables of market have shown instruments, and when: what the views market.instruments and market.instrument_aliases are made of.',
-  {
-    id: 'Number of the row.',
-    exchange: 'Exchange.',
-    source: 'Table of the schema market whose rows carry these names.',
-    symbol: 'Ticker symbol; empty where the table has none.',
-    series: 'Series or group; empty where the table has none.',
-    isin: 'ISIN; empty where the table has none.',
-    scrip_code: 'Number on the exchange (BSE: the scrip code); 0 where the table has none.',
-    name: 'Name, its first 200 characters; empty where the table has none.',
-    link: 'Rows with the same link belong to one instrument (the two sides of a series change); else empty.',
-    first_seen: 'First day with such a row.',
-    last_seen: 'Last day with such a row.',
-    instrument_id: 'The instrument it belongs to: market.instruments.instrument_id.',
-    precedence:
-      '0: the share or fund a bare symbol means; 1: another security of that symbol, e.g. a bond; 2: a second line of a share (T0, BL).',
-  },
-);
 
-export const aliasOwners = etl.table(
+export const aliasOwners = declareTable(
   'alias_owners',
+  'Which instrument a symbol names on which days, with its series and alone: the rows of market.instrument_aliases of these two kinds, stored so that joins with the prices of a whole market are fast.',
   {
-    exchange: text('exchange').notNull(),
-    kind: text('kind').notNull(),
-    symbol: text('symbol').notNull(),
-    series: text('series').notNull(),
-    valid_from: day('valid_from').notNull(),
-    valid_to: day('valid_to').notNull(),
-    instrument_id: text('instrument_id').notNull(),
-    share_id: text('share_id').notNull(),
+    exchange: text('Exchange.').notNull(),
+    kind: text('series: the symbol with its series; symbol: the symbol alone.').notNull(),
+    symbol: text('Ticker symbol.').notNull(),
+    series: text('Series (NSE) or group (BSE) if the kind is series, else empty.').notNull(),
+    valid_from: day('First day; -infinity if no other instrument used the name before.').notNull(),
+    valid_to: day('Day after the last one; infinity if no other instrument took the name over.').notNull(),
+    instrument_id: text('The instrument: market.instruments.instrument_id.').notNull(),
+    share_id: text(
+      'The share whose events change its price: the instrument itself, or, for a second line (T0, BL), the share that it is a line of.',
+    ).notNull(),
   },
   (table) => [
     primaryKey({
@@ -88,33 +77,19 @@ export const aliasOwners = etl.table(
       .where(sql`${table.kind} = 'series' and ${table.valid_from} > '-infinity'`),
   ],
 );
-describe(
-  aliasOwners,
-  'Which instrument a symbol names on which days, with its series and alone: the rows of market.instrument_aliases of these two kinds, stored so that joins with the prices of a whole market are fast.',
-  {
-    exchange: 'Exchange.',
-    kind: 'series: the symbol with its series; symbol: the symbol alone.',
-    symbol: 'Ticker symbol.',
-    series: 'Series (NSE) or group (BSE) if the kind is series, else empty.',
-    valid_from: 'First day; -infinity if no other instrument used the name before.',
-    valid_to: 'Day after the last one; infinity if no other instrument took the name over.',
-    instrument_id: 'The instrument: market.instruments.instrument_id.',
-    share_id:
-      'The share whose events change its price: the instrument itself, or, for a second line (T0, BL), the share that it is a line of.',
-  },
-);
 
-export const priceFactors = etl.table(
+export const priceFactors = declareTable(
   'price_factors',
+  'What market.price_factors computes from market.corporate_events, without dividends, of each day: stored so that adjusted prices of whole markets are fast.',
   {
-    exchange: text('exchange').notNull(),
-    share_id: text('share_id').notNull(),
-    known_from: day('known_from').notNull(),
-    known_to: day('known_to').notNull(),
-    valid_from: day('valid_from').notNull(),
-    valid_to: day('valid_to').notNull(),
-    ratio_old: numeric('ratio_old').notNull(),
-    ratio_new: numeric('ratio_new').notNull(),
+    exchange: text('Exchange.').notNull(),
+    share_id: text('The share: market.series_aliases.share_id.').notNull(),
+    known_from: day('First day that prices may be compared with; an ex-date.').notNull(),
+    known_to: day('Day after the last one: the next ex-date; infinity after the last event.').notNull(),
+    valid_from: day('First trading day that the factor changes; -infinity before the first event.').notNull(),
+    valid_to: day('Day after the last one, an ex-date.').notNull(),
+    ratio_old: numeric('Prices are multiplied by ratio_old ÷ ratio_new.').notNull(),
+    ratio_new: numeric('See ratio_old.').notNull(),
   },
   (table) => [
     primaryKey({
@@ -123,50 +98,29 @@ export const priceFactors = etl.table(
     }),
   ],
 );
-describe(
-  priceFactors,
-  'What market.price_factors computes from market.corporate_events, without dividends, of each day: stored so that adjusted prices of whole markets are fast.',
-  {
-    exchange: 'Exchange.',
-    share_id: 'The share: market.series_aliases.share_id.',
-    known_from: 'First day that prices may be compared with; an ex-date.',
-    known_to: 'Day after the last one: the next ex-date; infinity after the last event.',
-    valid_from: 'First trading day that the factor changes; -infinity before the first event.',
-    valid_to: 'Day after the last one, an ex-date.',
-    ratio_old: 'Prices are multiplied by ratio_old ÷ ratio_new.',
-    ratio_new: 'See ratio_old.',
-  },
-);
 
-export const eventSessions = etl.table(
+export const eventSessions = declareTable(
   'event_sessions',
+  'The only trading days whose previous close events may change, so that market.prices looks at no others.',
   {
-    exchange: text('exchange').notNull(),
-    symbol: text('symbol').notNull(),
-    trade_date: day('trade_date').notNull(),
+    exchange: text('Exchange.').notNull(),
+    symbol: text('Ticker symbol of that day.').notNull(),
+    trade_date: day('The ex-date of an event, or the first trading day from it on.').notNull(),
   },
   (table) => [
     primaryKey({ name: 'event_sessions_pkey', columns: [table.exchange, table.symbol, table.trade_date] }),
   ],
 );
-describe(
-  eventSessions,
-  'The only trading days whose previous close events may change, so that market.prices looks at no others.',
-  {
-    exchange: 'Exchange.',
-    symbol: 'Ticker symbol of that day.',
-    trade_date: 'The ex-date of an event, or the first trading day from it on.',
-  },
-);
 
-export const hitBands = etl.table(
+export const hitBands = declareTable(
   'hit_bands',
+  'market.circuit_breakers with one row a security and day, so that market.prices joins it quickly.',
   {
-    exchange: text('exchange').notNull(),
-    trade_date: day('trade_date').notNull(),
-    symbol: text('symbol').notNull(),
-    series: text('series').notNull(),
-    bands: text('bands').notNull(),
+    exchange: text('Exchange.').notNull(),
+    trade_date: day('Trading day.').notNull(),
+    symbol: text('Ticker symbol.').notNull(),
+    series: text('Series.').notNull(),
+    bands: text('Bands that it hit, H, L or HL, as in market.prices.band_hit.').notNull(),
   },
   (table) => [
     primaryKey({
@@ -175,34 +129,16 @@ export const hitBands = etl.table(
     }),
   ],
 );
-describe(
-  hitBands,
-  'market.circuit_breakers with one row a security and day, so that market.prices joins it quickly.',
-  {
-    exchange: 'Exchange.',
-    trade_date: 'Trading day.',
-    symbol: 'Ticker symbol.',
-    series: 'Series.',
-    bands: 'Bands that it hit, H, L or HL, as in market.prices.band_hit.',
-  },
-);
 
-export const derived = etl.table(
+export const derived = declareTable(
   'derived',
-  {
-    state: bigint('state', { mode: 'number' }).notNull(),
-    events_digest: text('events_digest'),
-    version: text('version').notNull(),
-  },
-  () => [uniqueIndex('derived_one_idx').on(sql`(true)`)],
-);
-describe(
-  derived,
   'A single row: which loads are included in what is derived from the rows of market, i.e. in etl.observed_aliases, etl.alias_owners, market.corporate_events, etl.price_factors, etl.event_sessions and etl.hit_bands. Without it, all of that is computed from nothing at the end of the next run.',
   {
-    state: 'State number of the last load that is included.',
-    events_digest:
+    state: number('State number of the last load that is included.').notNull(),
+    events_digest: text(
       'Digest of the decisions that the events were computed with; null if they have to be computed again.',
-    version: 'Version of eod that computed it; another one computes everything from nothing.',
+    ),
+    version: text('Version of eod that computed it; another one computes everything from nothing.').notNull(),
   },
+  () => [uniqueIndex('derived_one_idx').on(sql`(true)`)],
 );
