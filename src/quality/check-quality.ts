@@ -3,7 +3,7 @@ import type { Config } from '../core/config.ts';
 import { addDays, type DayRange } from '../core/days.ts';
 import type { Database } from '../postgres/database.ts';
 import { transaction } from '../postgres/transaction.ts';
-import { type FindingCounts, markChecked, prepareCheck, runCheck, type Severity } from '../state/findings.ts';
+import { type FindingCounts, markChecked, runCheck, type Severity } from '../state/findings.ts';
 import { readServerMoment } from '../state/loads/state-numbers.ts';
 import { severities } from './index.ts';
 import { PRECEDING_DAYS } from './quality-check.ts';
@@ -39,10 +39,9 @@ export async function checkQuality(context: CheckContext, range: QualityRange): 
   const results: CheckResult[] = [];
   const began = await readServerMoment(context.db.drizzle);
   for (const [check, severity] of severities(context.config)) {
-    const counts = await transaction(context.db, async (tx) => {
-      await prepareCheck(tx);
-      return runCheck(tx, check, { from, to, tradingDays }, { severity, runId });
-    });
+    const counts = await transaction(context.db, (tx) =>
+      runCheck(tx, check, { from, to, tradingDays }, { severity, runId }),
+    );
     if (severity !== 'off') results.push({ check: check.name, severity, ...counts });
   }
   await transaction(context.db, (tx) => markChecked(tx, range, began));

@@ -10,7 +10,7 @@ export const missingBesideChecks = (): Check[] =>
   dataSets.flatMap(({ name, alsoInFiles = [] }) =>
     alsoInFiles.map(({ name: table, dateColumn }) => {
       const row = (where: string) =>
-        `(select 1 from market.${quote(table)} t where t.exchange = c.exchange and t.${quote(dateColumn ?? '')} ${where} limit 1)`;
+        `(select 1 from market.${quote(table)} stored where stored.exchange = loaded.exchange and stored.${quote(dateColumn ?? '')} ${where} limit 1)`;
       return {
         name: `missing_${table}`,
         severity: 'warning',
@@ -18,10 +18,10 @@ export const missingBesideChecks = (): Check[] =>
         rule: `Between the first and the last day of ${table}, each loaded day of ${name} has some.`,
         dated: true,
         sql: `
-    select c.exchange, c.day as date, '' as instrument, 'rows of ${table}' as expected, 'no row' as found
-      from etl.loaded_trading_days('${name}') as c
-     where c.records > 0 and c.day between $1 and $2 and ${row('= c.day')} is null
-       and ${row('< c.day')} = 1 and ${row('> c.day')} = 1`,
+    select loaded.exchange, loaded.day as date, '' as instrument, 'rows of ${table}' as expected, 'no row' as found
+      from etl.loaded_trading_days('${name}') as loaded
+     where loaded.records > 0 and loaded.day between $1 and $2 and ${row('= loaded.day')} is null
+       and ${row('< loaded.day')} = 1 and ${row('> loaded.day')} = 1`,
       };
     }),
   );
@@ -45,18 +45,18 @@ const rowCount = (operation: string): Check => ({
   rule: `${operation} brings about as many records as the ${TRADING_DAYS} trading days before it (their median, ${Number(SHARE) * 100} % more or less).`,
   dated: true,
   sql: `
-    select c.exchange, c.day as date, '' as instrument,
+    select loaded.exchange, loaded.day as date, '' as instrument,
            format('about %s (median of %s trading days)', before.median, before.sessions) as expected,
-           c.records::text as found
-      from etl.loaded_trading_days('${operation}') as c
+           loaded.records::text as found
+      from etl.loaded_trading_days('${operation}') as loaded
       cross join lateral (
         select percentile_cont(0.5) within group (order by records) as median, count(*) as sessions
           from (
-            select records from etl.loaded_trading_days('${operation}') as e
-             where e.exchange = c.exchange and e.day < c.day and e.day >= c.day - ${DAYS}
-             order by e.day desc limit ${TRADING_DAYS}) as earlier) as before
-     where c.day between $1 and $2
-       and before.sessions >= ${AT_LEAST} and abs(c.records - before.median) > before.median * ${SHARE}`,
+            select records from etl.loaded_trading_days('${operation}') as earlier_day
+             where earlier_day.exchange = loaded.exchange and earlier_day.day < loaded.day and earlier_day.day >= loaded.day - ${DAYS}
+             order by earlier_day.day desc limit ${TRADING_DAYS}) as earlier) as before
+     where loaded.day between $1 and $2
+       and before.sessions >= ${AT_LEAST} and abs(loaded.records - before.median) > before.median * ${SHARE}`,
 });
 
 export const rowCountChecks: readonly Check[] = STEADY.map(rowCount);

@@ -46,15 +46,16 @@ const isShare = (
  */
 const MOVES = `
   select * from (
-    select b.exchange, b.trade_date, b.symbol, b.series, ${lineName('b')} as line, a.instrument_id, b.open_price, b.close_price, b.isin,
-           b.previous_close_price, b.trade_count, b.turnover, avg(b.turnover) over (share rows between ${USUAL_TRADING_DAYS} preceding and 1 preceding) as usual_turnover,
-           lag(b.close_price) over share as before_close, lag(b.trade_date) over share as before_date,
-           lag(b.isin) over share as before_isin
-      from market.bhavcopy_cm b
-      join market.series_aliases a on a.exchange = b.exchange and a.symbol = b.symbol and a.series = b.series
-       and b.trade_date >= a.valid_from and b.trade_date < a.valid_to and a.instrument_id = a.share_id
-     where b.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date and ${isShare('b')}
-    window share as (partition by b.exchange, a.instrument_id order by b.trade_date)) as every
+    select line.exchange, line.trade_date, line.symbol, line.series, ${lineName('line')} as line, alias.instrument_id,
+           line.open_price, line.close_price, line.isin, line.previous_close_price, line.trade_count, line.turnover,
+           avg(line.turnover) over (share rows between ${USUAL_TRADING_DAYS} preceding and 1 preceding) as usual_turnover,
+           lag(line.close_price) over share as before_close, lag(line.trade_date) over share as before_date,
+           lag(line.isin) over share as before_isin
+      from market.bhavcopy_cm line
+      join market.series_aliases alias on alias.exchange = line.exchange and alias.symbol = line.symbol and alias.series = line.series
+       and line.trade_date >= alias.valid_from and line.trade_date < alias.valid_to and alias.instrument_id = alias.share_id
+     where line.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date and ${isShare('line')}
+    window share as (partition by line.exchange, alias.instrument_id order by line.trade_date)) as moves
    where trade_date between $1 and $2 and before_close > 0 and previous_close_price = before_close and open_price > 0 and close_price > 0`;
 
 /** Events of these states; one that is listed under two symbols of a share is counted once. */
@@ -67,19 +68,10 @@ const eventsOfShares = (...statuses: ('applied' | 'needs_review')[]) => `(
 const areBeyond = (sign: '+' | '-') => {
   const [compared, furthest, nearest] =
     sign === '+' ? ['>', 'greatest', 'least'] : ['<', 'least', 'greatest'];
-  const limit = (band: number) => `m.before_close ${sign} (m.before_close * ${band} / 100 + ${TICK})`;
-  return `${furthest}(m.open_price, m.close_price) ${compared} ${limit(WIDEST_BAND)}
-          and ${nearest}(m.open_price, m.close_price) ${compared} ${limit(NARROW_BAND)}`;
+  const limit = (band: number) => `move.before_close ${sign} (move.before_close * ${band} / 100 + ${TICK})`;
+  return `${furthest}(move.open_price, move.close_price) ${compared} ${limit(WIDEST_BAND)}
+          and ${nearest}(move.open_price, move.close_price) ${compared} ${limit(NARROW_BAND)}`;
 };
-
-/** The last value of a column before a day, and the first from it on, where they differ. */
-const changed = (label: string, column: string, table: string, ofShare: string, day: string) => `(
-  select '${label} ' || was.value || ' before, ' || later.value || ' after'
-    from (select t.${column} as value from ${table} t where ${ofShare} and t.${day} < m.trade_date and t.${column} is not null
-           order by t.${day} desc limit 1) as was,
-         (select t.${column} as value from ${table} t where ${ofShare} and t.${day} >= m.trade_date and t.${column} is not null
-           order by t.${day} limit 1) as later
-   where was.value <> later.value)`;
 
 const unexplainedGap: Check = {
   name: 'unexplained_gap',
@@ -88,29 +80,27 @@ const unexplainedGap: Check = {
   rule: `Open or close of a share lies within ${NARROW_BAND} % of its last close, or both within ${WIDEST_BAND} %, or an event of that day is known.`,
   dated: true,
   sql: `
-    select m.exchange, m.trade_date as date, m.line as instrument,
-           format('within ${WIDEST_BAND} %% of %s (close of %s), or an event', m.before_close, m.before_date) as expected,
-           concat_ws('; ', format('open %s, close %s', m.open_price, m.close_price),
-             (select 'as if prices before were to be multiplied by ' || r.ratio
+    select move.exchange, move.trade_date as date, move.line as instrument,
+           format('within ${WIDEST_BAND} %% of %s (close of %s), or an event', move.before_close, move.before_date) as expected,
+           concat_ws('; ', format('open %s, close %s', move.open_price, move.close_price),
+             (select 'as if prices before were to be multiplied by ' || candidate.ratio
                 from (select ratio, split_part(ratio, ':', 1)::numeric / split_part(ratio, ':', 2)::numeric as factor
-                        from unnest(string_to_array('${RATIOS}', ' ')) as ratio) as r
-               where abs(m.open_price / (m.before_close * r.factor) - 1) <= ${ABOUT}
-                  or r.factor not between 0.51 and 1.99 and abs(m.close_price / (m.before_close * r.factor) - 1) <= ${ABOUT}
-                     and abs(m.open_price / (m.before_close * r.factor) - 1) <= ${NEAR}
-               order by abs(ln(m.open_price / (m.before_close * r.factor))) limit 1),
-             m.trade_count || ' trades',
-             'turnover ' || round(m.turnover / nullif(m.usual_turnover, 0), 1) || ' times that of the ${USUAL_TRADING_DAYS} trading days before',
-             case when m.isin <> m.before_isin then format('ISIN %s before, %s after', m.before_isin, m.isin) end,
-             ${changed('face value', 'face_value', 'market.financial_ratios', 't.exchange = m.exchange and upper(t.symbol) = m.symbol', 'as_of_date')},
-             ${changed('issued shares', 'total_issued_shares', 'market.consolidated_pledge', 't.exchange = m.exchange and t.scrip_id = m.symbol', 'trade_date')}) as found
-      from (${MOVES}) as m
+                        from unnest(string_to_array('${RATIOS}', ' ')) as ratio) as candidate
+               where abs(move.open_price / (move.before_close * candidate.factor) - 1) <= ${ABOUT}
+                  or candidate.factor not between 0.51 and 1.99 and abs(move.close_price / (move.before_close * candidate.factor) - 1) <= ${ABOUT}
+                     and abs(move.open_price / (move.before_close * candidate.factor) - 1) <= ${NEAR}
+               order by abs(ln(move.open_price / (move.before_close * candidate.factor))) limit 1),
+             move.trade_count || ' trades',
+             'turnover ' || round(move.turnover / nullif(move.usual_turnover, 0), 1) || ' times that of the ${USUAL_TRADING_DAYS} trading days before',
+             case when move.isin <> move.before_isin then format('ISIN %s before, %s after', move.before_isin, move.isin) end) as found
+      from (${MOVES}) as move
      where (${areBeyond('+')} or ${areBeyond('-')})
        and not exists (
-         select from market.corporate_events e
-          where e.exchange = m.exchange and e.instrument_id = m.instrument_id
-            and e.ex_date > m.before_date and e.ex_date <= m.trade_date
-            and (e.kind not in ('dividend', 'interest', 'meeting', 'buyback') or e.kind = 'dividend' and e.status <> 'ignored'
-              or e.status_reason like 'decided by %'))`,
+         select from market.corporate_events event
+          where event.exchange = move.exchange and event.instrument_id = move.instrument_id
+            and event.ex_date > move.before_date and event.ex_date <= move.trade_date
+            and (event.kind not in ('dividend', 'interest', 'meeting', 'buyback') or event.kind = 'dividend' and event.status <> 'ignored'
+              or event.status_reason like 'decided by %'))`,
 };
 
 const factorWithoutGap: Check = {
@@ -124,12 +114,12 @@ const factorWithoutGap: Check = {
            format('about %s: %s (close of %s) times %s', round(before_close * factor, 2), before_close, before_date, round(factor, 6)) as expected,
            format('open %s, close %s', open_price, close_price) as found
       from (
-        select m.exchange, m.trade_date, m.line, m.open_price, m.close_price, m.before_close, m.before_date,
-               etl.product(e.ratio_old) / etl.product(e.ratio_new) as factor
-          from (${MOVES}) as m
-          join ${eventsOfShares('applied')} e on e.exchange = m.exchange and e.instrument_id = m.instrument_id
-           and e.ex_date > m.before_date and e.ex_date <= m.trade_date
-         where e.ratio_new is not null
+        select move.exchange, move.trade_date, move.line, move.open_price, move.close_price, move.before_close, move.before_date,
+               etl.product(event.ratio_old) / etl.product(event.ratio_new) as factor
+          from (${MOVES}) as move
+          join ${eventsOfShares('applied')} event on event.exchange = move.exchange and event.instrument_id = move.instrument_id
+           and event.ex_date > move.before_date and event.ex_date <= move.trade_date
+         where event.ratio_new is not null
          group by 1, 2, 3, 4, 5, 6, 7) as moved
      where abs(ln(factor)) >= ${VISIBLE}
        and abs(ln(open_price / before_close)) < abs(ln(open_price / (before_close * factor)))
@@ -143,20 +133,20 @@ const factorWithoutGap: Check = {
 const selectStatedEvents = (exchange: 'NSE' | 'BSE') => `
   select instrument_id, ex_date, kind, min(symbol) as symbol,
          case when kind = 'dividend' then 'Rs ' || trim_scale(sum(amount))
-              when bool_and(status = 'applied') then max(ratio_new || ':' || ratio_old) else 'not decided' end as what
+              when bool_and(status = 'applied') then max(ratio_new || ':' || ratio_old) else 'not decided' end as terms
     from (select instrument_id, symbol, ex_date, amount, ratio_new, ratio_old, status,
                  case when status = 'applied' and ratio_new is null then 'dividend' else kind end as kind
-            from ${eventsOfShares('applied', 'needs_review')} e
-           where e.exchange = '${exchange}' and coalesce(e.listed_by, e.exchange) = e.exchange
-             and (status = 'applied' and ratio_new is null or kind in ${BY_RATIO})) e
+            from ${eventsOfShares('applied', 'needs_review')} event
+           where event.exchange = '${exchange}' and coalesce(event.listed_by, event.exchange) = event.exchange
+             and (status = 'applied' and ratio_new is null or kind in ${BY_RATIO})) stated
    where ex_date between $1::date - ${SAME_EVENT_DAYS} and $2::date + ${SAME_EVENT_DAYS}
    group by instrument_id, ex_date, kind`;
 
 /** By any of their ISINs, because a split changes the ISIN, and not on both exchanges in files that are stored. */
 const SAME_SHARES = `
-  select distinct n.instrument_id as nse, b.instrument_id as bse
-    from market.instrument_aliases n join market.instrument_aliases b on b.kind = n.kind and b.alias = n.alias
-   where n.kind = 'isin' and n.exchange = 'NSE' and b.exchange = 'BSE'`;
+  select distinct nse.instrument_id as nse, bse.instrument_id as bse
+    from market.instrument_aliases nse join market.instrument_aliases bse on bse.kind = nse.kind and bse.alias = nse.alias
+   where nse.kind = 'isin' and nse.exchange = 'NSE' and bse.exchange = 'BSE'`;
 
 const sameEventDiffers: Check = {
   name: 'same_event_differs',
@@ -165,16 +155,16 @@ const sameEventDiffers: Check = {
   rule: `Where both exchanges list an event of a share (by ISIN), those of one kind within ${SAME_EVENT_DAYS} days have one day and one ratio (dividends: one sum), and no ratio of only one exchange waits for a decision.`,
   dated: true,
   sql: `
-    select 'NSE' as exchange, n.ex_date as date, n.symbol || ' ' || n.kind as instrument,
-           string_agg(format('%s on %s (BSE)', b.what, b.ex_date), ', ' order by b.ex_date) as expected,
-           format('%s on %s', n.what, n.ex_date) as found
-      from (${selectStatedEvents('NSE')}) as n
-      join (${SAME_SHARES}) as s on s.nse = n.instrument_id
-      join (${selectStatedEvents('BSE')}) as b on b.instrument_id = s.bse and b.kind = n.kind
-     where n.ex_date between $1 and $2
-       and abs(b.ex_date - n.ex_date) <= ${SAME_EVENT_DAYS}
-     group by n.ex_date, n.symbol, n.kind, n.what
-    having not bool_or(b.ex_date = n.ex_date and b.what = n.what)`,
+    select 'NSE' as exchange, nse.ex_date as date, nse.symbol || ' ' || nse.kind as instrument,
+           string_agg(format('%s on %s (BSE)', bse.terms, bse.ex_date), ', ' order by bse.ex_date) as expected,
+           format('%s on %s', nse.terms, nse.ex_date) as found
+      from (${selectStatedEvents('NSE')}) as nse
+      join (${SAME_SHARES}) as same on same.nse = nse.instrument_id
+      join (${selectStatedEvents('BSE')}) as bse on bse.instrument_id = same.bse and bse.kind = nse.kind
+     where nse.ex_date between $1 and $2
+       and abs(bse.ex_date - nse.ex_date) <= ${SAME_EVENT_DAYS}
+     group by nse.ex_date, nse.symbol, nse.kind, nse.terms
+    having not bool_or(bse.ex_date = nse.ex_date and bse.terms = nse.terms)`,
 };
 
 const beforeEventLists: Check = {
@@ -184,11 +174,13 @@ const beforeEventLists: Check = {
   rule: 'Where lists of corporate actions of an exchange are loaded, they begin no later than its prices: adjusted prices before them lack the splits and bonuses of that time.',
   dated: false,
   sql: `
-    select l.exchange, l.known_from as date, '' as instrument, format('lists of corporate actions from %s on, as prices', p.first) as expected,
-           format('the first ex-date is %s: earlier adjusted prices lack the splits and bonuses before it', l.known_from) as found
-      from etl.event_lists l
-     cross join lateral (select min(b.trade_date) as first from market.bhavcopy_cm b where b.exchange = l.exchange) p
-     where p.first < l.known_from`,
+    select lists.exchange, lists.known_from as date, '' as instrument,
+           format('lists of corporate actions from %s on, as prices', prices.first) as expected,
+           format('the first ex-date is %s: earlier adjusted prices lack the splits and bonuses before it', lists.known_from) as found
+      from etl.event_lists lists
+     cross join lateral (
+       select min(line.trade_date) as first from market.bhavcopy_cm line where line.exchange = lists.exchange) as prices
+     where prices.first < lists.known_from`,
 };
 
 const afterEventLists: Check = {

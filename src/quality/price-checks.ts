@@ -1,7 +1,8 @@
 import { type Check, isT0, lineName, PRECEDING_DAYS } from './quality-check.ts';
 
 /** Old files print 0 for a missing price, which is no finding. */
-const outside = (price: string) => `(b.${price} > 0 and not b.${price} between b.low_price and b.high_price)`;
+const outside = (price: string) =>
+  `(line.${price} > 0 and not line.${price} between line.low_price and line.high_price)`;
 
 const priceOrder: Check = {
   name: 'price_order',
@@ -10,17 +11,17 @@ const priceOrder: Check = {
   rule: "Open, close and last price lie between the day's low and high (the close of T+0 lines is that of the security's own line, and may not).",
   dated: true,
   sql: `
-    select b.exchange, b.trade_date as date, ${lineName('b')} as instrument,
-           format('from %s to %s', b.low_price, b.high_price) as expected,
+    select line.exchange, line.trade_date as date, ${lineName('line')} as instrument,
+           format('from %s to %s', line.low_price, line.high_price) as expected,
            concat_ws(', ',
-             case when b.low_price > b.high_price then 'low above high' end,
-             case when ${outside('open_price')} then 'open ' || b.open_price end,
-             case when ${outside('close_price')} and not ${isT0('b')} then 'close ' || b.close_price end,
-             case when ${outside('last_price')} then 'last ' || b.last_price end) as found
-      from market.bhavcopy_cm b
-     where b.trade_date between $1 and $2
-       and (b.low_price > b.high_price or ${outside('open_price')} or ${outside('last_price')}
-            or (${outside('close_price')} and not ${isT0('b')}))`,
+             case when line.low_price > line.high_price then 'low above high' end,
+             case when ${outside('open_price')} then 'open ' || line.open_price end,
+             case when ${outside('close_price')} and not ${isT0('line')} then 'close ' || line.close_price end,
+             case when ${outside('last_price')} then 'last ' || line.last_price end) as found
+      from market.bhavcopy_cm line
+     where line.trade_date between $1 and $2
+       and (line.low_price > line.high_price or ${outside('open_price')} or ${outside('last_price')}
+            or (${outside('close_price')} and not ${isT0('line')}))`,
 };
 
 const PRICES = 'open high low close last previous_close settlement'.split(' ').map((name) => `${name}_price`);
@@ -32,24 +33,24 @@ const pricePositive: Check = {
   rule: 'No price is below 0, and the close is above it (0 in another price means that there is none).',
   dated: true,
   sql: `
-    select b.exchange, b.trade_date as date, ${lineName('b')} as instrument,
+    select line.exchange, line.trade_date as date, ${lineName('line')} as instrument,
            'no price below 0, a close above 0' as expected,
-           concat_ws(', ', case when b.close_price = 0 then 'close 0' end, ${PRICES.map(
+           concat_ws(', ', case when line.close_price = 0 then 'close 0' end, ${PRICES.map(
              (price) =>
-               `case when b.${price} < 0 then '${price.replace('_price', '').replace('_', ' ')} ' || b.${price} end`,
+               `case when line.${price} < 0 then '${price.replace('_price', '').replace('_', ' ')} ' || line.${price} end`,
            ).join(', ')}) as found
-      from market.bhavcopy_cm b
-     where b.trade_date between $1 and $2 and (b.close_price = 0 or ${PRICES.map((price) => `b.${price} < 0`).join(' or ')})`,
+      from market.bhavcopy_cm line
+     where line.trade_date between $1 and $2 and (line.close_price = 0 or ${PRICES.map((price) => `line.${price} < 0`).join(' or ')})`,
 };
 
 /** The closes of each line with its previous close. `stretch` numbers unbroken sequences of loaded trading days. */
 const NEIGHBOURS = `
-  select l.*, lag(l.close_price) over line as before_close, lag(l.trade_date) over line as before_date,
-         lag(l.stretch) over line as before_stretch
+  select loaded.*, lag(loaded.close_price) over line as before_close, lag(loaded.trade_date) over line as before_date,
+         lag(loaded.stretch) over line as before_stretch
     from (
-      select b.exchange, b.symbol, b.series, b.trade_date, b.isin, b.exchange_instrument_id, b.close_price,
-             b.previous_close_price, d.stretch
-        from market.bhavcopy_cm b
+      select price.exchange, price.symbol, price.series, price.trade_date, price.isin, price.exchange_instrument_id, price.close_price,
+             price.previous_close_price, day.stretch
+        from market.bhavcopy_cm price
         join (
           select exchange, day, loaded,
                  position - row_number() over (partition by exchange, loaded order by day) as stretch
@@ -60,18 +61,18 @@ const NEIGHBOURS = `
                       union all select exchange, day, true from complete) as known
                where day between $1::date - ${PRECEDING_DAYS} and $2::date
                group by exchange, day) as days
-        ) as d on d.exchange = b.exchange and d.day = b.trade_date and d.loaded
-       where b.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date) as l
-  window line as (partition by l.exchange, l.symbol, l.series order by l.trade_date)`;
+        ) as day on day.exchange = price.exchange and day.day = price.trade_date and day.loaded
+       where price.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date) as loaded
+  window line as (partition by loaded.exchange, loaded.symbol, loaded.series order by loaded.trade_date)`;
 
 /** The condition that the security had that close under another series or name since the line's last trading day. */
 const closedElsewhere = (sameSecurity: string) => `
   exists (
-    select from market.bhavcopy_cm o
-     where o.exchange = n.exchange and ${sameSecurity} and o.close_price = n.previous_close_price
-       and (o.symbol, o.series) <> (n.symbol, n.series)
-       and o.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date
-       and o.trade_date >= n.before_date and o.trade_date < n.trade_date)`;
+    select from market.bhavcopy_cm other
+     where other.exchange = line.exchange and ${sameSecurity} and other.close_price = line.previous_close_price
+       and (other.symbol, other.series) <> (line.symbol, line.series)
+       and other.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date
+       and other.trade_date >= line.before_date and other.trade_date < line.trade_date)`;
 
 /** A price goes ex at most this many days before the record date. */
 const RECORD_DATE_DAYS = 4;
@@ -99,29 +100,29 @@ const previousClose: Check = {
       from (
         select *, wrong > ${MANY} and wrong > compared * ${MOST} as is_file
           from (
-            select n.*, ${lineName('n')} as instrument, count(*) over (partition by n.exchange, n.trade_date) as wrong,
-                   format('%s (close of %s)', n.before_close, n.before_date) as expected
+            select line.*, ${lineName('line')} as instrument, count(*) over (partition by line.exchange, line.trade_date) as wrong,
+                   format('%s (close of %s)', line.before_close, line.before_date) as expected
               from (
                 select *, count(*) over (partition by exchange, trade_date) as compared
-                  from (${NEIGHBOURS}) as every
+                  from (${NEIGHBOURS}) as compared_line
                  where trade_date between $1 and $2 and previous_close_price > 0 and before_stretch = stretch
-              ) as n
-             where n.previous_close_price <> n.before_close
-               and not ${closedElsewhere('o.isin = n.isin')}
-               and not ${closedElsewhere('o.exchange_instrument_id = n.exchange_instrument_id')}
-               and not ${closedElsewhere('o.symbol = n.symbol and (o.isin is null or n.isin is null)')}
+              ) as line
+             where line.previous_close_price <> line.before_close
+               and not ${closedElsewhere('other.isin = line.isin')}
+               and not ${closedElsewhere('other.exchange_instrument_id = line.exchange_instrument_id')}
+               and not ${closedElsewhere('other.symbol = line.symbol and (other.isin is null or line.isin is null)')}
                and not exists (
-                 select from market.series_changes c
-                  where c.exchange = n.exchange and c.symbol = n.symbol
-                    and c.change_date > n.before_date and c.change_date <= n.trade_date)
+                 select from market.series_changes change
+                  where change.exchange = line.exchange and change.symbol = line.symbol
+                    and change.change_date > line.before_date and change.change_date <= line.trade_date)
                and not exists (
-                 select from market.corporate_actions a
-                  where a.exchange = n.exchange
-                    and (a.scrip_code = n.exchange_instrument_id or a.isin = n.isin or a.symbol = n.symbol)
-                    and (a.prov_xdate > n.before_date and a.prov_xdate <= n.trade_date
-                      or a.bc_rd_from > n.before_date and a.bc_rd_from <= n.trade_date + ${RECORD_DATE_DAYS}))
-          ) as lines
-      ) as compared_lines`,
+                 select from market.corporate_actions action
+                  where action.exchange = line.exchange
+                    and (action.scrip_code = line.exchange_instrument_id or action.isin = line.isin or action.symbol = line.symbol)
+                    and (action.prov_xdate > line.before_date and action.prov_xdate <= line.trade_date
+                      or action.bc_rd_from > line.before_date and action.bc_rd_from <= line.trade_date + ${RECORD_DATE_DAYS}))
+          ) as wrong_line
+      ) as judged`,
 };
 
 export const priceChecks: readonly Check[] = [priceOrder, pricePositive, previousClose];

@@ -1,12 +1,10 @@
 import { and, count, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import * as z from 'zod';
-import type { DayRange } from '../core/days.ts';
+import type { Day, DayRange } from '../core/days.ts';
+import { firstItem } from '../core/iterables.ts';
 import { lockUntilCommit } from '../postgres/transaction.ts';
 import { daysAgo } from './schema/columns.ts';
-import { checkedDays, findings, SEVERITIES } from './schema/knowledge.ts';
-
-export { SEVERITIES };
+import { checkedDays, findings, type SEVERITIES } from './schema/knowledge.ts';
 
 export type Severity = (typeof SEVERITIES)[number];
 
@@ -86,23 +84,22 @@ export async function acceptFindings(
   return accepted.rowCount ?? 0;
 }
 
-/** Prepares a transaction for a check: takes the lock that lets only one run at a time, and sets up the planner. */
-export async function prepareCheck(tx: NodePgDatabase): Promise<void> {
-  // Two at the same time could report the same finding twice, or deadlock.
-  await lockUntilCommit(tx, 'eod:reconcile');
-  // Tables that were just loaded have no statistics yet: the planner takes them to be small and joins on one of several
-  // columns. Hash joins use all columns, and cost the same whatever the planner assumes.
-  await tx.execute(sql`set local enable_nestloop = off`);
-  await tx.execute(sql`set local enable_mergejoin = off`);
-}
-
-/** What is needed to run a check and store its findings. */
-interface CheckToRun {
+/** A rule of which a query finds what breaks it. */
+export interface FindingQuery {
   readonly name: string;
+  /** The operation whose data the findings are about. */
   readonly operation: string;
-  /** True if findings carry a day of the range. If not, all rows are checked whatever the range is. */
+  /**
+   * True if findings carry a day of the checked range. If not, all rows are checked whatever the range is (a
+   * classification is valid for years), and each finding has a day of its own.
+   */
   readonly dated: boolean;
-  /** A select of exchange, date, instrument, expected, found; see `Check` (quality/quality-check.ts). */
+  /**
+   * A select of exchange, date, instrument, expected, found: one row per finding. `$1` and `$2` are the first and last
+   * day, and it may use two tables of exchange and day: `sessions`, those of the calendar, and `complete`, those whose
+   * bhav copy was loaded for the whole exchange. Sums and neighbours mean nothing where only some instruments were
+   * requested.
+   */
   readonly sql: string;
 }
 
@@ -111,16 +108,14 @@ interface CheckedRange extends DayRange {
   readonly tradingDays: readonly { readonly exchange: string; readonly day: string }[];
 }
 
-const findingCounts = z.object({
+export interface FindingCounts {
   /** Findings that are open now. */
-  open: z.number(),
+  readonly open: number;
   /** How many of the open ones are new, or were found again after they had been resolved. */
-  fresh: z.number(),
+  readonly fresh: number;
   /** Findings that were open and were not found again. */
-  resolved: z.number(),
-});
-
-export type FindingCounts = Readonly<z.infer<typeof findingCounts>>;
+  readonly resolved: number;
+}
 
 /**
  * Runs a check: one statement looks for findings, stores new and changed ones, and resolves those not found again. It
@@ -129,14 +124,20 @@ export type FindingCounts = Readonly<z.infer<typeof findingCounts>>;
  */
 export async function runCheck(
   tx: NodePgDatabase,
-  check: CheckToRun,
+  check: FindingQuery,
   range: CheckedRange,
   kept: { readonly severity: Severity | 'off'; readonly runId: number | null },
 ): Promise<FindingCounts> {
+  // Two at the same time could report the same finding twice, or deadlock.
+  await lockUntilCommit(tx, 'eod:reconcile');
+  // Tables that were just loaded have no statistics yet: the planner takes them to be small and joins on one of several
+  // columns. Hash joins use all columns, and cost the same whatever the planner assumes.
+  await tx.execute(sql`set local enable_nestloop = off`);
+  await tx.execute(sql`set local enable_mergejoin = off`);
   const exchanges = sql.param(range.tradingDays.map(({ exchange }) => exchange));
   const days = sql.param(range.tradingDays.map(({ day }) => day));
   // The first four parameters are $1 to $4 of the check, whose text comes from the module of the check.
-  const result = await tx.execute(sql`
+  const { rows } = await tx.execute<FindingCounts & Record<string, unknown>>(sql`
     with span as (
       select ${range.from}::date as first, ${range.to}::date as last
     ), sessions as (
@@ -190,7 +191,7 @@ export async function runCheck(
            )::int as open,
            (select count(*) from written where is_fresh)::int as fresh,
            (select count(*) from closed)::int as resolved`);
-  return findingCounts.parse(result.rows[0]);
+  return firstItem(rows);
 }
 
 /** Remembers that all checks were run over these days; what was loaded after they `began` is not checked. */
@@ -206,26 +207,24 @@ export async function markChecked(
         on conflict (day) do update set checked_at = excluded.checked_at where c.checked_at < excluded.checked_at`);
 }
 
-const checkedDaysFound = z.object({
-  /** Days with a bhav copy. */
-  loaded: z.number(),
-  /** Of these, how many were not checked since they were loaded last, and the first and last of them. */
-  unchecked: z.number(),
-  from: z.string().nullable(),
-  to: z.string().nullable(),
-  /** When any day was checked last. */
-  checkedAt: z.string().nullable(),
-});
-
 /** What is known of which days were checked. */
-export type CheckedDays = Readonly<z.infer<typeof checkedDaysFound>>;
+export interface CheckedDays {
+  /** Days with a bhav copy. */
+  readonly loaded: number;
+  /** Of these, how many were not checked since they were loaded last, and the first and last of them. */
+  readonly unchecked: number;
+  readonly from: Day | null;
+  readonly to: Day | null;
+  /** When any day was checked last. */
+  readonly checkedAt: string | null;
+}
 
 /** Which days with a bhav copy were not checked since, of a range or of all. */
 export async function readCheckedDays(
   db: NodePgDatabase,
   { from = '-infinity', to = 'infinity' }: Pick<FindingFilter, 'from' | 'to'> = {},
 ): Promise<CheckedDays> {
-  const result = await db.execute(sql`
+  const { rows } = await db.execute<CheckedDays & Record<string, unknown>>(sql`
     select count(*)::int as loaded, (count(*) filter (where missing))::int as unchecked,
            (min(day) filter (where missing))::text as from, (max(day) filter (where missing))::text as to,
            to_char(max(checked_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "checkedAt"
@@ -235,7 +234,7 @@ export async function readCheckedDays(
                    ) as l
               left join ${checkedDays} c using (day)
              where l.day between ${from} and ${to}) as days`);
-  return checkedDaysFound.parse(result.rows[0]);
+  return firstItem(rows);
 }
 
 /** How many findings are open, by check and severity. */
