@@ -12,14 +12,15 @@ COMMENT ON FUNCTION etl.exchange_of_segment(text) IS 'The exchange whose calenda
 CREATE OR REPLACE FUNCTION etl.requested_pairs() RETURNS TABLE (operation text, exchange text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH RECURSIVE pair AS (
-    (SELECT c.operation, c.exchange FROM etl.coverage c ORDER BY c.operation, c.exchange LIMIT 1)
+    (SELECT entry.operation, entry.exchange FROM etl.coverage entry ORDER BY entry.operation, entry.exchange LIMIT 1)
     UNION ALL
     SELECT next.operation, next.exchange FROM pair, LATERAL (
-      SELECT c.operation, c.exchange FROM etl.coverage c
-       WHERE (c.operation, c.exchange) > (pair.operation, pair.exchange)
-       ORDER BY c.operation, c.exchange LIMIT 1) next
+      SELECT entry.operation, entry.exchange FROM etl.coverage entry
+       WHERE (entry.operation, entry.exchange) > (pair.operation, pair.exchange)
+       ORDER BY entry.operation, entry.exchange LIMIT 1) next
   )
-  SELECT p.operation, p.exchange FROM pair p JOIN etl.expectations e ON e.operation = p.operation
+  SELECT pair.operation, pair.exchange
+    FROM pair JOIN etl.expectations expectation ON expectation.operation = pair.operation
 $$;
 COMMENT ON FUNCTION etl.requested_pairs() IS 'Every operation and exchange that was ever requested or imported.';
 
@@ -38,18 +39,19 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT substring($1 FROM '^the key ma
 -- each.
 CREATE OR REPLACE FUNCTION etl.not_allowed() RETURNS TABLE (operation text, exchange text, diagnostic text, since timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT expectation.operation, x.exchange, last.diagnostic, last.checked_at
+  SELECT expectation.operation, requested.exchange, last.diagnostic, last.checked_at
     FROM etl.expectations expectation
-   CROSS JOIN LATERAL unnest(expectation.exchanges) AS x(exchange)
+   CROSS JOIN LATERAL unnest(expectation.exchanges) AS requested(exchange)
    CROSS JOIN LATERAL (
      SELECT * FROM (
-       (SELECT c.day, c.diagnostic, c.checked_at FROM etl.coverage c
-         WHERE c.operation = expectation.operation AND c.exchange = x.exchange AND c.instrument = '' AND c.state <> 'holiday'
-         ORDER BY c.day DESC LIMIT 1)
+       (SELECT entry.day, entry.diagnostic, entry.checked_at FROM etl.coverage entry
+         WHERE entry.operation = expectation.operation AND entry.exchange = requested.exchange
+           AND entry.instrument = '' AND entry.state <> 'holiday'
+         ORDER BY entry.day DESC LIMIT 1)
        UNION ALL
-       (SELECT c.day, c.diagnostic, c.checked_at FROM etl.coverage c
-         WHERE c.operation = expectation.operation AND c.exchange = x.exchange AND c.instrument <> ''
-         ORDER BY c.day DESC LIMIT 1)) newest
+       (SELECT entry.day, entry.diagnostic, entry.checked_at FROM etl.coverage entry
+         WHERE entry.operation = expectation.operation AND entry.exchange = requested.exchange AND entry.instrument <> ''
+         ORDER BY entry.day DESC LIMIT 1)) newest
       ORDER BY newest.day DESC LIMIT 1) last
    WHERE etl.refused_scope(last.diagnostic) IS NOT NULL
 $$;
@@ -66,25 +68,25 @@ CREATE OR REPLACE FUNCTION etl.expected_pairs(named jsonb, has_others boolean, s
 RETURNS TABLE (operation text, exchange text, is_scheduled boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH wanted AS (
-    SELECT n.operation, n.exchange, true AS is_scheduled
-      FROM jsonb_to_recordset(named) AS n(operation text, exchange text)
+    SELECT item.operation, item.exchange, true AS is_scheduled
+      FROM jsonb_to_recordset(named) AS item(operation text, exchange text)
     UNION ALL
-    SELECT e.operation, x.exchange, true
-      FROM etl.expectations e CROSS JOIN LATERAL unnest(e.exchanges) AS x(exchange)
+    SELECT expectation.operation, requested.exchange, true
+      FROM etl.expectations expectation CROSS JOIN LATERAL unnest(expectation.exchanges) AS requested(exchange)
      WHERE named IS NULL AND etl.has_source(settings)
   ), pair AS (
     SELECT wanted.operation, wanted.exchange, wanted.is_scheduled FROM wanted
     UNION ALL
     SELECT other.operation, other.exchange, false FROM etl.requested_pairs() other
      WHERE has_others
-       AND NOT EXISTS (SELECT FROM wanted w WHERE w.operation = other.operation AND w.exchange = other.exchange)
+       AND NOT EXISTS (SELECT FROM wanted known WHERE known.operation = other.operation AND known.exchange = other.exchange)
        -- In an order, so that an index is read up to the first one.
-       AND (SELECT true FROM etl.coverage c
-             WHERE (c.operation, c.exchange) = (other.operation, other.exchange) AND c.state = 'loaded'
-             ORDER BY c.day DESC LIMIT 1)
+       AND (SELECT true FROM etl.coverage entry
+             WHERE (entry.operation, entry.exchange) = (other.operation, other.exchange) AND entry.state = 'loaded'
+             ORDER BY entry.day DESC LIMIT 1)
   )
   SELECT pair.operation, pair.exchange, pair.is_scheduled FROM pair
-   WHERE NOT EXISTS (SELECT FROM etl.not_allowed() n WHERE n.operation = pair.operation AND n.exchange = pair.exchange)
+   WHERE NOT EXISTS (SELECT FROM etl.not_allowed() refused WHERE refused.operation = pair.operation AND refused.exchange = pair.exchange)
 $$;
 COMMENT ON FUNCTION etl.expected_pairs(jsonb, boolean, jsonb) IS 'The operations and exchanges of which etl.session_states lists trading days.';
 
@@ -95,8 +97,8 @@ RETURNS TABLE (
   operation text, exchange text, is_scheduled boolean, is_from_files boolean, days text, variants text[],
   is_by_instrument boolean, is_empty_normal boolean, weekday integer, due_at interval, awaited_days integer, requested bigint)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT pair.operation, pair.exchange, pair.is_scheduled, expectation.exchanges = '{}', expectation.days, expectation.variants, expectation.is_by_instrument,
-         expectation.is_empty_normal, expectation.weekday,
+  SELECT pair.operation, pair.exchange, pair.is_scheduled, expectation.exchanges = '{}', expectation.days, expectation.variants,
+         expectation.is_by_instrument, expectation.is_empty_normal, expectation.weekday,
          coalesce(CASE WHEN expectation.exchanges <> '{}' THEN (settings -> 'dueMinutes' ->> expectation.operation)::int END, 1440)
            * interval '1 minute',
          -- For so many days after a trading day, nightly runs request it again; those of weekly operations once more.
@@ -108,7 +110,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            ELSE (SELECT least(count(DISTINCT prices.symbol), (settings ->> 'instrumentLimit')::bigint)
                    FROM market.bhavcopy_cm prices
                   WHERE prices.exchange = pair.exchange
-                    AND prices.trade_date = (SELECT max(n.trade_date) FROM market.bhavcopy_cm n WHERE n.exchange = pair.exchange))
+                    AND prices.trade_date = (SELECT max(newest.trade_date) FROM market.bhavcopy_cm newest WHERE newest.exchange = pair.exchange))
          END
     FROM etl.expected_pairs(named, has_others, settings) pair
     JOIN etl.expectations expectation ON expectation.operation = pair.operation
@@ -118,20 +120,22 @@ COMMENT ON FUNCTION etl.expected_sets(jsonb, boolean, text[], jsonb) IS 'The ope
 -- How many records the responses have of a day.
 CREATE OR REPLACE FUNCTION etl.records_of(operation text, exchange text, day date, is_by_instrument boolean, variants text[]) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT coalesce(sum(c.records), 0)::bigint FROM etl.coverage c
-   WHERE c.operation = $1 AND c.exchange = $2 AND c.day = $3
-     AND ($4 OR c.instrument = '') AND ($5 IS NULL OR c.variant = ANY ($5))
+  SELECT coalesce(sum(entry.records), 0)::bigint FROM etl.coverage entry
+   WHERE entry.operation = $1 AND entry.exchange = $2 AND entry.day = $3
+     AND ($4 OR entry.instrument = '') AND ($5 IS NULL OR entry.variant = ANY ($5))
 $$;
 
 -- What the source or the failure said of a day, if anything. In two parts, each of which finds the states in a small index.
 CREATE OR REPLACE FUNCTION etl.diagnostic_of(operation text, exchange text, day date) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT max(d.diagnostic) FROM (
-    SELECT c.diagnostic FROM etl.coverage c
-     WHERE (c.operation, c.exchange, c.day) = ($1, $2, $3) AND c.instrument = '' AND c.state IN ('failed', 'blocked')
+  SELECT max(failed.diagnostic) FROM (
+    SELECT entry.diagnostic FROM etl.coverage entry
+     WHERE (entry.operation, entry.exchange, entry.day) = ($1, $2, $3)
+       AND entry.instrument = '' AND entry.state IN ('failed', 'blocked')
     UNION ALL
-    SELECT c.diagnostic FROM etl.coverage c
-     WHERE (c.operation, c.exchange, c.day) = ($1, $2, $3) AND c.instrument <> '' AND c.state IN ('failed', 'blocked')) d
+    SELECT entry.diagnostic FROM etl.coverage entry
+     WHERE (entry.operation, entry.exchange, entry.day) = ($1, $2, $3)
+       AND entry.instrument <> '' AND entry.state IN ('failed', 'blocked')) failed
 $$;
 
 -- How many instruments have a response to each variant of a day; without variants, to anything on any day. A plan for any
@@ -140,31 +144,36 @@ CREATE OR REPLACE FUNCTION etl.instruments_responded(
   operation text, exchange text, day date, variants text[], instruments text[]) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN $4 IS NULL THEN (
-    SELECT count(DISTINCT c.instrument) FROM etl.coverage c
-     WHERE c.operation = $1 AND c.exchange = $2 AND c.instrument <> '' AND c.state IN ('loaded', 'empty', 'not_published')
-       AND ($5 IS NULL OR c.instrument = ANY ($5)))
+    SELECT count(DISTINCT entry.instrument) FROM etl.coverage entry
+     WHERE entry.operation = $1 AND entry.exchange = $2 AND entry.instrument <> ''
+       AND entry.state IN ('loaded', 'empty', 'not_published')
+       AND ($5 IS NULL OR entry.instrument = ANY ($5)))
   WHEN $5 IS NULL THEN (
     SELECT count(*) FROM (
-      SELECT FROM etl.coverage c
-       WHERE c.operation = $1 AND c.exchange = $2 AND c.day = $3 AND c.variant = ANY ($4) AND c.instrument <> ''
-         AND c.state IN ('loaded', 'empty', 'not_published')
-       GROUP BY c.instrument HAVING count(*) = cardinality($4)) r)
+      SELECT FROM etl.coverage entry
+       WHERE entry.operation = $1 AND entry.exchange = $2 AND entry.day = $3 AND entry.variant = ANY ($4) AND entry.instrument <> ''
+         AND entry.state IN ('loaded', 'empty', 'not_published')
+       GROUP BY entry.instrument HAVING count(*) = cardinality($4)) r)
   ELSE (
     SELECT count(*) FROM (
-      SELECT FROM etl.coverage c
-       WHERE c.operation = $1 AND c.exchange = $2 AND c.day = $3 AND c.variant = ANY ($4) AND c.instrument = ANY ($5)
-         AND c.state IN ('loaded', 'empty', 'not_published')
-       GROUP BY c.instrument HAVING count(*) = cardinality($4)) r) END
+      SELECT FROM etl.coverage entry
+       WHERE entry.operation = $1 AND entry.exchange = $2 AND entry.day = $3 AND entry.variant = ANY ($4) AND entry.instrument = ANY ($5)
+         AND entry.state IN ('loaded', 'empty', 'not_published')
+       GROUP BY entry.instrument HAVING count(*) = cardinality($4)) r) END
 $$;
 
 -- What runs request in vain and try again; nothing else is known of these days until the run gives up. With the rights of
 -- its owner, because readers may not read all of the windows.
 CREATE OR REPLACE FUNCTION etl.failing_requests() RETURNS TABLE (operation text, exchange text, day date, error text)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT DISTINCT ON (w.operation, w.exchange, d.day) w.operation, w.exchange, d.day::date, w.error
-    FROM etl.windows w CROSS JOIN LATERAL generate_series(w.from_date::timestamp, w.to_date::timestamp, '1 day') AS d(day)
-   WHERE w.state IN ('pending', 'running') AND w.error IS NOT NULL AND w.retry_at IS NOT NULL AND NOT w.is_filtered
-   ORDER BY w.operation, w.exchange, d.day, w.id DESC
+  SELECT DISTINCT ON (failing.operation, failing.exchange, span.day) failing.operation, failing.exchange, span.day::date, failing.error
+    FROM etl.windows failing
+   CROSS JOIN LATERAL generate_series(failing.from_date::timestamp, failing.to_date::timestamp, '1 day') AS span(day)
+   WHERE failing.state IN ('pending', 'running')
+     AND failing.error IS NOT NULL
+     AND failing.retry_at IS NOT NULL
+     AND NOT failing.is_filtered
+   ORDER BY failing.operation, failing.exchange, span.day, failing.id DESC
 $$;
 COMMENT ON FUNCTION etl.failing_requests() IS 'The days that runs request, whose last response was an error and which are tried again.';
 
@@ -173,15 +182,15 @@ CREATE OR REPLACE FUNCTION etl.instrument_states(operation text, exchange text, 
 RETURNS TABLE (day date, variant text, state text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH RECURSIVE known AS (
-    (SELECT c.day, c.variant, c.state FROM etl.coverage c
-      WHERE c.operation = $1 AND c.exchange = $2 AND c.instrument <> '' AND c.day BETWEEN from_day AND to_day
-      ORDER BY c.day, c.variant, c.state LIMIT 1)
+    (SELECT entry.day, entry.variant, entry.state FROM etl.coverage entry
+      WHERE entry.operation = $1 AND entry.exchange = $2 AND entry.instrument <> '' AND entry.day BETWEEN from_day AND to_day
+      ORDER BY entry.day, entry.variant, entry.state LIMIT 1)
     UNION ALL
     SELECT next.day, next.variant, next.state FROM known CROSS JOIN LATERAL (
-      SELECT c.day, c.variant, c.state FROM etl.coverage c
-       WHERE c.operation = $1 AND c.exchange = $2 AND c.instrument <> '' AND c.day <= to_day
-         AND (c.day, c.variant, c.state) > (known.day, known.variant, known.state)
-       ORDER BY c.day, c.variant, c.state LIMIT 1) next
+      SELECT entry.day, entry.variant, entry.state FROM etl.coverage entry
+       WHERE entry.operation = $1 AND entry.exchange = $2 AND entry.instrument <> '' AND entry.day <= to_day
+         AND (entry.day, entry.variant, entry.state) > (known.day, known.variant, known.state)
+       ORDER BY entry.day, entry.variant, entry.state LIMIT 1) next
   )
   SELECT known.day, known.variant, known.state FROM known
 $$;
@@ -196,29 +205,29 @@ CREATE OR REPLACE FUNCTION etl.response_counts(
 RETURNS TABLE (day date, variant text, state text, is_whole boolean, entries bigint)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH known AS (
-    SELECT i.day, i.variant, i.state, e.is_of_each_instrument,
-           bool_or(i.state = 'not_published') OVER (PARTITION BY i.day) AS is_awaiting
-      FROM etl.expectations e CROSS JOIN LATERAL etl.instrument_states($1, $2, from_day, to_day) i
-     WHERE e.operation = $1
+    SELECT responses.day, responses.variant, responses.state, expectation.is_of_each_instrument,
+           bool_or(responses.state = 'not_published') OVER (PARTITION BY responses.day) AS is_awaiting
+      FROM etl.expectations expectation CROSS JOIN LATERAL etl.instrument_states($1, $2, from_day, to_day) responses
+     WHERE expectation.operation = $1
   )
-  SELECT c.day, c.variant, c.state, true, 1::bigint FROM etl.coverage c
-   WHERE c.operation = $1 AND c.exchange = $2 AND c.instrument = '' AND c.day BETWEEN from_day AND to_day
+  SELECT entry.day, entry.variant, entry.state, true, 1::bigint FROM etl.coverage entry
+   WHERE entry.operation = $1 AND entry.exchange = $2 AND entry.instrument = '' AND entry.day BETWEEN from_day AND to_day
   UNION ALL
   SELECT known.day, known.variant, known.state, false, counted.entries
     FROM known CROSS JOIN LATERAL (
       SELECT count(*) AS entries FROM (
-        SELECT FROM etl.coverage c
-         WHERE c.operation = $1 AND c.exchange = $2 AND c.day = known.day AND c.variant = known.variant
-           AND c.state = known.state AND c.instrument <> ''
+        SELECT FROM etl.coverage entry
+         WHERE entry.operation = $1 AND entry.exchange = $2 AND entry.day = known.day AND entry.variant = known.variant
+           AND entry.state = known.state AND entry.instrument <> ''
          LIMIT CASE WHEN NOT known.is_awaiting THEN greatest(requested, 1) END) single) counted
    WHERE instruments IS NULL OR NOT known.is_of_each_instrument
   UNION ALL
   SELECT listed.day, counted.variant, counted.state, false, counted.entries
     FROM (SELECT DISTINCT known.day FROM known WHERE known.is_of_each_instrument) listed
    CROSS JOIN LATERAL (
-      SELECT c.variant, c.state, count(*) AS entries FROM etl.coverage c
-       WHERE c.operation = $1 AND c.exchange = $2 AND c.day = listed.day AND c.instrument = ANY (instruments)
-       GROUP BY c.variant, c.state) counted
+      SELECT entry.variant, entry.state, count(*) AS entries FROM etl.coverage entry
+       WHERE entry.operation = $1 AND entry.exchange = $2 AND entry.day = listed.day AND entry.instrument = ANY (instruments)
+       GROUP BY entry.variant, entry.state) counted
    WHERE instruments IS NOT NULL
 $$;
 
@@ -347,13 +356,13 @@ WITH clock AS (
 ), expected AS MATERIALIZED (
   SELECT * FROM etl.expected_sets(named, has_others, instruments, settings)
 ), known AS (
-  SELECT pair.operation, pair.exchange, k.day, k.found, k.is_stored, k.responded
+  SELECT pair.operation, pair.exchange, known_day.day, known_day.found, known_day.is_stored, known_day.responded
     FROM expected pair CROSS JOIN LATERAL etl.known_days(pair.operation, pair.exchange,
-      coalesce(since, first_day, '-infinity'), coalesce(last_day, 'infinity'), pair.requested, instruments) k
+      coalesce(since, first_day, '-infinity'), coalesce(last_day, 'infinity'), pair.requested, instruments) known_day
    WHERE pair.days <> 'none'
 ), listed AS (
-  SELECT pair.operation, pair.exchange, l.day, l.found, l.is_stored, l.responded
-    FROM expected pair CROSS JOIN LATERAL etl.known_list(pair.operation, pair.exchange, pair.requested, instruments) l
+  SELECT pair.operation, pair.exchange, list.day, list.found, list.is_stored, list.responded
+    FROM expected pair CROSS JOIN LATERAL etl.known_list(pair.operation, pair.exchange, pair.requested, instruments) list
    WHERE pair.days = 'none'
 ), span AS (
   SELECT operation, exchange, min(day) AS stored_from, max(day) AS stored_to FROM known WHERE is_stored GROUP BY 1, 2
@@ -436,19 +445,19 @@ WITH source AS MATERIALIZED (
   SELECT etl.has_source(settings) AS is_there,
          (as_of AT TIME ZONE (settings ->> 'zone'))::date - (settings ->> 'historyDays')::int AS reach
 ), failing AS MATERIALIZED (
-  SELECT f.operation, f.exchange, f.day, f.error FROM etl.failing_requests() f
+  SELECT failure.operation, failure.exchange, failure.day, failure.error FROM etl.failing_requests() failure
 ), failure AS (
   SELECT operation, exchange, day, error FROM failing
   UNION ALL
   -- Of what has no days, any request.
   SELECT DISTINCT ON (operation, exchange) operation, exchange, 'infinity', error FROM failing
 ), judged AS (
-  SELECT s.*, coalesce(s.found, CASE WHEN f.day IS NULL THEN 'not_requested' ELSE 'failed' END) AS best, f.error,
-         s.is_stored IS TRUE AND coalesce(s.responded, 0) >= s.requested AS is_complete,
-         s.is_stored IS TRUE AND coalesce(s.responded, 0) < s.requested AS is_share
-    FROM etl.expected_sessions(named, has_others, first_day, last_day, since, as_of, instruments, settings) s
-    LEFT JOIN failure f ON f.operation = s.operation AND f.exchange = s.exchange
-      AND f.day = CASE WHEN s.days = 'none' THEN 'infinity' ELSE s.day END
+  SELECT session.*, coalesce(session.found, CASE WHEN failure.day IS NULL THEN 'not_requested' ELSE 'failed' END) AS best, failure.error,
+         session.is_stored IS TRUE AND coalesce(session.responded, 0) >= session.requested AS is_complete,
+         session.is_stored IS TRUE AND coalesce(session.responded, 0) < session.requested AS is_share
+    FROM etl.expected_sessions(named, has_others, first_day, last_day, since, as_of, instruments, settings) session
+    LEFT JOIN failure ON failure.operation = session.operation AND failure.exchange = session.exchange
+      AND failure.day = CASE WHEN session.days = 'none' THEN 'infinity' ELSE session.day END
 )
 SELECT judged.exchange, judged.operation, judged.day,
        CASE WHEN judged.is_complete THEN 'complete' WHEN judged.is_due THEN 'missing' ELSE 'pending' END,
@@ -461,16 +470,16 @@ SELECT judged.exchange, judged.operation, judged.day,
          CASE WHEN judged.is_share THEN format('%s of %s companies', looked_up.responded, judged.requested) END,
          coalesce(judged.error, etl.diagnostic_of(judged.operation, judged.exchange, judged.known_on))), '') END,
        judged.due_there AT TIME ZONE (settings ->> 'zone'),
-       (SELECT min(l.committed_at) FROM etl.loads l
-         WHERE l.operation = judged.operation AND l.exchange = judged.exchange AND l.to_date = judged.day AND l.fetched > 0),
+       (SELECT min(load.committed_at) FROM etl.loads load
+         WHERE load.operation = judged.operation AND load.exchange = judged.exchange AND load.to_date = judged.day AND load.fetched > 0),
        etl.records_of(judged.operation, judged.exchange, judged.known_on, judged.is_by_instrument, judged.variants),
        CASE WHEN judged.is_share THEN looked_up.responded WHEN judged.requested > 0 THEN coalesce(judged.responded, 0) END,
        nullif(judged.requested, 0),
        CASE WHEN judged.is_complete THEN 1 WHEN judged.best = 'partial' THEN NULL
          WHEN judged.is_share THEN round(looked_up.responded::numeric / judged.requested, 4) ELSE 0 END,
        judged.best, judged.known_on,
-       (SELECT max(c.checked_at) FROM etl.coverage c
-         WHERE c.operation = judged.operation AND c.exchange = judged.exchange AND c.day = judged.known_on)
+       (SELECT max(entry.checked_at) FROM etl.coverage entry
+         WHERE entry.operation = judged.operation AND entry.exchange = judged.exchange AND entry.day = judged.known_on)
   FROM source CROSS JOIN judged
   -- Looked up once a trading day, and only if it is selected.
  CROSS JOIN LATERAL (

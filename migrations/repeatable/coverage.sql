@@ -6,8 +6,9 @@
 CREATE OR REPLACE FUNCTION etl.loaded_trading_days(operation text)
 RETURNS TABLE (exchange text, day date, records bigint, checked_at timestamptz, window_id bigint, loaded_position timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT c.exchange, c.day, c.records, c.checked_at, c.window_id, c.loaded_position FROM etl.coverage c
-   WHERE c.operation = $1 AND c.instrument = '' AND c.variant = '' AND c.state = 'loaded'
+  SELECT entry.exchange, entry.day, entry.records, entry.checked_at, entry.window_id, entry.loaded_position
+    FROM etl.coverage entry
+   WHERE entry.operation = $1 AND entry.instrument = '' AND entry.variant = '' AND entry.state = 'loaded'
 $$;
 
 -- What a response said of each of its entries. It is kept once where it said the same of all of them: src/state/responses/response-facts.ts.
@@ -31,8 +32,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT stored_position IS NULL
       OR stored_position <= coalesce(summed_position, '-infinity')
       OR EXISTS (
-        SELECT FROM etl.responses r
-         WHERE r.position = stored_position AND (r.said IS NOT NULL OR r.entries IS NOT NULL))
+        SELECT FROM etl.responses response
+         WHERE response.position = stored_position AND (response.said IS NOT NULL OR response.entries IS NOT NULL))
 $$;
 
 -- The registers of entries as the sum of the facts, and which of those that are stored differ. Without days, of all entries.
@@ -48,24 +49,26 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH accepted AS MATERIALIZED (
     -- Where a person has accepted that a response left no row of a day, it said that the day is empty.
-    SELECT w.position, coalesce(w.day, r.called_on) AS day
-      FROM etl.withdrawals w JOIN etl.responses r ON r.position = w.position
-     WHERE w.state = 'accepted' AND w.remaining_rows = 0
+    SELECT withdrawal.position, coalesce(withdrawal.day, response.called_on) AS day
+      FROM etl.withdrawals withdrawal JOIN etl.responses response ON response.position = withdrawal.position
+     WHERE withdrawal.state = 'accepted' AND withdrawal.remaining_rows = 0
   ), said AS (
-    SELECT r.operation, r.exchange, entry.day, entry.instrument, r.variant, r.position, entry.records, entry.diagnostic, r.is_suspicious,
+    SELECT response.operation, response.exchange, entry.day, entry.instrument, response.variant, response.position,
+           entry.records, entry.diagnostic, response.is_suspicious,
            CASE WHEN entry.said = 'not_published' AND entry.instrument = ''
-                 AND (r.position, entry.day) IN (SELECT accepted.position, accepted.day FROM accepted)
+                 AND (response.position, entry.day) IN (SELECT accepted.position, accepted.day FROM accepted)
              THEN 'empty' ELSE entry.said END AS said
-      FROM etl.responses r
-     CROSS JOIN LATERAL etl.said_of_entries(r.to_date, r.instruments, r.said, r.records, r.diagnostic, r.entries)
+      FROM etl.responses response
+     CROSS JOIN LATERAL etl.said_of_entries(
+         response.to_date, response.instruments, response.said, response.records, response.diagnostic, response.entries)
         AS entry(day, instrument, said, records, diagnostic)
-     WHERE r.operation = ANY (operations)
-       AND r.exchange = at_exchange
+     WHERE response.operation = ANY (operations)
+       AND response.exchange = at_exchange
        AND (
          from_day IS NULL
-         OR (r.from_date <= to_day AND r.to_date >= from_day)
+         OR (response.from_date <= to_day AND response.to_date >= from_day)
          -- Some responses are about the day of their call.
-         OR r.called_on BETWEEN from_day AND to_day
+         OR response.called_on BETWEEN from_day AND to_day
        )
   ), summed AS (
     SELECT said.operation, said.exchange, said.day, said.instrument, said.variant,
@@ -82,20 +85,21 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
   ), effect AS (
     -- The newest responses that took the last row of a day, or whose withdrawal was withheld. Where the rows have no days,
     -- the day is that of the call.
-    SELECT r.operation, r.exchange, coalesce(w.day, r.called_on) AS day, r.variant,
-           max(r.position) FILTER (WHERE w.state IN ('withdrawn', 'accepted')) AS emptied_position,
-           max(r.position) FILTER (WHERE w.state IN ('withheld', 'outdated')) AS withheld_position
-      FROM etl.withdrawals w JOIN etl.responses r ON r.position = w.position AND r.exchange = w.exchange
-     WHERE r.operation = ANY (operations)
-       AND r.exchange = at_exchange
-       AND (w.state IN ('withheld', 'outdated') OR (w.unlisted_rows > 0 AND w.remaining_rows = 0))
-       AND (from_day IS NULL OR coalesce(w.day, r.called_on) BETWEEN from_day AND to_day)
+    SELECT response.operation, response.exchange, coalesce(withdrawal.day, response.called_on) AS day, response.variant,
+           max(response.position) FILTER (WHERE withdrawal.state IN ('withdrawn', 'accepted')) AS emptied_position,
+           max(response.position) FILTER (WHERE withdrawal.state IN ('withheld', 'outdated')) AS withheld_position
+      FROM etl.withdrawals withdrawal
+      JOIN etl.responses response ON response.position = withdrawal.position AND response.exchange = withdrawal.exchange
+     WHERE response.operation = ANY (operations)
+       AND response.exchange = at_exchange
+       AND (withdrawal.state IN ('withheld', 'outdated') OR (withdrawal.unlisted_rows > 0 AND withdrawal.remaining_rows = 0))
+       AND (from_day IS NULL OR coalesce(withdrawal.day, response.called_on) BETWEEN from_day AND to_day)
      GROUP BY 1, 2, 3, 4
   ), stored AS (
-    SELECT c.ctid AS stored_row, c.* FROM etl.coverage c
-     WHERE c.operation = ANY (operations)
-       AND c.exchange = at_exchange
-       AND (from_day IS NULL OR c.day BETWEEN from_day AND to_day)
+    SELECT entry.ctid AS stored_row, entry.* FROM etl.coverage entry
+     WHERE entry.operation = ANY (operations)
+       AND entry.exchange = at_exchange
+       AND (from_day IS NULL OR entry.day BETWEEN from_day AND to_day)
   )
   SELECT stored.stored_row, entry.operation, entry.exchange, entry.day, entry.instrument, entry.variant,
          summed.last_position, summed.last_said, summed.last_records, summed.last_diagnostic,

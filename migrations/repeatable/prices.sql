@@ -11,23 +11,26 @@ COMMENT ON AGGREGATE etl.product(numeric) IS 'The product of all values, exactly
 CREATE OR REPLACE FUNCTION etl.share_price_factors(exchange text, share_id text, as_of date)
 RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
-  SELECT coalesce(lag(d.ex_date) OVER earlier, '-infinity'::date), d.ex_date,
-         etl.product(d.ratio_old) OVER later, etl.product(d.ratio_new) OVER later
+  SELECT coalesce(lag(day.ex_date) OVER earlier, '-infinity'::date), day.ex_date,
+         etl.product(day.ratio_old) OVER later, etl.product(day.ratio_new) OVER later
     FROM (
       -- The same event under two symbols of the share counts once; what a person has decided comes first.
       SELECT event.ex_date, etl.product(event.ratio_old) AS ratio_old, etl.product(event.ratio_new) AS ratio_new
-        FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.status, c.ratio_old, c.ratio_new
-                FROM market.corporate_events c
-               WHERE c.exchange = $1
-                 AND c.instrument_id = $2
-                 AND c.ex_date <= $3
-                 AND (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
-                 AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %')
-               ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.symbol) AS event
+        FROM (SELECT DISTINCT ON (listed.ex_date, listed.kind, listed.item)
+                     listed.ex_date, listed.status, listed.ratio_old, listed.ratio_new
+                FROM market.corporate_events listed
+               WHERE listed.exchange = $1
+                 AND listed.instrument_id = $2
+                 AND listed.ex_date <= $3
+                 AND (listed.ratio_new IS NOT NULL OR listed.status_reason LIKE 'decided by %')
+                 AND (listed.status = 'applied' OR listed.status_reason LIKE 'decided by %')
+               ORDER BY listed.ex_date, listed.kind, listed.item,
+                        (listed.status_reason LIKE 'decided by %') IS TRUE DESC, listed.symbol) AS event
        WHERE event.status = 'applied'
        GROUP BY event.ex_date
-      UNION ALL SELECT 'infinity', 1, 1) AS d
-  WINDOW earlier AS (ORDER BY d.ex_date), later AS (ORDER BY d.ex_date DESC)
+      UNION ALL
+      SELECT 'infinity', 1, 1) AS day
+  WINDOW earlier AS (ORDER BY day.ex_date), later AS (ORDER BY day.ex_date DESC)
 $$;
 COMMENT ON FUNCTION etl.share_price_factors(text, text, date) IS 'What prices of a share from valid_from to before valid_to are multiplied by, ratio_old ÷ ratio_new, to compare with prices of the given day: the product of its applied events until then.';
 
@@ -35,14 +38,15 @@ COMMENT ON FUNCTION etl.share_price_factors(text, text, date) IS 'What prices of
 CREATE OR REPLACE FUNCTION etl.share_kept_factors(exchange text, share_id text)
 RETURNS TABLE (known_from date, known_to date, valid_from date, valid_to date, ratio_old numeric, ratio_new numeric)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
-  SELECT d.known_from, d.known_to, p.*
-    FROM (SELECT c.ex_date AS known_from, coalesce(lead(c.ex_date) OVER (ORDER BY c.ex_date), 'infinity') AS known_to
-            FROM market.corporate_events c
-           WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.status = 'applied'
-             AND (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
-           GROUP BY c.ex_date) AS d
-   CROSS JOIN LATERAL etl.share_price_factors($1, $2, d.known_from) AS p
-   WHERE p.valid_to < 'infinity'
+  SELECT day.known_from, day.known_to, factor.*
+    FROM (SELECT event.ex_date AS known_from,
+                 coalesce(lead(event.ex_date) OVER (ORDER BY event.ex_date), 'infinity') AS known_to
+            FROM market.corporate_events event
+           WHERE event.exchange = $1 AND event.instrument_id = $2 AND event.status = 'applied'
+             AND (event.ratio_new IS NOT NULL OR event.status_reason LIKE 'decided by %')
+           GROUP BY event.ex_date) AS day
+   CROSS JOIN LATERAL etl.share_price_factors($1, $2, day.known_from) AS factor
+   WHERE factor.valid_to < 'infinity'
 $$;
 COMMENT ON FUNCTION etl.share_kept_factors(text, text) IS 'The factors of a share as of each day: those of etl.share_price_factors as of known_from are the same on every day before known_to.';
 
@@ -50,17 +54,20 @@ COMMENT ON FUNCTION etl.share_kept_factors(text, text) IS 'The factors of a shar
 -- each symbol that the share has then. A trading day between the two would be one of the share, which includes the event.
 CREATE OR REPLACE FUNCTION etl.sessions_after_events(exchange text) RETURNS TABLE (symbol text, trade_date date)
 LANGUAGE sql STABLE AS $$
-  SELECT DISTINCT n.symbol, d.day
-    FROM (SELECT s.symbol, s.valid_from, f.known_from AS ex_date, array_agg(s.series) AS series
-            FROM (SELECT DISTINCT k.share_id, k.known_from FROM etl.price_factors k WHERE k.exchange = $1) f
-            JOIN market.series_aliases s ON s.exchange = $1 AND s.share_id = f.share_id
-           GROUP BY s.symbol, s.instrument_id, s.valid_from, s.valid_to, f.known_from) AS n
+  SELECT DISTINCT event.symbol, session.day
+    FROM (SELECT alias.symbol, alias.valid_from, change.known_from AS ex_date, array_agg(alias.series) AS series
+            FROM (SELECT DISTINCT factor.share_id, factor.known_from FROM etl.price_factors factor WHERE factor.exchange = $1) change
+            JOIN market.series_aliases alias ON alias.exchange = $1 AND alias.share_id = change.share_id
+           GROUP BY alias.symbol, alias.instrument_id, alias.valid_from, alias.valid_to, change.known_from) AS event
    CROSS JOIN LATERAL (
-     SELECT n.ex_date
+     SELECT event.ex_date
      UNION ALL
-     (SELECT p.trade_date FROM market.bhavcopy_cm p
-       WHERE p.exchange = $1 AND p.symbol = n.symbol AND p.series = ANY (n.series) AND p.trade_date >= greatest(n.ex_date, n.valid_from)
-       ORDER BY p.trade_date LIMIT 1)) AS d(day)
+     (SELECT line.trade_date FROM market.bhavcopy_cm line
+       WHERE line.exchange = $1
+         AND line.symbol = event.symbol
+         AND line.series = ANY (event.series)
+         AND line.trade_date >= greatest(event.ex_date, event.valid_from)
+       ORDER BY line.trade_date LIMIT 1)) AS session(day)
 $$;
 COMMENT ON FUNCTION etl.sessions_after_events(text) IS 'The rows of etl.event_sessions of an exchange.';
 
@@ -75,13 +82,15 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
   WITH days AS MATERIALIZED (
     SELECT event.ex_date, etl.product(event.ratio_old) AS ratio_old, etl.product(event.ratio_new) AS ratio_new,
            sum(event.amount) FILTER (WHERE event.ratio_new IS NULL) AS dividend
-      FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.status, c.ratio_old, c.ratio_new, c.amount
-              FROM market.corporate_events c
-             WHERE c.exchange = $1
-               AND c.instrument_id = $2
-               AND c.ex_date <= $3
-               AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %' OR c.is_reinvested)
-             ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.symbol) AS event
+      FROM (SELECT DISTINCT ON (listed.ex_date, listed.kind, listed.item)
+                   listed.ex_date, listed.status, listed.ratio_old, listed.ratio_new, listed.amount
+              FROM market.corporate_events listed
+             WHERE listed.exchange = $1
+               AND listed.instrument_id = $2
+               AND listed.ex_date <= $3
+               AND (listed.status = 'applied' OR listed.status_reason LIKE 'decided by %' OR listed.is_reinvested)
+             ORDER BY listed.ex_date, listed.kind, listed.item,
+                      (listed.status_reason LIKE 'decided by %') IS TRUE DESC, listed.symbol) AS event
      WHERE event.status <> 'ignored' AND (event.ratio_new IS NOT NULL OR event.amount IS NOT NULL)
      GROUP BY event.ex_date
   ), valued AS (
@@ -91,20 +100,25 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
           FROM (SELECT line.close_price, line.trade_date
                   FROM market.series_aliases alias
                  CROSS JOIN LATERAL (
-                   SELECT p.close_price, p.trade_date FROM market.bhavcopy_cm p
-                    WHERE p.exchange = alias.exchange AND p.symbol = alias.symbol AND p.series = alias.series AND p.close_price > 0
-                      AND p.trade_date < day.ex_date AND p.trade_date >= alias.valid_from AND p.trade_date < alias.valid_to
-                    ORDER BY p.trade_date DESC LIMIT 1) AS line
+                   SELECT price.close_price, price.trade_date FROM market.bhavcopy_cm price
+                    WHERE price.exchange = alias.exchange AND price.symbol = alias.symbol AND price.series = alias.series
+                      AND price.close_price > 0
+                      AND price.trade_date < day.ex_date
+                      AND price.trade_date >= alias.valid_from AND price.trade_date < alias.valid_to
+                    ORDER BY price.trade_date DESC LIMIT 1) AS line
                  WHERE alias.exchange = $1 AND alias.instrument_id = $2
                  ORDER BY line.trade_date DESC, alias.symbol, alias.series LIMIT 1) AS last
           LEFT JOIN days between_days ON between_days.ex_date > last.trade_date AND between_days.ex_date < day.ex_date
          GROUP BY last.close_price) AS before ON day.dividend > 0
   ), stretches AS (
-    SELECT ex_date, ratio_old, ratio_new, CASE WHEN rest > 0 THEN rest ELSE 1 END AS rest, CASE WHEN rest > 0 THEN close ELSE 1 END AS close
+    SELECT ex_date, ratio_old, ratio_new,
+           CASE WHEN rest > 0 THEN rest ELSE 1 END AS rest,
+           CASE WHEN rest > 0 THEN close ELSE 1 END AS close
       FROM valued
     UNION ALL SELECT 'infinity', 1, 1, 1, 1
   )
-  SELECT coalesce(lag(ex_date) OVER share, '-infinity'::date), ex_date, etl.product(ratio_old) OVER later, etl.product(ratio_new) OVER later,
+  SELECT coalesce(lag(ex_date) OVER share, '-infinity'::date), ex_date,
+         etl.product(ratio_old) OVER later, etl.product(ratio_new) OVER later,
          trim_scale(round(etl.product(rest) OVER later / etl.product(close) OVER later, 30))
     FROM stretches
   WINDOW share AS (ORDER BY ex_date), later AS (ORDER BY ex_date DESC)
@@ -115,29 +129,33 @@ COMMENT ON FUNCTION etl.share_return_factors(text, text, date) IS 'What prices o
 CREATE OR REPLACE FUNCTION etl.share_factors(exchange text, share_id text, as_of date, is_total_return boolean)
 RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric, reinvested numeric)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
-  SELECT p.valid_from, p.valid_to, p.ratio_old, p.ratio_new, 1::numeric FROM etl.share_price_factors($1, $2, $3) AS p WHERE NOT $4
+  SELECT price.valid_from, price.valid_to, price.ratio_old, price.ratio_new, 1::numeric
+    FROM etl.share_price_factors($1, $2, $3) AS price WHERE NOT $4
   UNION ALL
-  SELECT t.valid_from, t.valid_to, t.ratio_old, t.ratio_new, t.reinvested FROM etl.share_return_factors($1, $2, $3) AS t WHERE $4
+  SELECT total.valid_from, total.valid_to, total.ratio_old, total.ratio_new, total.reinvested
+    FROM etl.share_return_factors($1, $2, $3) AS total WHERE $4
 $$;
 COMMENT ON FUNCTION etl.share_factors(text, text, date, boolean) IS 'The factors of market.price_factors of one share, with the stretch behind its last event.';
 
 CREATE OR REPLACE FUNCTION market.price_factors(as_of date DEFAULT current_date, total_return boolean DEFAULT false)
 RETURNS TABLE (exchange text, instrument_id text, valid_from date, valid_to date, ratio_old numeric, ratio_new numeric, reinvested numeric)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 AS $$
-  SELECT s.exchange, s.instrument_id, p.*
-    FROM (SELECT DISTINCT c.exchange, c.instrument_id FROM market.corporate_events c
-           WHERE (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %' OR total_return AND c.amount IS NOT NULL)
-             AND c.instrument_id IS NOT NULL) AS s
-   CROSS JOIN LATERAL etl.share_factors(s.exchange, s.instrument_id, as_of, total_return) AS p
-   WHERE p.valid_to < 'infinity'
+  SELECT share.exchange, share.instrument_id, factor.*
+    FROM (SELECT DISTINCT event.exchange, event.instrument_id FROM market.corporate_events event
+           WHERE (event.ratio_new IS NOT NULL
+                  OR event.status_reason LIKE 'decided by %'
+                  OR (total_return AND event.amount IS NOT NULL))
+             AND event.instrument_id IS NOT NULL) AS share
+   CROSS JOIN LATERAL etl.share_factors(share.exchange, share.instrument_id, as_of, total_return) AS factor
+   WHERE factor.valid_to < 'infinity'
 $$;
 COMMENT ON FUNCTION market.price_factors(date, boolean) IS 'What prices of each share with events, from valid_from to before valid_to, are multiplied by to compare with prices of the given day: ratio_old ÷ ratio_new for its splits, consolidations and bonuses until then, and, with total_return, reinvested, to 30 decimals, for its dividends.';
 
 -- Grouped, so that the planner knows that a share has one row.
 CREATE OR REPLACE FUNCTION etl.unreviewed_until(as_of date) RETURNS TABLE (exchange text, instrument_id text, reviewed_from date)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT e.exchange, e.instrument_id, max(e.ex_date) FROM market.corporate_events e
-   WHERE e.status = 'needs_review' AND e.ex_date <= $1 GROUP BY 1, 2
+  SELECT event.exchange, event.instrument_id, max(event.ex_date) FROM market.corporate_events event
+   WHERE event.status = 'needs_review' AND event.ex_date <= $1 GROUP BY 1, 2
 $$;
 COMMENT ON FUNCTION etl.unreviewed_until(date) IS 'The last ex-date, not after the given day, of the events of each share that need review: its earlier prices may have to be adjusted.';
 
@@ -149,26 +167,35 @@ RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin
                high_price numeric, low_price numeric, close_price numeric, traded_quantity numeric, price_factor numeric,
                unadjusted_close_price numeric, has_unreviewed_event boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT a.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.trade_date,
-         CASE WHEN f.ratio_new IS NOT NULL THEN b.open_price * f.ratio_old / f.ratio_new ELSE b.open_price END,
-         CASE WHEN f.ratio_new IS NOT NULL THEN b.high_price * f.ratio_old / f.ratio_new ELSE b.high_price END,
-         CASE WHEN f.ratio_new IS NOT NULL THEN b.low_price * f.ratio_old / f.ratio_new ELSE b.low_price END,
-         CASE WHEN f.ratio_new IS NOT NULL THEN b.close_price * f.ratio_old / f.ratio_new ELSE b.close_price END,
-         CASE WHEN f.ratio_new IS NOT NULL THEN b.traded_quantity * f.ratio_new / f.ratio_old ELSE b.traded_quantity END,
-         CASE WHEN f.ratio_new IS NOT NULL THEN f.ratio_old / f.ratio_new ELSE 1 END,
-         b.close_price, coalesce(b.trade_date < r.reviewed_from, false)
-    FROM market.bhavcopy_cm b
-    LEFT JOIN etl.later_periods() l ON l.exchange = coalesce(b.exchange, '') AND l.symbol = coalesce(b.symbol, '') AND l.series = coalesce(b.series, '')
-    LEFT JOIN market.series_aliases a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
-     AND a.valid_from = coalesce(l.starts[width_bucket(b.trade_date, l.starts)], '-infinity')
-    LEFT JOIN etl.unreviewed_until(as_of) r ON r.exchange = a.exchange AND r.instrument_id = a.share_id
+  SELECT alias.instrument_id, line.exchange, line.symbol, line.series, line.isin, line.trade_date,
+         CASE WHEN factor.ratio_new IS NOT NULL THEN line.open_price * factor.ratio_old / factor.ratio_new ELSE line.open_price END,
+         CASE WHEN factor.ratio_new IS NOT NULL THEN line.high_price * factor.ratio_old / factor.ratio_new ELSE line.high_price END,
+         CASE WHEN factor.ratio_new IS NOT NULL THEN line.low_price * factor.ratio_old / factor.ratio_new ELSE line.low_price END,
+         CASE WHEN factor.ratio_new IS NOT NULL THEN line.close_price * factor.ratio_old / factor.ratio_new ELSE line.close_price END,
+         CASE WHEN factor.ratio_new IS NOT NULL THEN line.traded_quantity * factor.ratio_new / factor.ratio_old ELSE line.traded_quantity END,
+         CASE WHEN factor.ratio_new IS NOT NULL THEN factor.ratio_old / factor.ratio_new ELSE 1 END,
+         line.close_price, coalesce(line.trade_date < unreviewed.reviewed_from, false)
+    FROM market.bhavcopy_cm line
+    LEFT JOIN etl.later_periods() later
+      ON later.exchange = coalesce(line.exchange, '')
+     AND later.symbol = coalesce(line.symbol, '')
+     AND later.series = coalesce(line.series, '')
+    LEFT JOIN market.series_aliases alias
+      ON alias.exchange = line.exchange AND alias.symbol = line.symbol AND alias.series = line.series
+     AND alias.valid_from = coalesce(later.starts[width_bucket(line.trade_date, later.starts)], '-infinity')
+    LEFT JOIN etl.unreviewed_until(as_of) unreviewed
+      ON unreviewed.exchange = alias.exchange AND unreviewed.instrument_id = alias.share_id
     LEFT JOIN (
-      SELECT n.exchange, n.symbol, n.series, n.valid_from AS named_from, n.valid_to AS named_to, k.valid_from, k.valid_to, k.ratio_old, k.ratio_new
-        FROM etl.price_factors k JOIN market.series_aliases n ON n.exchange = k.exchange AND n.share_id = k.share_id
-       WHERE k.known_from <= as_of AND k.known_to > as_of) AS f
-      ON f.symbol = b.symbol AND f.series = b.series AND b.trade_date < f.valid_to AND b.trade_date >= f.valid_from
-     AND b.trade_date >= f.named_from AND b.trade_date < f.named_to AND f.exchange = ANY (ARRAY[b.exchange])
-   WHERE b.trade_date <= as_of
+      SELECT name.exchange, name.symbol, name.series, name.valid_from AS named_from, name.valid_to AS named_to,
+             kept.valid_from, kept.valid_to, kept.ratio_old, kept.ratio_new
+        FROM etl.price_factors kept
+        JOIN market.series_aliases name ON name.exchange = kept.exchange AND name.share_id = kept.share_id
+       WHERE kept.known_from <= as_of AND kept.known_to > as_of) AS factor
+      ON factor.symbol = line.symbol AND factor.series = line.series
+     AND line.trade_date < factor.valid_to AND line.trade_date >= factor.valid_from
+     AND line.trade_date >= factor.named_from AND line.trade_date < factor.named_to
+     AND factor.exchange = ANY (ARRAY[line.exchange])
+   WHERE line.trade_date <= as_of
 $$;
 COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All trading days until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the trading day and not after that day: what was known on that day.';
 
@@ -179,62 +206,71 @@ RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin
                high_price numeric, low_price numeric, close_price numeric, traded_quantity numeric, price_factor numeric,
                unadjusted_close_price numeric, has_unreviewed_event boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT f.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.trade_date,
-         CASE WHEN f.is_adjusted THEN b.open_price * f.numerator / f.ratio_new ELSE b.open_price END,
-         CASE WHEN f.is_adjusted THEN b.high_price * f.numerator / f.ratio_new ELSE b.high_price END,
-         CASE WHEN f.is_adjusted THEN b.low_price * f.numerator / f.ratio_new ELSE b.low_price END,
-         CASE WHEN f.is_adjusted THEN b.close_price * f.numerator / f.ratio_new ELSE b.close_price END,
-         CASE WHEN f.is_adjusted THEN b.traded_quantity * f.ratio_new / f.ratio_old ELSE b.traded_quantity END,
-         CASE WHEN f.is_adjusted THEN f.numerator / f.ratio_new ELSE 1 END,
-         b.close_price, coalesce(b.trade_date < f.reviewed_from, false)
-    FROM market.bhavcopy_cm b
+  SELECT factor.instrument_id, line.exchange, line.symbol, line.series, line.isin, line.trade_date,
+         CASE WHEN factor.is_adjusted THEN line.open_price * factor.numerator / factor.ratio_new ELSE line.open_price END,
+         CASE WHEN factor.is_adjusted THEN line.high_price * factor.numerator / factor.ratio_new ELSE line.high_price END,
+         CASE WHEN factor.is_adjusted THEN line.low_price * factor.numerator / factor.ratio_new ELSE line.low_price END,
+         CASE WHEN factor.is_adjusted THEN line.close_price * factor.numerator / factor.ratio_new ELSE line.close_price END,
+         CASE WHEN factor.is_adjusted THEN line.traded_quantity * factor.ratio_new / factor.ratio_old ELSE line.traded_quantity END,
+         CASE WHEN factor.is_adjusted THEN factor.numerator / factor.ratio_new ELSE 1 END,
+         line.close_price, coalesce(line.trade_date < factor.reviewed_from, false)
+    FROM market.bhavcopy_cm line
     LEFT JOIN (
-      SELECT a.exchange, a.symbol, a.series, a.instrument_id, a.valid_from AS named_from, a.valid_to AS named_to,
-             p.valid_from, p.valid_to, p.ratio_old, p.ratio_new, p.ratio_old * p.reinvested AS numerator,
-             p.valid_to < 'infinity' AS is_adjusted, r.reviewed_from
-        FROM market.series_aliases a
-       CROSS JOIN LATERAL etl.share_factors(a.exchange, a.share_id, as_of, total_return) p
+      SELECT alias.exchange, alias.symbol, alias.series, alias.instrument_id, alias.valid_from AS named_from, alias.valid_to AS named_to,
+             share_factor.valid_from, share_factor.valid_to, share_factor.ratio_old, share_factor.ratio_new,
+             share_factor.ratio_old * share_factor.reinvested AS numerator,
+             share_factor.valid_to < 'infinity' AS is_adjusted, unreviewed.reviewed_from
+        FROM market.series_aliases alias
+       CROSS JOIN LATERAL etl.share_factors(alias.exchange, alias.share_id, as_of, total_return) share_factor
         -- Left out where nobody selects the column.
-        LEFT JOIN etl.unreviewed_until(as_of) r ON r.exchange = a.exchange AND r.instrument_id = a.share_id) AS f
-      ON f.exchange = b.exchange AND f.symbol = b.symbol AND f.series = b.series
-     AND b.trade_date >= f.valid_from AND b.trade_date < f.valid_to
-     AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
-   WHERE b.trade_date <= as_of
+        LEFT JOIN etl.unreviewed_until(as_of) unreviewed
+          ON unreviewed.exchange = alias.exchange AND unreviewed.instrument_id = alias.share_id) AS factor
+      ON factor.exchange = line.exchange AND factor.symbol = line.symbol AND factor.series = line.series
+     AND line.trade_date >= factor.valid_from AND line.trade_date < factor.valid_to
+     AND line.trade_date >= factor.named_from AND line.trade_date < factor.named_to
+   WHERE line.trade_date <= as_of
 $$;
 COMMENT ON FUNCTION market.adjusted_prices(date, boolean) IS 'The same. With total_return, dividends and distributions of trusts are reinvested as well, each at the last close before its ex-date.';
 
 -- A list of a user's own may have single events of any time.
 CREATE OR REPLACE VIEW etl.event_lists AS
-  SELECT l.exchange, min(l.ex_date) AS known_from
-    FROM (SELECT n.exchange, n.ex_date FROM market.corporate_action_notices n WHERE n.stated_kind = ''
-          UNION ALL SELECT a.exchange, a.prov_xdate FROM market.corporate_actions a) AS l
-   GROUP BY l.exchange;
+  SELECT listed.exchange, min(listed.ex_date) AS known_from
+    FROM (SELECT notice.exchange, notice.ex_date FROM market.corporate_action_notices notice WHERE notice.stated_kind = ''
+          UNION ALL
+          SELECT action.exchange, action.prov_xdate FROM market.corporate_actions action) AS listed
+   GROUP BY listed.exchange;
 COMMENT ON VIEW etl.event_lists IS 'From which ex-date on the lists of corporate actions of each exchange are loaded.';
 COMMENT ON COLUMN etl.event_lists.exchange IS 'Exchange.';
 COMMENT ON COLUMN etl.event_lists.known_from IS 'The first ex-date of its lists.';
 
 -- An exchange has ex-dates in each month, so that lists which have none of a month lack them.
 CREATE OR REPLACE VIEW etl.unlisted_days AS
-  SELECT d.exchange, d.ex_date AS listed_to, coalesce(d.next, 'infinity') AS listed_from
-    FROM (SELECT l.exchange, l.ex_date, lead(l.ex_date) OVER (PARTITION BY l.exchange ORDER BY l.ex_date) AS next
-            FROM (SELECT n.exchange, n.ex_date FROM market.corporate_action_notices n WHERE n.stated_kind = ''
-                  UNION SELECT a.exchange, a.prov_xdate FROM market.corporate_actions a WHERE a.prov_xdate IS NOT NULL) AS l) AS d
-   CROSS JOIN LATERAL (SELECT min(b.trade_date) AS first, max(b.trade_date) AS last FROM market.bhavcopy_cm b WHERE b.exchange = d.exchange) AS p
+  SELECT listed.exchange, listed.ex_date AS listed_to, coalesce(listed.next, 'infinity') AS listed_from
+    FROM (SELECT stated.exchange, stated.ex_date, lead(stated.ex_date) OVER (PARTITION BY stated.exchange ORDER BY stated.ex_date) AS next
+            FROM (SELECT notice.exchange, notice.ex_date FROM market.corporate_action_notices notice WHERE notice.stated_kind = ''
+                  UNION
+                  SELECT action.exchange, action.prov_xdate FROM market.corporate_actions action
+                   WHERE action.prov_xdate IS NOT NULL) AS stated) AS listed
+   CROSS JOIN LATERAL (
+     SELECT min(line.trade_date) AS first, max(line.trade_date) AS last
+       FROM market.bhavcopy_cm line WHERE line.exchange = listed.exchange) AS priced
    -- The first condition, which the second includes, leaves few rows to look for trading days of.
-   WHERE coalesce(d.next, 'infinity') > d.ex_date + 30
-     AND least(coalesce(d.next, 'infinity'), p.last) > greatest(d.ex_date, p.first) + 30;
+   WHERE coalesce(listed.next, 'infinity') > listed.ex_date + 30
+     AND least(coalesce(listed.next, 'infinity'), priced.last) > greatest(listed.ex_date, priced.first) + 30;
 COMMENT ON VIEW etl.unlisted_days IS 'More than 30 days in a row, between the first and the last trading day of an exchange, of which its lists of corporate actions have no ex-date: earlier adjusted prices lack their splits and bonuses.';
 COMMENT ON COLUMN etl.unlisted_days.exchange IS 'Exchange.';
 COMMENT ON COLUMN etl.unlisted_days.listed_to IS 'The last listed ex-date before them.';
 COMMENT ON COLUMN etl.unlisted_days.listed_from IS 'The first one after them; infinity if there is none.';
 
 CREATE OR REPLACE VIEW market.prices_adjusted AS
-  SELECT p.instrument_id, p.exchange, p.symbol, p.series, p.isin, p.trade_date, round(p.open_price, 4) AS open_price, round(p.high_price, 4) AS high_price,
-         round(p.low_price, 4) AS low_price, round(p.close_price, 4) AS close_price, p.traded_quantity, p.price_factor, p.unadjusted_close_price,
-         p.has_unreviewed_event, coalesce(p.trade_date < l.known_from, true) AS is_before_event_lists
-    FROM market.adjusted_prices() p
+  SELECT price.instrument_id, price.exchange, price.symbol, price.series, price.isin, price.trade_date,
+         round(price.open_price, 4) AS open_price, round(price.high_price, 4) AS high_price,
+         round(price.low_price, 4) AS low_price, round(price.close_price, 4) AS close_price,
+         price.traded_quantity, price.price_factor, price.unadjusted_close_price, price.has_unreviewed_event,
+         coalesce(price.trade_date < lists.known_from, true) AS is_before_event_lists
+    FROM market.adjusted_prices() price
     -- Left out where nobody selects the column.
-    LEFT JOIN etl.event_lists l ON l.exchange = p.exchange;
+    LEFT JOIN etl.event_lists lists ON lists.exchange = price.exchange;
 COMMENT ON VIEW market.prices_adjusted IS 'market.adjusted_prices as of today, its prices rounded to 4 decimals.';
 COMMENT ON COLUMN market.prices_adjusted.instrument_id IS 'The share: market.instruments.instrument_id, the same through renames.';
 COMMENT ON COLUMN market.prices_adjusted.exchange IS 'Exchange.';
@@ -261,23 +297,31 @@ COMMENT ON FUNCTION etl.changes_shares(text) IS 'True of the kinds of events by 
 CREATE OR REPLACE FUNCTION etl.price_move(exchange text, share_id text, ex_date date, OUT close_before numeric, OUT moved numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT before.close_price,
-         greatest(abs(nullif(first.open_price, 0) / before.close_price - 1), abs(nullif(first.close_price, 0) / before.close_price - 1))
-    FROM (SELECT s.* FROM market.series_aliases a
-           CROSS JOIN LATERAL (
-             SELECT p.trade_date, p.close_price FROM market.bhavcopy_cm p
-              WHERE p.exchange = a.exchange AND p.symbol = a.symbol AND p.series = a.series AND p.close_price > 0
-                AND p.trade_date < $3 AND p.trade_date >= a.valid_from AND p.trade_date < a.valid_to
-              ORDER BY p.trade_date DESC LIMIT 1) s
-           WHERE a.exchange = $1 AND a.instrument_id = $2
-           ORDER BY s.trade_date DESC, a.symbol, a.series LIMIT 1) before
-   CROSS JOIN (SELECT s.* FROM market.series_aliases a
-           CROSS JOIN LATERAL (
-             SELECT p.trade_date, p.open_price, p.close_price, p.previous_close_price FROM market.bhavcopy_cm p
-              WHERE p.exchange = a.exchange AND p.symbol = a.symbol AND p.series = a.series
-                AND p.trade_date >= greatest($3, a.valid_from) AND p.trade_date < a.valid_to
-              ORDER BY p.trade_date LIMIT 1) s
-           WHERE a.exchange = $1 AND a.instrument_id = $2
-           ORDER BY s.trade_date, a.symbol, a.series LIMIT 1) first
+         greatest(
+           abs(nullif(first.open_price, 0) / before.close_price - 1),
+           abs(nullif(first.close_price, 0) / before.close_price - 1))
+    FROM (
+      SELECT line.*
+        FROM market.series_aliases alias
+       CROSS JOIN LATERAL (
+         SELECT price.trade_date, price.close_price FROM market.bhavcopy_cm price
+          WHERE price.exchange = alias.exchange AND price.symbol = alias.symbol AND price.series = alias.series
+            AND price.close_price > 0
+            AND price.trade_date < $3
+            AND price.trade_date >= alias.valid_from AND price.trade_date < alias.valid_to
+          ORDER BY price.trade_date DESC LIMIT 1) line
+       WHERE alias.exchange = $1 AND alias.instrument_id = $2
+       ORDER BY line.trade_date DESC, alias.symbol, alias.series LIMIT 1) before
+   CROSS JOIN (
+      SELECT line.*
+        FROM market.series_aliases alias
+       CROSS JOIN LATERAL (
+         SELECT price.trade_date, price.open_price, price.close_price, price.previous_close_price FROM market.bhavcopy_cm price
+          WHERE price.exchange = alias.exchange AND price.symbol = alias.symbol AND price.series = alias.series
+            AND price.trade_date >= greatest($3, alias.valid_from) AND price.trade_date < alias.valid_to
+          ORDER BY price.trade_date LIMIT 1) line
+       WHERE alias.exchange = $1 AND alias.instrument_id = $2
+       ORDER BY line.trade_date, alias.symbol, alias.series LIMIT 1) first
    WHERE first.previous_close_price = before.close_price
 $$;
 COMMENT ON FUNCTION etl.price_move(text, text, date) IS 'The last close of a share before a day, and as a part of it how far the price moved; null where a trading day in between is missing.';
@@ -287,12 +331,13 @@ COMMENT ON FUNCTION etl.price_move(text, text, date) IS 'The last close of a sha
 -- at a higher price, which includes the face value, they are worth less.
 CREATE OR REPLACE FUNCTION etl.price_effect(exchange text, share_id text, ex_date date, kind text, ratio numeric, amount numeric) RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT round(100 * CASE WHEN t.effect IS NOT NULL OR NOT (etl.changes_shares($4) OR $4 IN ('dividend', 'interest', 'rights'))
-                       THEN greatest(t.effect, m.moved) END, 2)
-    FROM etl.price_move($1, $2, $3) m
+  SELECT round(100 * CASE
+           WHEN terms.effect IS NOT NULL OR NOT (etl.changes_shares($4) OR $4 IN ('dividend', 'interest', 'rights'))
+             THEN greatest(terms.effect, move.moved) END, 2)
+    FROM etl.price_move($1, $2, $3) move
    CROSS JOIN LATERAL (
      SELECT CASE WHEN etl.changes_shares($4) THEN abs($5 - 1)
-              WHEN $4 = 'rights' THEN (1 - $5) * CASE WHEN $6 >= m.close_before THEN 0 ELSE 1 - $6 / m.close_before END
-              WHEN $4 IN ('dividend', 'interest') THEN $6 / m.close_before END AS effect) t
+              WHEN $4 = 'rights' THEN (1 - $5) * CASE WHEN $6 >= move.close_before THEN 0 ELSE 1 - $6 / move.close_before END
+              WHEN $4 IN ('dividend', 'interest') THEN $6 / move.close_before END AS effect) terms
 $$;
 COMMENT ON FUNCTION etl.price_effect(text, text, date, text, numeric, numeric) IS 'By how many percent an event of a share moves its price: the greater of what follows from its terms and of how far the price moved. Null where it has no terms that tell, or a price is missing; of kinds without terms how far the price moved.';

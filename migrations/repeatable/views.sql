@@ -6,77 +6,90 @@
 CREATE OR REPLACE FUNCTION etl.previous_close_factor(exchange text, symbol text, series text, day date, previous_close_price numeric)
 RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT trim_scale(a.ratio_old[known + 1] * a.ratio_new[passed + 1] / (a.ratio_new[known + 1] * a.ratio_old[passed + 1]))
+  SELECT trim_scale(events.ratio_old[known + 1] * events.ratio_new[passed + 1]
+           / (events.ratio_new[known + 1] * events.ratio_old[passed + 1]))
     FROM (
       -- The days of the share's events, and the factors of prices before each and after the last.
-      SELECT s.instrument_id, array_agg(f.valid_to ORDER BY f.valid_to) AS ex_dates, array_agg(f.ratio_old ORDER BY f.valid_to) AS ratio_old,
-             array_agg(f.ratio_new ORDER BY f.valid_to) AS ratio_new
-        FROM market.series_aliases s CROSS JOIN LATERAL etl.share_price_factors(s.exchange, s.share_id, 'infinity') f
-       WHERE s.exchange = $1 AND s.symbol = $2 AND s.series = $3 AND $4 >= s.valid_from AND $4 < s.valid_to
-       GROUP BY s.instrument_id) a
+      SELECT alias.instrument_id,
+             array_agg(factor.valid_to ORDER BY factor.valid_to) AS ex_dates,
+             array_agg(factor.ratio_old ORDER BY factor.valid_to) AS ratio_old,
+             array_agg(factor.ratio_new ORDER BY factor.valid_to) AS ratio_new
+        FROM market.series_aliases alias
+       CROSS JOIN LATERAL etl.share_price_factors(alias.exchange, alias.share_id, 'infinity') factor
+       WHERE alias.exchange = $1 AND alias.symbol = $2 AND alias.series = $3 AND $4 >= alias.valid_from AND $4 < alias.valid_to
+       GROUP BY alias.instrument_id) events
    CROSS JOIN LATERAL (
      -- How many of the passed events the previous close already includes: those that the trading day before had passed. If
      -- that is not stored, or its close is not the previous close of this row, trading days are missing here, and only an
      -- event of this very day is certainly later.
      SELECT passed, coalesce((
-              SELECT width_bucket(p.trade_date, a.ex_dates)
-                FROM (SELECT p.trade_date, p.close_price
-                        FROM market.series_aliases s
+              SELECT width_bucket(before.trade_date, events.ex_dates)
+                FROM (SELECT line.trade_date, line.close_price
+                        FROM market.series_aliases alias
                        CROSS JOIN LATERAL (
-                         SELECT p.trade_date, p.close_price FROM market.bhavcopy_cm p
-                          WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series
-                            AND p.trade_date >= s.valid_from AND p.trade_date < least(s.valid_to, $4)
-                          ORDER BY p.trade_date DESC LIMIT 1) p
-                       WHERE s.instrument_id = a.instrument_id
+                         SELECT price.trade_date, price.close_price FROM market.bhavcopy_cm price
+                          WHERE price.exchange = alias.exchange AND price.symbol = alias.symbol AND price.series = alias.series
+                            AND price.trade_date >= alias.valid_from AND price.trade_date < least(alias.valid_to, $4)
+                          ORDER BY price.trade_date DESC LIMIT 1) line
+                       WHERE alias.instrument_id = events.instrument_id
                        -- Of several series of that day, the one that this row continues.
-                       ORDER BY p.trade_date DESC, p.close_price = $5 DESC NULLS LAST LIMIT 1) p
-               WHERE p.close_price = $5),
-            passed - (a.ex_dates[passed] = $4)::int) AS known
-       FROM (SELECT width_bucket($4, a.ex_dates) AS passed) k) n
+                       ORDER BY line.trade_date DESC, line.close_price = $5 DESC NULLS LAST LIMIT 1) before
+               WHERE before.close_price = $5),
+            passed - (events.ex_dates[passed] = $4)::int) AS known
+       FROM (SELECT width_bucket($4, events.ex_dates) AS passed) on_day) counted
 $$;
 COMMENT ON FUNCTION etl.previous_close_factor(text, text, text, date, numeric) IS 'What the printed previous close of a trading day is multiplied by for the events since the trading day before.';
 
 -- Few days. With SECURITY DEFINER the planner does not see through it, and may scan prices in parallel.
 CREATE OR REPLACE FUNCTION etl.rejected_days(operation text) RETURNS TABLE (exchange text, day date)
 LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-  SELECT j.exchange, d.day::date
-    FROM etl.rejects j CROSS JOIN generate_series(j.from_date::timestamp, j.to_date::timestamp, '1 day') AS d(day)
-   WHERE j.operation = $1 AND NOT j.is_stray AND j.resolved_at IS NULL
+  SELECT reject.exchange, span.day::date
+    FROM etl.rejects reject
+   CROSS JOIN generate_series(reject.from_date::timestamp, reject.to_date::timestamp, '1 day') AS span(day)
+   WHERE reject.operation = $1 AND NOT reject.is_stray AND reject.resolved_at IS NULL
 $$;
 COMMENT ON FUNCTION etl.rejected_days(text) IS 'Days of which records of an operation could not be read: they may be of any security.';
 
 -- Columns that nobody selects cost nothing: the planner leaves their joins out, because each has the key of a table that
 -- is not partitioned (Postgres 15 keeps joins with those that are).
 CREATE OR REPLACE VIEW market.prices AS
-  SELECT r.instrument_id, r.exchange, r.symbol, r.series, r.isin, r.instrument_full_name AS name, r.trade_date,
-         r.open_price, r.high_price, r.low_price, r.close_price,
-         r.printed_previous AS previous_close_price,
-         round(r.printed_previous * r.factor, 4) AS adjusted_previous_close_price,
-         round((r.close_price / (r.printed_previous * r.factor) - 1) * 100, 4) AS return_percent,
-         r.turnover / nullif(r.traded_quantity, 0) AS vwap,
-         r.traded_quantity, r.turnover, r.trade_count,
-         d.delivered_quantity, d.delivered_percent,
+  SELECT line.instrument_id, line.exchange, line.symbol, line.series, line.isin, line.instrument_full_name AS name, line.trade_date,
+         line.open_price, line.high_price, line.low_price, line.close_price,
+         line.printed_previous AS previous_close_price,
+         round(line.printed_previous * line.factor, 4) AS adjusted_previous_close_price,
+         round((line.close_price / (line.printed_previous * line.factor) - 1) * 100, 4) AS return_percent,
+         line.turnover / nullif(line.traded_quantity, 0) AS vwap,
+         line.traded_quantity, line.turnover, line.trade_count,
+         delivery.delivered_quantity, delivery.delivered_percent,
          -- The days are found once, not for each row.
-         coalesce(h.bands, CASE WHEN (r.exchange, r.trade_date) IN (
-           SELECT k.exchange, k.day FROM etl.coverage k
-            WHERE k.operation = 'GetCircuitBreakers' AND k.instrument = '' AND k.state IN ('loaded', 'empty')
-              AND (k.exchange, k.day) NOT IN (SELECT j.exchange, j.day FROM etl.rejected_days('GetCircuitBreakers') j)) THEN 'none' END) AS band_hit
+         coalesce(hit.bands, CASE WHEN (line.exchange, line.trade_date) IN (
+           SELECT covered.exchange, covered.day FROM etl.coverage covered
+            WHERE covered.operation = 'GetCircuitBreakers' AND covered.instrument = '' AND covered.state IN ('loaded', 'empty')
+              AND (covered.exchange, covered.day) NOT IN (
+                SELECT rejected.exchange, rejected.day FROM etl.rejected_days('GetCircuitBreakers') rejected)
+         ) THEN 'none' END) AS band_hit
     FROM (
-      SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS printed_previous,
-             CASE WHEN e.trade_date IS NOT NULL
-               THEN coalesce(etl.previous_close_factor(b.exchange, b.symbol, b.series, b.trade_date, b.previous_close_price), 1)
+      SELECT line.*, alias.instrument_id, nullif(line.previous_close_price, 0) AS printed_previous,
+             CASE WHEN event_day.trade_date IS NOT NULL
+               THEN coalesce(etl.previous_close_factor(
+                 line.exchange, line.symbol, line.series, line.trade_date, line.previous_close_price), 1)
                ELSE 1 END AS factor
-        FROM market.bhavcopy_cm b
-        LEFT JOIN etl.later_periods() l ON l.exchange = coalesce(b.exchange, '') AND l.symbol = coalesce(b.symbol, '') AND l.series = coalesce(b.series, '')
-        LEFT JOIN market.series_aliases a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
-         AND a.valid_from = coalesce(l.starts[width_bucket(b.trade_date, l.starts)], '-infinity')
-        LEFT JOIN etl.event_sessions e ON e.exchange = b.exchange AND e.symbol = b.symbol AND e.trade_date = b.trade_date
-    ) r
-    LEFT JOIN market.deliveries d
-      ON d.exchange = r.exchange AND d.symbol = r.symbol AND d.trade_date = r.trade_date
-     AND d.series = r.series
-    LEFT JOIN etl.hit_bands h
-      ON h.exchange = r.exchange AND h.trade_date = r.trade_date AND h.symbol = r.symbol AND h.series = r.series;
+        FROM market.bhavcopy_cm line
+        LEFT JOIN etl.later_periods() later
+          ON later.exchange = coalesce(line.exchange, '')
+         AND later.symbol = coalesce(line.symbol, '')
+         AND later.series = coalesce(line.series, '')
+        LEFT JOIN market.series_aliases alias
+          ON alias.exchange = line.exchange AND alias.symbol = line.symbol AND alias.series = line.series
+         AND alias.valid_from = coalesce(later.starts[width_bucket(line.trade_date, later.starts)], '-infinity')
+        LEFT JOIN etl.event_sessions event_day
+          ON event_day.exchange = line.exchange AND event_day.symbol = line.symbol AND event_day.trade_date = line.trade_date
+    ) line
+    LEFT JOIN market.deliveries delivery
+      ON delivery.exchange = line.exchange AND delivery.symbol = line.symbol AND delivery.trade_date = line.trade_date
+     AND delivery.series = line.series
+    LEFT JOIN etl.hit_bands hit
+      ON hit.exchange = line.exchange AND hit.trade_date = line.trade_date AND hit.symbol = line.symbol AND hit.series = line.series;
 
 COMMENT ON VIEW market.prices IS 'Trading days of all instruments as they were printed, with the return against the adjusted previous close, deliveries and price bands: one row an instrument and trading day. market.prices_adjusted has prices that compare over years.';
 COMMENT ON COLUMN market.prices.instrument_id IS 'The instrument: market.instruments.instrument_id, the same through renames.';
@@ -120,14 +133,18 @@ RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, peri
                sessions integer, open_price numeric, high_price numeric, low_price numeric, close_price numeric,
                traded_quantity numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(etl.period_unit(period), p.trade_date::timestamp)::date,
-         min(p.trade_date), max(p.trade_date), count(*)::integer,
-         (array_agg(p.open_price ORDER BY p.trade_date) FILTER (WHERE p.open_price IS NOT NULL))[1], max(p.high_price), min(p.low_price),
-         (array_agg(p.close_price ORDER BY p.trade_date DESC) FILTER (WHERE p.close_price IS NOT NULL))[1], sum(p.traded_quantity)
-    FROM market.adjusted_prices(as_of) p
-    JOIN market.instruments i ON i.exchange = p.exchange AND i.instrument_id = p.instrument_id
-   WHERE p.trade_date >= since
-   GROUP BY p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(etl.period_unit(period), p.trade_date::timestamp)::date
+  SELECT price.instrument_id, price.exchange, instrument.symbol, instrument.series,
+         date_trunc(etl.period_unit(period), price.trade_date::timestamp)::date,
+         min(price.trade_date), max(price.trade_date), count(*)::integer,
+         (array_agg(price.open_price ORDER BY price.trade_date) FILTER (WHERE price.open_price IS NOT NULL))[1],
+         max(price.high_price), min(price.low_price),
+         (array_agg(price.close_price ORDER BY price.trade_date DESC) FILTER (WHERE price.close_price IS NOT NULL))[1],
+         sum(price.traded_quantity)
+    FROM market.adjusted_prices(as_of) price
+    JOIN market.instruments instrument ON instrument.exchange = price.exchange AND instrument.instrument_id = price.instrument_id
+   WHERE price.trade_date >= since
+   GROUP BY price.instrument_id, price.exchange, instrument.symbol, instrument.series,
+         date_trunc(etl.period_unit(period), price.trade_date::timestamp)::date
 $$;
 COMMENT ON FUNCTION market.candles(text, date, date) IS 'Candles by week, month, quarter or year of trading days up to the given day (and from another on), adjusted as of it by market.adjusted_prices. One row an instrument and period with a trading day; symbol and series are those it was last seen under, so that its candles go on through renames.';
 
@@ -135,28 +152,32 @@ CREATE OR REPLACE FUNCTION market.universe_on(day date, at_exchange text DEFAULT
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, name text, first_session date,
                last_session date, has_traded boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT n.instrument_id, n.exchange, coalesce(t.symbol, n.symbol), coalesce(t.series, n.series), coalesce(t.isin, nullif(n.isin, '')),
-         coalesce(t.name, nullif(n.name, '')), n.first_session, n.last_session, t.symbol IS NOT NULL
+  SELECT instrument.instrument_id, instrument.exchange,
+         coalesce(traded.symbol, instrument.symbol), coalesce(traded.series, instrument.series),
+         coalesce(traded.isin, nullif(instrument.isin, '')), coalesce(traded.name, nullif(instrument.name, '')),
+         instrument.first_session, instrument.last_session, traded.symbol IS NOT NULL
     FROM (
-      SELECT DISTINCT ON (s.exchange, s.instrument_id) s.*
+      SELECT DISTINCT ON (span.exchange, span.instrument_id) span.*
         FROM (
-          SELECT o.exchange, o.instrument_id, o.symbol, o.series, o.isin, o.name, o.first_seen, o.last_seen,
-                 min(o.first_seen) OVER (PARTITION BY o.exchange, o.instrument_id) AS first_session,
-                 max(o.last_seen) OVER (PARTITION BY o.exchange, o.instrument_id) AS last_session,
-                 max(o.last_seen) OVER (PARTITION BY o.exchange) AS newest_session
-            FROM etl.observed_aliases o
-           WHERE o.source = 'bhavcopy_cm' AND (at_exchange IS NULL OR o.exchange = at_exchange)
-        ) s
-       WHERE s.first_seen <= day AND s.last_session >= least(day, s.newest_session)
-       ORDER BY s.exchange, s.instrument_id, least(s.last_seen, day) DESC, s.first_seen DESC, s.symbol, s.series
-    ) n
+          SELECT observed.exchange, observed.instrument_id, observed.symbol, observed.series, observed.isin, observed.name,
+                 observed.first_seen, observed.last_seen,
+                 min(observed.first_seen) OVER (PARTITION BY observed.exchange, observed.instrument_id) AS first_session,
+                 max(observed.last_seen) OVER (PARTITION BY observed.exchange, observed.instrument_id) AS last_session,
+                 max(observed.last_seen) OVER (PARTITION BY observed.exchange) AS newest_session
+            FROM etl.observed_aliases observed
+           WHERE observed.source = 'bhavcopy_cm' AND (at_exchange IS NULL OR observed.exchange = at_exchange)
+        ) span
+       WHERE span.first_seen <= day AND span.last_session >= least(day, span.newest_session)
+       ORDER BY span.exchange, span.instrument_id, least(span.last_seen, day) DESC, span.first_seen DESC, span.symbol, span.series
+    ) instrument
     LEFT JOIN (
-      SELECT a.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.instrument_full_name AS name
-        FROM market.bhavcopy_cm b
-        JOIN market.series_aliases a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
-         AND b.trade_date >= a.valid_from AND b.trade_date < a.valid_to
-       WHERE b.trade_date = day
-    ) t ON t.exchange = n.exchange AND t.instrument_id = n.instrument_id
+      SELECT alias.instrument_id, line.exchange, line.symbol, line.series, line.isin, line.instrument_full_name AS name
+        FROM market.bhavcopy_cm line
+        JOIN market.series_aliases alias
+          ON alias.exchange = line.exchange AND alias.symbol = line.symbol AND alias.series = line.series
+         AND line.trade_date >= alias.valid_from AND line.trade_date < alias.valid_to
+       WHERE line.trade_date = day
+    ) traded ON traded.exchange = instrument.exchange AND traded.instrument_id = instrument.instrument_id
 $$;
 COMMENT ON FUNCTION market.universe_on(date, text) IS 'Instruments that were tradable on a day, also if delisted since: the day is not before their first trading day and not after their last so far (after the newest trading day stored: as on that one). With their names of that day, first and last trading day, and whether they traded.';
 
@@ -165,21 +186,28 @@ RETURNS TABLE (instrument_id text, exchange text, symbol text, isin text, compan
                industry text, basic_industry text, macro_sector_code text, sector_code text, industry_code text,
                basic_industry_code text, allotted_from date)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT DISTINCT ON (n.exchange, n.instrument_id) n.instrument_id, n.exchange, c.symbol, c.isin, c.company_name, c.macro_sector,
-         c.sector, c.industry, c.basic_industry, c.macro_sector_code, c.sector_code, c.industry_code, c.basic_industry_code,
-         c.allotted_from
-    FROM market.sectoral_classification c
-   CROSS JOIN LATERAL (VALUES ('isin ' || nullif(c.isin, '')), (c.exchange || ' ' || nullif(c.scrip_code, 0))) AS k (name)
+  SELECT DISTINCT ON (instrument.exchange, instrument.instrument_id)
+         instrument.instrument_id, instrument.exchange,
+         classification.symbol, classification.isin, classification.company_name,
+         classification.macro_sector, classification.sector, classification.industry, classification.basic_industry,
+         classification.macro_sector_code, classification.sector_code, classification.industry_code,
+         classification.basic_industry_code, classification.allotted_from
+    FROM market.sectoral_classification classification
+   CROSS JOIN LATERAL (VALUES
+       ('isin ' || nullif(classification.isin, '')),
+       (classification.exchange || ' ' || nullif(classification.scrip_code, 0))) AS code (name)
     JOIN (
-      SELECT DISTINCT o.exchange, o.instrument_id, k.name
-        FROM etl.observed_aliases o
-       CROSS JOIN LATERAL (VALUES ('isin ' || nullif(o.isin, '')),
-                                  (CASE o.exchange WHEN 'BSE' THEN 'BSE ' || nullif(o.scrip_code, 0) END)) AS k (name)
-       WHERE o.precedence < 2
-    ) n ON n.name = k.name
-   WHERE c.allotted_from <= day
+      SELECT DISTINCT observed.exchange, observed.instrument_id, code.name
+        FROM etl.observed_aliases observed
+       CROSS JOIN LATERAL (VALUES
+           ('isin ' || nullif(observed.isin, '')),
+           (CASE observed.exchange WHEN 'BSE' THEN 'BSE ' || nullif(observed.scrip_code, 0) END)) AS code (name)
+       WHERE observed.precedence < 2
+    ) instrument ON instrument.name = code.name
+   WHERE classification.allotted_from <= day
    -- Imported lists have a level or two.
-   ORDER BY n.exchange, n.instrument_id, c.basic_industry IS NULL, c.sector IS NULL, c.allotted_from DESC, k.name, c.exchange
+   ORDER BY instrument.exchange, instrument.instrument_id, classification.basic_industry IS NULL, classification.sector IS NULL,
+         classification.allotted_from DESC, code.name, classification.exchange
 $$;
 COMMENT ON FUNCTION market.classification_on(date) IS 'Macro-economic sector, sector, industry and basic industry of each instrument on a day, of both exchanges: the last classification that was allotted by then. One row an instrument; symbol, isin and company_name are those of the classification.';
 
@@ -201,25 +229,36 @@ CREATE OR REPLACE VIEW market.financial_ratios_wide AS
            max(number) FILTER (WHERE fact = 'facevalue'), max(number) FILTER (WHERE fact = 'pricesalesratio'),
            max(number) FILTER (WHERE fact = 'profitaftertax'), max(number) FILTER (WHERE fact = 'enterprisevalue'),
            max(number) FILTER (WHERE fact = 'debt'), min(first_loaded_at)
-      FROM (SELECT f.*, f.value_number AS number, lower(regexp_replace(f.fact_key, '[^A-Za-z0-9]', '', 'g')) AS fact
-              FROM market.financial_ratio_facts f
-             -- If both shapes have the same data, the other part of the view has the row already.
-             WHERE NOT EXISTS (SELECT FROM market.financial_ratios r
-                                WHERE (r.exchange, r.symbol, r.nature_of_report, r.variant, r.as_of_date, r.period)
-                                    = (f.exchange, f.symbol, f.nature_of_report, f.variant, f.as_of_date, f.period))) f
+      FROM (
+        SELECT stated.*, stated.value_number AS number, lower(regexp_replace(stated.fact_key, '[^A-Za-z0-9]', '', 'g')) AS fact
+          FROM market.financial_ratio_facts stated
+         -- If both shapes have the same data, the other part of the view has the row already.
+         WHERE NOT EXISTS (
+           SELECT FROM market.financial_ratios ratios
+            WHERE ratios.exchange = stated.exchange
+              AND ratios.symbol = stated.symbol
+              AND ratios.nature_of_report = stated.nature_of_report
+              AND ratios.variant = stated.variant
+              AND ratios.as_of_date = stated.as_of_date
+              AND ratios.period = stated.period)) facts
      GROUP BY exchange, symbol, nature_of_report, variant, as_of_date, period
   )
-  SELECT o.instrument_id, r.exchange, r.symbol, r.nature_of_report, r.variant, r.as_of_date, r.period, r.is_latest, r.year, r.last_q,
-         r.market_cap_crore, r.eod_close_price, r.current_price, r.stock_price, r.week52_high_price, r.week52_low_price, r.eps, r.pe_ratio,
-         r.book_value_per_share, r.dividend_yield, r.ebit, r.interest_coverage_ratio, r.face_value, r.price_sales_ratio,
-         r.profit_after_tax, r.enterprise_value, r.debt
-    FROM (SELECT a.*, row_number() OVER (PARTITION BY exchange, symbol, nature_of_report ORDER BY as_of_date DESC,
-                   array_position(ARRAY['eod', 'realtime', 'snapshot', 'quarter'], variant), period DESC) = 1 AS is_latest
-            FROM responses a) r
-    LEFT JOIN etl.alias_owners o
-      ON o.exchange = r.exchange AND o.kind = 'symbol' AND o.symbol = r.symbol AND o.series = ''
-     AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date >= o.valid_from
-     AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date < o.valid_to;
+  SELECT owner.instrument_id, ratios.exchange, ratios.symbol, ratios.nature_of_report, ratios.variant, ratios.as_of_date, ratios.period,
+         ratios.is_latest, ratios.year, ratios.last_q, ratios.market_cap_crore, ratios.eod_close_price, ratios.current_price,
+         ratios.stock_price, ratios.week52_high_price, ratios.week52_low_price, ratios.eps, ratios.pe_ratio,
+         ratios.book_value_per_share, ratios.dividend_yield, ratios.ebit, ratios.interest_coverage_ratio, ratios.face_value,
+         ratios.price_sales_ratio, ratios.profit_after_tax, ratios.enterprise_value, ratios.debt
+    FROM (
+      SELECT responses.*,
+             row_number() OVER (
+               PARTITION BY exchange, symbol, nature_of_report
+               ORDER BY as_of_date DESC, array_position(ARRAY['eod', 'realtime', 'snapshot', 'quarter'], variant), period DESC
+             ) = 1 AS is_latest
+        FROM responses) ratios
+    LEFT JOIN etl.alias_owners owner
+      ON owner.exchange = ratios.exchange AND owner.kind = 'symbol' AND owner.symbol = ratios.symbol AND owner.series = ''
+     AND (ratios.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date >= owner.valid_from
+     AND (ratios.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date < owner.valid_to;
 
 COMMENT ON VIEW market.financial_ratios_wide IS 'Financial ratios with a column each: market.financial_ratios and market.financial_ratio_facts together, because the service responds in either shape. is_latest marks the newest of a company and nature of report.';
 COMMENT ON COLUMN market.financial_ratios_wide.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no prices have named the symbol.';
@@ -252,23 +291,25 @@ COMMENT ON COLUMN market.financial_ratios_wide.debt IS 'Debt. Unit: rupees.';
 
 -- The previous figures are found with an index.
 CREATE OR REPLACE VIEW market.pledge_changes AS
-  SELECT CASE WHEN p.exchange = 'BSE' AND p.scrip_code > 0 THEN 'BSE:' || p.scrip_code END AS instrument_id, p.exchange, p.scrip_code, p.symbol,
-         p.company_name, p.trade_date, b.trade_date AS previous_date, p.depository_pledged_shares,
-         b.depository_pledged_shares AS previous_depository_pledged_shares,
-         p.depository_pledged_shares - b.depository_pledged_shares AS depository_pledged_shares_change,
-         p.depository_pledged_percent, p.depository_pledged_percent - b.depository_pledged_percent AS depository_pledged_percent_change,
-         p.encumbered_last_quarter_of_promoter_shares_percent,
-         p.encumbered_last_quarter_of_promoter_shares_percent - b.encumbered_last_quarter_of_promoter_shares_percent
+  SELECT CASE WHEN pledge.exchange = 'BSE' AND pledge.scrip_code > 0 THEN 'BSE:' || pledge.scrip_code END AS instrument_id,
+         pledge.exchange, pledge.scrip_code, pledge.symbol, pledge.company_name, pledge.trade_date,
+         before.trade_date AS previous_date, pledge.depository_pledged_shares,
+         before.depository_pledged_shares AS previous_depository_pledged_shares,
+         pledge.depository_pledged_shares - before.depository_pledged_shares AS depository_pledged_shares_change,
+         pledge.depository_pledged_percent,
+         pledge.depository_pledged_percent - before.depository_pledged_percent AS depository_pledged_percent_change,
+         pledge.encumbered_last_quarter_of_promoter_shares_percent,
+         pledge.encumbered_last_quarter_of_promoter_shares_percent - before.encumbered_last_quarter_of_promoter_shares_percent
            AS encumbered_last_quarter_of_promoter_shares_percent_change,
-         p.total_promoter_holding_percent
-    FROM market.consolidated_pledge p
+         pledge.total_promoter_holding_percent
+    FROM market.consolidated_pledge pledge
    CROSS JOIN LATERAL (
-     SELECT b.* FROM market.consolidated_pledge b
-      WHERE b.exchange = p.exchange AND b.scrip_code = p.scrip_code AND b.trade_date < p.trade_date
-        AND (p.scrip_code > 0 OR b.scrip_id = p.scrip_id)
-      ORDER BY b.trade_date DESC LIMIT 1) b
-   WHERE (p.depository_pledged_shares, p.encumbered_last_quarter_of_promoter_shares_percent)
-         IS DISTINCT FROM (b.depository_pledged_shares, b.encumbered_last_quarter_of_promoter_shares_percent);
+     SELECT before.* FROM market.consolidated_pledge before
+      WHERE before.exchange = pledge.exchange AND before.scrip_code = pledge.scrip_code AND before.trade_date < pledge.trade_date
+        AND (pledge.scrip_code > 0 OR before.scrip_id = pledge.scrip_id)
+      ORDER BY before.trade_date DESC LIMIT 1) before
+   WHERE (pledge.depository_pledged_shares, pledge.encumbered_last_quarter_of_promoter_shares_percent)
+         IS DISTINCT FROM (before.depository_pledged_shares, before.encumbered_last_quarter_of_promoter_shares_percent);
 
 COMMENT ON VIEW market.pledge_changes IS 'Days on which what promoters have pledged differs from the last figures of the company before.';
 COMMENT ON COLUMN market.pledge_changes.instrument_id IS 'The instrument: market.instruments.instrument_id.';
@@ -294,20 +335,20 @@ $$;
 COMMENT ON FUNCTION etl.plain_company_name(text) IS 'A name of a company as it is compared: in capitals, with LTD for LIMITED, without spaces and marks.';
 
 CREATE OR REPLACE VIEW market.company_pledge_symbols AS
-  SELECT p.exchange, p.company_name, p.ordinal, p.trade_date, n.symbol
+  SELECT pledge.exchange, pledge.company_name, pledge.ordinal, pledge.trade_date, known_name.symbol
     FROM (SELECT exchange, company_name, ordinal, trade_date, etl.plain_company_name(company_name) AS name,
                  count(*) OVER (PARTITION BY exchange, trade_date, etl.plain_company_name(company_name)) AS namesakes
-            FROM market.company_pledges) p
+            FROM market.company_pledges) pledge
     LEFT JOIN (
       SELECT exchange, name, min(symbol) AS symbol
-        FROM (SELECT o.exchange, etl.plain_company_name(o.name) AS name, i.symbol
-                FROM etl.observed_aliases o JOIN market.instruments i USING (exchange, instrument_id)
-               WHERE o.name <> '' AND i.symbol IS NOT NULL
+        FROM (SELECT observed.exchange, etl.plain_company_name(observed.name) AS name, instrument.symbol
+                FROM etl.observed_aliases observed JOIN market.instruments instrument USING (exchange, instrument_id)
+               WHERE observed.name <> '' AND instrument.symbol IS NOT NULL
               UNION
               SELECT exchange, etl.plain_company_name(company_name), symbol FROM market.sectoral_classification
                WHERE company_name IS NOT NULL AND symbol IS NOT NULL) known
-       GROUP BY exchange, name HAVING count(DISTINCT symbol) = 1) n
-      ON n.exchange = p.exchange AND n.name = p.name AND p.namesakes = 1;
+       GROUP BY exchange, name HAVING count(DISTINCT symbol) = 1) known_name
+      ON known_name.exchange = pledge.exchange AND known_name.name = pledge.name AND pledge.namesakes = 1;
 
 COMMENT ON VIEW market.company_pledge_symbols IS 'The ticker symbol of each row of market.company_pledges, by the name of its company.';
 COMMENT ON COLUMN market.company_pledge_symbols.exchange IS 'Exchange.';
@@ -317,24 +358,28 @@ COMMENT ON COLUMN market.company_pledge_symbols.trade_date IS 'Day on which the 
 COMMENT ON COLUMN market.company_pledge_symbols.symbol IS 'Ticker symbol it was last seen under; null where no stored name is the same, several securities have it, or several companies of the list.';
 
 CREATE OR REPLACE VIEW market.band_hits AS
-  SELECT p.instrument_id, c.exchange, c.symbol, c.series, c.trade_date, c.band, p.close_price, p.return_percent,
-         n.trade_date AS next_session, n.close_price AS next_close_price, n.return_percent AS next_return_percent
-    FROM market.circuit_breakers c
-    LEFT JOIN market.prices p
-      ON p.exchange = c.exchange AND p.symbol = c.symbol AND p.series = c.series AND p.trade_date = c.trade_date
+  SELECT price.instrument_id, hit.exchange, hit.symbol, hit.series, hit.trade_date, hit.band, price.close_price, price.return_percent,
+         next_price.trade_date AS next_session, next_price.close_price AS next_close_price,
+         next_price.return_percent AS next_return_percent
+    FROM market.circuit_breakers hit
+    LEFT JOIN market.prices price
+      ON price.exchange = hit.exchange AND price.symbol = hit.symbol AND price.series = hit.series AND price.trade_date = hit.trade_date
     LEFT JOIN LATERAL (
       -- A share that hits a band is often moved to another series.
-      SELECT b.exchange, b.symbol, b.series, b.trade_date
-        FROM market.series_aliases s
+      SELECT next_line.exchange, next_line.symbol, next_line.series, next_line.trade_date
+        FROM market.series_aliases alias
        CROSS JOIN LATERAL (
-         SELECT b.exchange, b.symbol, b.series, b.trade_date FROM market.bhavcopy_cm b
-          WHERE b.exchange = s.exchange AND b.symbol = s.symbol AND b.series = s.series
-            AND b.trade_date > greatest(c.trade_date, s.valid_from - 1) AND b.trade_date < s.valid_to
-          ORDER BY b.trade_date LIMIT 1) b
-       WHERE s.instrument_id = p.instrument_id
-       ORDER BY b.trade_date LIMIT 1) b ON true
-    LEFT JOIN market.prices n
-      ON n.exchange = b.exchange AND n.symbol = b.symbol AND n.series = b.series AND n.trade_date = b.trade_date;
+         SELECT next_line.exchange, next_line.symbol, next_line.series, next_line.trade_date FROM market.bhavcopy_cm next_line
+          WHERE next_line.exchange = alias.exchange AND next_line.symbol = alias.symbol AND next_line.series = alias.series
+            AND next_line.trade_date > greatest(hit.trade_date, alias.valid_from - 1) AND next_line.trade_date < alias.valid_to
+          ORDER BY next_line.trade_date LIMIT 1) next_line
+       WHERE alias.instrument_id = price.instrument_id
+       ORDER BY next_line.trade_date LIMIT 1) next_line ON true
+    LEFT JOIN market.prices next_price
+      ON next_price.exchange = next_line.exchange
+     AND next_price.symbol = next_line.symbol
+     AND next_price.series = next_line.series
+     AND next_price.trade_date = next_line.trade_date;
 
 COMMENT ON VIEW market.band_hits IS 'Securities that hit a price band, with the returns of that day and of the next trading day; one that hit both bands has two rows.';
 COMMENT ON COLUMN market.band_hits.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no prices of the day are stored.';
@@ -360,15 +405,15 @@ RETURNS TABLE (share text, kind text, item text, chain bigint, nth bigint, excha
                first_loaded_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH elsewhere AS MATERIALIZED (
-    SELECT b.instrument_id, min(n.instrument_id) AS share_id
-      FROM market.instrument_aliases b
-      JOIN market.instrument_aliases n ON n.kind = 'isin' AND n.alias = b.alias AND n.exchange = 'NSE'
-     WHERE b.kind = 'isin' AND b.exchange <> 'NSE'
-     GROUP BY b.instrument_id
+    SELECT other.instrument_id, min(nse.instrument_id) AS share_id
+      FROM market.instrument_aliases other
+      JOIN market.instrument_aliases nse ON nse.kind = 'isin' AND nse.alias = other.alias AND nse.exchange = 'NSE'
+     WHERE other.kind = 'isin' AND other.exchange <> 'NSE'
+     GROUP BY other.instrument_id
   ), events AS (
-    SELECT e.*, coalesce(s.share_id, e.instrument_id, e.exchange || ' ' || e.symbol) AS share
-      FROM market.corporate_events e LEFT JOIN elsewhere s USING (instrument_id)
-     WHERE with_status IS NULL OR e.status = with_status
+    SELECT event.*, coalesce(elsewhere.share_id, event.instrument_id, event.exchange || ' ' || event.symbol) AS share
+      FROM market.corporate_events event LEFT JOIN elsewhere USING (instrument_id)
+     WHERE with_status IS NULL OR event.status = with_status
   ), days AS (
     SELECT share, kind, item, ex_date, array_agg(DISTINCT exchange) AS lines, array_agg(DISTINCT coalesce(listed_by, exchange)) AS listed
       FROM events GROUP BY share, kind, item, ex_date
@@ -393,21 +438,23 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
       FROM numbered WINDOW event AS (PARTITION BY share, kind, item, chain, nth)
   )
   -- One join: of a second one the planner would expect a single row, and compare all with all.
-  SELECT e.share, e.kind, e.item, g.chain, g.nth, g.exchanges, e.event_id, e.exchange, e.symbol, e.ex_date, e.instrument_id, e.record_date,
-         e.purpose, e.ratio_new, e.ratio_old, e.price_factor, e.amount, e.status, e.status_reason, e.listed_by, e.is_special,
-         e.is_reinvested, e.first_loaded_at
-    FROM events e JOIN grouped g USING (share, kind, item, ex_date)
+  SELECT events.share, events.kind, events.item, grouped.chain, grouped.nth, grouped.exchanges,
+         events.event_id, events.exchange, events.symbol, events.ex_date, events.instrument_id, events.record_date, events.purpose,
+         events.ratio_new, events.ratio_old, events.price_factor, events.amount, events.status, events.status_reason,
+         events.listed_by, events.is_special, events.is_reinvested, events.first_loaded_at
+    FROM events JOIN grouped USING (share, kind, item, ex_date)
 $$;
 COMMENT ON FUNCTION etl.events_of_shares(text) IS 'market.corporate_events, all or those with one status, with what the rows of one event of a share have in common: share, kind, item, chain and nth.';
 
 -- What a person has decided comes first, then an exchange's own list, then NSE.
 CREATE OR REPLACE VIEW market.share_events AS
-  SELECT DISTINCT ON (e.share, e.kind, e.item, e.chain, e.nth)
-         e.instrument_id, e.exchange, e.symbol, e.ex_date, e.kind, e.item, e.event_id, e.exchanges, e.record_date, e.purpose,
-         e.ratio_new, e.ratio_old, e.price_factor, e.amount, e.status, e.status_reason, e.is_special, e.is_reinvested
-    FROM etl.events_of_shares(NULL) e
-   ORDER BY e.share, e.kind, e.item, e.chain, e.nth, (e.status_reason LIKE 'decided by %') IS TRUE DESC,
-         (e.listed_by = e.exchange) IS TRUE DESC, e.exchange DESC, e.symbol;
+  SELECT DISTINCT ON (event.share, event.kind, event.item, event.chain, event.nth)
+         event.instrument_id, event.exchange, event.symbol, event.ex_date, event.kind, event.item, event.event_id, event.exchanges,
+         event.record_date, event.purpose, event.ratio_new, event.ratio_old, event.price_factor, event.amount, event.status,
+         event.status_reason, event.is_special, event.is_reinvested
+    FROM etl.events_of_shares(NULL) event
+   ORDER BY event.share, event.kind, event.item, event.chain, event.nth, (event.status_reason LIKE 'decided by %') IS TRUE DESC,
+         (event.listed_by = event.exchange) IS TRUE DESC, event.exchange DESC, event.symbol;
 COMMENT ON VIEW market.share_events IS 'market.corporate_events with one row an event of a share, whichever exchanges list it: so amounts can be added up. Where the exchanges have different ex-dates, at most a week apart, it is one event, with the date of the exchange that is shown.';
 COMMENT ON COLUMN market.share_events.instrument_id IS 'The share on the exchange of the row: market.instruments.instrument_id; null where it is not known.';
 COMMENT ON COLUMN market.share_events.exchange IS 'Exchange whose row is shown: the one with a decision by hand, else one that lists it, NSE before BSE.';

@@ -11,13 +11,14 @@ $$;
 COMMENT ON FUNCTION etl.is_share_line(text, text, text) IS 'True of a line of a share, by its ISIN or, where its file has none, its series; lines for same-day settlement are not.';
 
 CREATE OR REPLACE VIEW market.computed_gainers_losers AS
-  SELECT m.exchange, m.trade_date, m.is_loser, m.rank, m.instrument_id, m.symbol, m.series, m.name, m.close_price, m.adjusted_previous_close_price,
-         m.return_percent, m.traded_quantity, m.turnover
-    FROM (SELECT p.*, p.return_percent < 0 AS is_loser,
-                 row_number() OVER (PARTITION BY p.exchange, p.trade_date, p.return_percent < 0
-                                    ORDER BY abs(p.return_percent) DESC, p.symbol, p.series) AS rank
-            FROM market.prices p WHERE p.return_percent <> 0 AND etl.is_share_line(p.isin, p.symbol, p.series)) AS m
-   WHERE m.rank <= 10;
+  SELECT mover.exchange, mover.trade_date, mover.is_loser, mover.rank, mover.instrument_id, mover.symbol, mover.series, mover.name,
+         mover.close_price, mover.adjusted_previous_close_price, mover.return_percent, mover.traded_quantity, mover.turnover
+    FROM (SELECT price.*, price.return_percent < 0 AS is_loser,
+                 row_number() OVER (PARTITION BY price.exchange, price.trade_date, price.return_percent < 0
+                                    ORDER BY abs(price.return_percent) DESC, price.symbol, price.series) AS rank
+            FROM market.prices price
+           WHERE price.return_percent <> 0 AND etl.is_share_line(price.isin, price.symbol, price.series)) AS mover
+   WHERE mover.rank <= 10;
 COMMENT ON VIEW market.computed_gainers_losers IS 'Computed from market.prices: the ten shares of each exchange and trading day that rose most, and the ten that fell most. market.top_gainers_losers has what the source states.';
 COMMENT ON COLUMN market.computed_gainers_losers.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.computed_gainers_losers.trade_date IS 'Trading day.';
@@ -34,9 +35,9 @@ COMMENT ON COLUMN market.computed_gainers_losers.traded_quantity IS 'Total trade
 COMMENT ON COLUMN market.computed_gainers_losers.turnover IS 'Total traded value. Unit: rupees.';
 
 CREATE OR REPLACE VIEW market.computed_trade_totals AS
-  SELECT b.exchange, b.trade_date, count(*) AS line_count, sum(b.trade_count) AS trade_count, sum(b.traded_quantity) AS traded_quantity,
-         sum(b.turnover) AS turnover
-    FROM market.bhavcopy_cm b GROUP BY b.exchange, b.trade_date;
+  SELECT line.exchange, line.trade_date, count(*) AS line_count, sum(line.trade_count) AS trade_count,
+         sum(line.traded_quantity) AS traded_quantity, sum(line.turnover) AS turnover
+    FROM market.bhavcopy_cm line GROUP BY line.exchange, line.trade_date;
 COMMENT ON VIEW market.computed_trade_totals IS 'Computed from market.bhavcopy_cm: the sums of all lines of each exchange and trading day. market.total_trade_highlights has what the source states.';
 COMMENT ON COLUMN market.computed_trade_totals.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.computed_trade_totals.trade_date IS 'Trading day.';
@@ -48,21 +49,22 @@ COMMENT ON COLUMN market.computed_trade_totals.turnover IS 'Total traded value. 
 -- Limits are rounded to the tick towards the close before. It is coarser for high prices since April 2025, and 0.01 for
 -- low ones since June 2024: where a band is as wide as two coarse ticks, only that is compared. Narrower ones have none.
 CREATE OR REPLACE VIEW market.computed_band_hits AS
-  SELECT p.instrument_id, p.exchange, p.symbol, p.series, p.trade_date, l.band, l.band_percent, p.close_price, p.adjusted_previous_close_price
-    FROM market.prices p
+  SELECT price.instrument_id, price.exchange, price.symbol, price.series, price.trade_date, hit.band, hit.band_percent,
+         price.close_price, price.adjusted_previous_close_price
+    FROM market.prices price
    CROSS JOIN LATERAL (
-     SELECT CASE WHEN v.change > 0 THEN 'H' ELSE 'L' END AS band, abs(v.change) AS band_percent
-       FROM (VALUES (2), (5), (10), (20), (-2), (-5), (-10), (-20)) AS v(change)
+     SELECT CASE WHEN band.change > 0 THEN 'H' ELSE 'L' END AS band, abs(band.change) AS band_percent
+       FROM (VALUES (2), (5), (10), (20), (-2), (-5), (-10), (-20)) AS band(change)
       CROSS JOIN LATERAL (
-        SELECT abs(p.adjusted_previous_close_price * v.change / 100.0) AS width,
-               sign(v.change) * (p.adjusted_previous_close_price * (1 + v.change / 100.0) - p.close_price) AS short) AS m
-      WHERE p.close_price = CASE WHEN v.change > 0 THEN p.high_price ELSE p.low_price END
-        AND m.width > 0.02 AND m.short >= 0
-        AND CASE WHEN m.width <= 0.1 THEN m.short < 0.01
-              ELSE m.short <= CASE WHEN p.close_price > 20000 THEN 5 WHEN p.close_price > 10000 THEN 1
-                WHEN p.close_price > 5000 THEN 0.5 WHEN p.close_price > 1000 THEN 0.1 ELSE 0.05 END END
-      ORDER BY m.short LIMIT 1) AS l
-   WHERE p.close_price IN (p.high_price, p.low_price) AND etl.is_share_line(p.isin, p.symbol, p.series);
+        SELECT abs(price.adjusted_previous_close_price * band.change / 100.0) AS width,
+               sign(band.change) * (price.adjusted_previous_close_price * (1 + band.change / 100.0) - price.close_price) AS short) AS distance
+      WHERE price.close_price = CASE WHEN band.change > 0 THEN price.high_price ELSE price.low_price END
+        AND distance.width > 0.02 AND distance.short >= 0
+        AND CASE WHEN distance.width <= 0.1 THEN distance.short < 0.01
+              ELSE distance.short <= CASE WHEN price.close_price > 20000 THEN 5 WHEN price.close_price > 10000 THEN 1
+                WHEN price.close_price > 5000 THEN 0.5 WHEN price.close_price > 1000 THEN 0.1 ELSE 0.05 END END
+      ORDER BY distance.short LIMIT 1) AS hit
+   WHERE price.close_price IN (price.high_price, price.low_price) AND etl.is_share_line(price.isin, price.symbol, price.series);
 COMMENT ON VIEW market.computed_band_hits IS 'Computed from market.prices: shares that closed at the limit of a usual price band, the highest or lowest price of the trading day. Which band a share has is not known; market.circuit_breakers has what the source states. Of three trading days in December 2025, NSE lists 165 of 168 hits at 5 to 20 %, 12 of 76 at 2 %; of its 397, 211 did not close there.';
 COMMENT ON COLUMN market.computed_band_hits.instrument_id IS 'The instrument: market.instruments.instrument_id.';
 COMMENT ON COLUMN market.computed_band_hits.exchange IS 'Exchange.';

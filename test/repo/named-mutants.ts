@@ -106,8 +106,8 @@ export const NAMED: readonly Mutant[] = [
   {
     name: 'first-of-those-that-emptied-a-day',
     file: 'migrations/repeatable/coverage.sql',
-    from: "max(r.position) FILTER (WHERE w.state IN ('withdrawn', 'accepted'))",
-    to: "min(r.position) FILTER (WHERE w.state IN ('withdrawn', 'accepted'))",
+    from: "max(response.position) FILTER (WHERE withdrawal.state IN ('withdrawn', 'accepted'))",
+    to: "min(response.position) FILTER (WHERE withdrawal.state IN ('withdrawn', 'accepted'))",
     test: 'test/state/responses/response-facts.int.test.ts',
   },
   {
