@@ -5,6 +5,7 @@ import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { ClientBase, PoolClient } from 'pg';
+import type { Config } from './core/config.ts';
 import { errorCode, readMember, usageError } from './core/errors.ts';
 import { largest } from './core/iterables.ts';
 import { PACKAGE } from './core/package-folders.ts';
@@ -13,12 +14,7 @@ import { databaseError } from './postgres/database-errors.ts';
 import { readServerFacts } from './postgres/inspect.ts';
 import { takeSessionLock } from './postgres/session-lock.ts';
 import { transactionOn } from './postgres/transaction.ts';
-import {
-  DEFAULT_SETTINGS,
-  type MigrateSettings,
-  writeCompletenessView,
-  writeExpectations,
-} from './state/coverage/completeness.ts';
+import { DEFAULT_SETTINGS, writeCompletenessView, writeExpectations } from './state/coverage/completeness.ts';
 import { databaseId } from './state/database-identity.ts';
 import { repeatableMigrations } from './state/schema/knowledge.ts';
 
@@ -121,10 +117,7 @@ export async function explainMissingRight(
  * @throws PipelineError `usage` when the server is older than Postgres 15, when the database is not in UTF-8, or when a
  *   migration that it has is not the one of this version, or when objects of users depend on what it drops.
  */
-export function migrateDatabase(
-  database: Database,
-  settings: MigrateSettings = DEFAULT_SETTINGS,
-): Promise<void> {
+export function migrateDatabase(database: Database, settings: Config = DEFAULT_SETTINGS): Promise<void> {
   return database.withRetry(async (once) => {
     // Imported only here, because every command checks the schema first and few migrate it.
     const [{ ensureNextPartitions }, { writeCommentsAndFunctions }] = await Promise.all([

@@ -23,14 +23,6 @@ export async function readServerTime(pool: pg.Pool): Promise<number> {
   return rows[0]?.now ?? Date.now();
 }
 
-/** True if the server takes no writes: a standby, or one that is set to read only. */
-export async function isReadOnly(pool: pg.Pool): Promise<boolean> {
-  const { rows } = await pool.query<{ on: boolean }>(
-    "select current_setting('transaction_read_only')::bool as on",
-  );
-  return rows[0]?.on === true;
-}
-
 /** Queries what a server says about itself. Any role may. */
 export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
   const { rows } = await pool.query<ServerFacts>(`

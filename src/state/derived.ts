@@ -79,24 +79,18 @@ export async function readChangedDays(
   };
 }
 
-/** Joins ranges that overlap or are close to each other (pure). */
-export function joinNearby(ranges: readonly DayRange[]): readonly DayRange[] {
+/** Joins ranges that overlap or are close to each other. As texts, -infinity is before every day, and infinity after it. */
+function joinNearby(ranges: readonly DayRange[]): readonly DayRange[] {
   const joined: { from: string; to: string }[] = [];
-  for (const { from, to } of ranges.toSorted((a, b) => (isEarlier(a.from, b.from) ? -1 : 1))) {
+  for (const { from, to } of ranges.toSorted((a, b) => (a.from < b.from ? -1 : 1))) {
     const last = joined.at(-1);
-    if (last === undefined || isEarlier(widened(last).to, from)) joined.push({ from, to });
-    else if (isEarlier(last.to, to)) last.to = to;
+    if (last === undefined || widenDays(last, NEARBY_DAYS).to < from) joined.push({ from, to });
+    else if (last.to < to) last.to = to;
   }
   return joined;
 }
-
-const widened = (range: DayRange) => widenDays(range, NEARBY_DAYS);
 
 /** The range with so many more days before and after it (pure). */
 export function widenDays({ from, to }: DayRange, days: number): DayRange {
   return { from: isDay(from) ? addDays(from, -days) : from, to: isDay(to) ? addDays(to, days) : to };
 }
-
-/** `-infinity` is before every day, `infinity` after it; Postgres writes no other day that does not sort as text. */
-const isEarlier = (a: string, b: string) =>
-  a !== b && (a === '-infinity' || b === 'infinity' || (b !== '-infinity' && a !== 'infinity' && a < b));

@@ -1,5 +1,4 @@
 import type { Day, DayRange } from '../core/days.ts';
-
 import type { Pair } from '../core/exchanges.ts';
 
 /** One operation of one exchange over one range. */

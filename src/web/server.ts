@@ -8,7 +8,7 @@ import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import type { PipelineState } from '../jobs/runs/pipeline-state.ts';
 import { readCurrent } from '../jobs/runs/read-status.ts';
-import { isReadOnly } from '../postgres/inspect.ts';
+import { readServerFacts } from '../postgres/inspect.ts';
 import { refuseForeignHosts, refuseNul, refuseWrites } from './access.ts';
 import { createMetrics } from './metrics.ts';
 
@@ -153,7 +153,7 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
   };
   let readOnly = false;
   const noteReadOnly = async () => {
-    readOnly = await isReadOnly(db.pool);
+    ({ readOnly } = await readServerFacts(db.pool));
   };
   const [database, queue] = await Promise.all([
     check('database', noteReadOnly),

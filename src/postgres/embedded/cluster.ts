@@ -179,10 +179,10 @@ function endOfLog(written: string): string {
 }
 
 /** Fast shutdown: open transactions roll back, then the process ends. */
-export async function stopServer(pid: number, data: string): Promise<void> {
+export async function stopServer(data: string): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
-  // The id may belong to another process by now, unless the cluster's own file names it.
-  if (!existsSync(pidFile) || Number(readFileSync(pidFile, 'utf8').split('\n')[0]) !== pid) return;
+  if (!existsSync(pidFile)) return;
+  const pid = Number(readFileSync(pidFile, 'utf8').split('\n')[0]);
   if (!isAlive(pid)) return;
   process.kill(pid, 'SIGINT');
   for (let waited = 0; isAlive(pid) && existsSync(pidFile); waited += 20) {

@@ -71,7 +71,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
       open = false;
       await withLock(lock, async () => {
         rmSync(lease, { force: true });
-        if (holders(home).length === 0) await stopServer(facts.pid, facts.data);
+        if (holders(home).length === 0) await stopServer(facts.data);
       });
     },
     abandon() {
@@ -110,14 +110,13 @@ async function ensureRunning(home: string, { log, findPort }: EmbeddedOptions): 
  * `home` to start again, so the cluster is removed too; inside `home` the user has to decide.
  */
 async function discardOrphan(home: string, data: string): Promise<void> {
-  const pidFile = join(data, 'postmaster.pid');
   if (!existsSync(join(data, 'PG_VERSION'))) return;
   if (data.startsWith(home)) {
     throw usageError(
       `${home} holds a database but not its server.json (the password): restore it, or remove the folder`,
     );
   }
-  if (existsSync(pidFile)) await stopServer(Number(readFileSync(pidFile, 'utf8').split('\n')[0]), data);
+  await stopServer(data);
   for (const name of readdirSync(data)) rmSync(join(data, name), { recursive: true, force: true });
 }
 

@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import type { ClientBase } from 'pg';
-import { type Clock, type ClockSettings, reachOfSource } from '../../core/clock.ts';
+import { type Clock, reachOfSource } from '../../core/clock.ts';
 import { type Config, loadConfig } from '../../core/config.ts';
 import type { Day, DayRange } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
@@ -127,7 +127,7 @@ export const readRequestedNames = async (db: NodePgDatabase): Promise<ReadonlySe
   new Set((await readScheduledPairs(db)).map(({ operation }) => operation));
 
 /** What the functions of the database need to know of the settings, as JSON: `settings` of `etl.session_states`. */
-const settingsText = (config: ViewSettings) =>
+const settingsText = (config: Config) =>
   JSON.stringify({
     zone: config.EOD_TIMEZONE,
     dueMinutes: Object.fromEntries(
@@ -151,7 +151,7 @@ const namedPairs = ({ expected }: PairScope) =>
  *
  * @param now the moment as of which to look, in milliseconds since the epoch; null: when the query runs.
  */
-function sessionStates(config: ViewSettings, scope: CompletenessScope, now: number | null): SQL {
+function sessionStates(config: Config, scope: CompletenessScope, now: number | null): SQL {
   const { from = null, to = null, since = null } = scope;
   const { asOf } = reachOfSource(config, now);
   const instruments = config.EOD_INSTRUMENTS?.map((name) => JSON.stringify(name)).join(',');
@@ -161,16 +161,8 @@ function sessionStates(config: ViewSettings, scope: CompletenessScope, now: numb
     ${instruments === undefined ? null : `{${instruments}}`}::text[], ${settingsText(config)}::jsonb)`;
 }
 
-/** Settings that the view is created with; a migration brings it up to date when they change. */
-type ViewSettings = ClockSettings &
-  Pick<Config, 'EOD_PUBLISHED_AT' | 'EOD_HISTORY_DAYS' | 'EOD_LOOKBACK_SESSIONS' | 'EOD_INSTRUMENT_LIMIT'> &
-  Partial<Pick<Config, 'EOD_ACCESS_KEY' | 'EOD_INSTRUMENTS' | 'EOD_NIGHT_TIMES'>>;
-
-/** The settings with which a database is migrated. */
-export type MigrateSettings = ViewSettings & RequestSettings;
-
-/** The defaults. */
-export const DEFAULT_SETTINGS: MigrateSettings = loadConfig({});
+/** The settings with which a database is migrated by default. */
+export const DEFAULT_SETTINGS: Config = loadConfig({});
 
 const COMMENT =
   'Every trading day that an operation should have for an exchange, and whether it is stored: from the first stored trading day on, or, if there is none, as far back as the source reaches.';
@@ -197,9 +189,9 @@ const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
 /** The columns of the view, in its order. */
 const COLUMNS = Object.keys(COLUMN_COMMENTS).join(', ');
 
-/** Creates the view etl.completeness or brings it up to date; writes nothing if it is up to date. */
-export async function writeCompletenessView(client: ClientBase, wanted: ViewSettings): Promise<void> {
-  const states = sessionStates(wanted, { expected: 'scheduled', others: true }, null).inlineParams();
+/** Creates the view etl.completeness or brings it up to date with the settings; writes nothing if it is up to date. */
+export async function writeCompletenessView(client: ClientBase, settings: Config): Promise<void> {
+  const states = sessionStates(settings, { expected: 'scheduled', others: true }, null).inlineParams();
   const query = `select ${COLUMNS} from ${new PgDialect().sqlToQuery(states).sql}`;
   // Postgres stores views in a normalized form, so the comparison is done in SQL.
   await client.query(`create or replace temp view eod_completeness_wanted as ${query}`);
@@ -236,7 +228,7 @@ interface TradingDayRecords extends TradingDayState {
 
 /** The clock and settings of the query, and the database. */
 export interface CompletenessContext {
-  readonly config: ViewSettings;
+  readonly config: Config;
   readonly clock: Clock;
   readonly db: { readonly drizzle: NodePgDatabase };
 }
