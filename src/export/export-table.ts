@@ -30,20 +30,11 @@ interface ExportRequest extends RowChoice {
   readonly onPartial: (file: string) => void;
 }
 
-interface Exported {
-  /** `market.bhavcopy_cm`. */
-  readonly table: string;
-  readonly rows: number;
-  readonly files: readonly { readonly file: string; readonly rows: number; readonly bytes: number }[];
-  /** What is written differently from how the database stores it, and symbols without a row, a sentence each. */
-  readonly notices: readonly string[];
-}
-
 /**
  * Writes rows of a table or view to a file, which gets its name when it is complete: an export that fails leaves nothing
  * behind.
  */
-export function exportTable(db: Database, request: ExportRequest, limits: ReadLimits): Promise<Exported> {
+export function exportTable(db: Database, request: ExportRequest, limits: ReadLimits) {
   return readOnly(db, limits, async (client) => {
     // Timestamps in UTC, whatever the server's time zone is.
     await client.query("set local timezone to 'UTC'");
@@ -62,6 +53,7 @@ export function exportTable(db: Database, request: ExportRequest, limits: ReadLi
       table: `${relation.schema}.${relation.name}`,
       rows,
       files: [{ file, rows, bytes }],
+      // What is written differently from how the database stores it, and symbols without a row, a sentence each.
       notices: [
         ...write.notices,
         // An export without rows is reported as such.

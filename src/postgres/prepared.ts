@@ -9,7 +9,6 @@ export interface Preparing {
 }
 
 const dialect = new PgDialect();
-const names = new Map<string, string>();
 
 /**
  * Runs a statement that is prepared once on each connection: Postgres parses it once, and after some runs reuses its
@@ -21,8 +20,8 @@ export function runPrepared<Row extends QueryResultRow>(
   { $client }: Preparing,
   statement: SQLWrapper,
 ): Promise<QueryResult<Row>> {
-  const { text, params: values } = compile(statement);
-  return $client.query<Row>({ name: nameStatement(text), text, values });
+  const { name, text, params: values } = compile(statement);
+  return $client.query<Row>({ name, text, values });
 }
 
 /**
@@ -37,8 +36,8 @@ export function prepareOnce<Values extends Record<string, unknown>, Row extends 
   let built: ReturnType<typeof compile> | undefined;
   return ({ $client }, values) => {
     built ??= compile(build());
-    const { text, params } = built;
-    return $client.query<Row>({ name: nameStatement(text), text, values: fillPlaceholders(params, values) });
+    const { name, text, params } = built;
+    return $client.query<Row>({ name, text, values: fillPlaceholders(params, values) });
   };
 }
 
@@ -55,17 +54,8 @@ export const statement = <Values extends Record<string, unknown>, Row extends Qu
     return sql.join(text.flatMap((piece, at) => [sql.raw(piece), inserted[at] ?? sql``]));
   });
 
+/** The text of a statement, and the name that it is prepared by. */
 function compile(statement: SQLWrapper) {
   const { sql: text, params } = dialect.sqlToQuery(statement.getSQL());
-  return { text, params };
-}
-
-/** The name that a text is prepared by. */
-function nameStatement(text: string): string {
-  let name = names.get(text);
-  if (name === undefined) {
-    name = `eod_${sha256(text).slice(0, 32)}`;
-    names.set(text, name);
-  }
-  return name;
+  return { name: `eod_${sha256(text).slice(0, 32)}`, text, params };
 }

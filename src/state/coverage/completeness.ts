@@ -6,10 +6,8 @@ import { type Clock, reachOfSource } from '../../core/clock.ts';
 import { type Config, loadConfig } from '../../core/config.ts';
 import type { Day, DayRange } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { groupBy } from '../../core/iterables.ts';
 import { dueMinutes } from '../../declaration/night-times.ts';
 import {
-  type DataSet,
   expectedVariants,
   isByInstrument,
   isQuarterly,
@@ -48,38 +46,31 @@ export interface CompletenessScope extends PairScope {
   readonly since?: Day | undefined;
 }
 
-/** What is expected of a data set. @param exchanges for which the settings request it. */
-function buildExpectation(dataSet: DataSet, exchanges: string[]): typeof expectations.$inferInsert {
-  const variants = expectedVariants(dataSet);
-  const parts = partsOf(dataSet);
-  return {
-    operation: dataSet.name,
-    days: variants === null ? 'none' : isQuarterly(dataSet) ? 'quarters' : 'sessions',
-    variants,
-    parts: parts === undefined ? null : parts.values.map((value) => partVariant(parts, value)),
-    is_by_instrument: isByInstrument(dataSet),
-    is_of_each_instrument: isByInstrument(dataSet),
-    is_empty_normal: dataSet.emptyIsNormal,
-    weekday: dataSet.schedule === null ? null : SCHEDULED_WEEKDAYS[dataSet.schedule.on],
-    exchanges,
-  };
-}
-
-/** What is expected with these settings, as JSON of rows of `etl.expectations`. */
-function expectedWith(settings: RequestSettings): string {
-  const exchanges = groupBy(scheduledPairs(settings), ({ operation }) => operation);
-  const rows = coveredSets.map((dataSet) =>
-    buildExpectation(
-      dataSet,
-      (exchanges.get(dataSet.name) ?? []).map(({ exchange }) => exchange),
-    ),
-  );
-  return JSON.stringify(rows);
+/** What is expected of each data set with these settings. */
+function listExpectations(settings: RequestSettings): (typeof expectations.$inferInsert)[] {
+  const scheduled = scheduledPairs(settings);
+  return coveredSets.map((dataSet) => {
+    const variants = expectedVariants(dataSet);
+    const parts = partsOf(dataSet);
+    return {
+      operation: dataSet.name,
+      days: variants === null ? 'none' : isQuarterly(dataSet) ? 'quarters' : 'sessions',
+      variants,
+      parts: parts === undefined ? null : parts.values.map((value) => partVariant(parts, value)),
+      is_by_instrument: isByInstrument(dataSet),
+      is_of_each_instrument: isByInstrument(dataSet),
+      is_empty_normal: dataSet.emptyIsNormal,
+      weekday: dataSet.schedule === null ? null : SCHEDULED_WEEKDAYS[dataSet.schedule.on],
+      exchanges: scheduled
+        .filter(({ operation }) => operation === dataSet.name)
+        .map(({ exchange }) => exchange),
+    };
+  });
 }
 
 /** Makes `etl.expectations` what the data sets declare and these settings request; writes nothing where it is. */
 export async function writeExpectations(db: NodePgDatabase, settings: RequestSettings): Promise<void> {
-  const rows = expectedWith(settings);
+  const rows = JSON.stringify(listExpectations(settings));
   await db.execute(sql`
     delete from ${expectations}
      where operation not in (select w.operation from jsonb_populate_recordset(null::${expectations}, ${rows}::jsonb) w)`);
@@ -92,19 +83,12 @@ export async function writeExpectations(db: NodePgDatabase, settings: RequestSet
        excluded.is_empty_normal, excluded.weekday, excluded.exchanges)`);
 }
 
-/** How the settings of a process differ from those that `etl.expectations` was written with. */
-interface RequestDifference {
-  /** What only this process requests. */
-  readonly onlyHere: readonly Pair[];
-  /** What is expected, and this process does not request. */
-  readonly onlyExpected: readonly Pair[];
-}
-
-/** Compares what these settings request with what is expected; null if they are the same. */
-export async function compareRequested(
-  db: NodePgDatabase,
-  settings: RequestSettings,
-): Promise<RequestDifference | null> {
+/**
+ * Compares what these settings request with what is expected.
+ *
+ * @returns what only this process requests, and what is expected, and this process does not request; null if they are the same.
+ */
+export async function compareRequested(db: NodePgDatabase, settings: RequestSettings) {
   const expected = (await readScheduledPairs(db)).filter(({ operation }) => isDataSet(operation));
   const requested = scheduledPairs(settings);
   const without = (some: readonly Pair[], others: readonly Pair[]) => {
