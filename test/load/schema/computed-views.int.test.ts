@@ -83,7 +83,7 @@ test('bands are hit by closes at the limit and at the end of the range; bonds an
       )
     ).rows.map((row) => row['QUERY PLAN']);
     const scans = plan.flatMap((line, at) =>
-      / on bhavcopy_cm\S* b/.test(line) ? [`${line} ${plan[at + 1]}`] : [],
+      / on bhavcopy_cm\S* line/.test(line) ? [`${line} ${plan[at + 1]}`] : [],
     );
     expect(scans.length, plan.join('\n')).toBeGreaterThan(0);
     for (const scan of scans) expect(scan).toMatch(/trade_date/);
