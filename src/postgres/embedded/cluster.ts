@@ -183,7 +183,8 @@ export async function stopServer(data: string): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
   if (!existsSync(pidFile)) return;
   const pid = Number(readFileSync(pidFile, 'utf8').split('\n')[0]);
-  if (!isAlive(pid)) return;
+  // An empty file, of a disk that was full, would name the processes of this terminal.
+  if (!(pid > 0 && isAlive(pid))) return;
   process.kill(pid, 'SIGINT');
   for (let waited = 0; isAlive(pid) && existsSync(pidFile); waited += 20) {
     if (waited === 20_000) process.kill(pid, 'SIGQUIT');
