@@ -35,7 +35,10 @@ interface QualityRange extends DayRange {
  */
 export async function checkQuality(context: CheckContext, range: QualityRange): Promise<CheckResult[]> {
   const { from, to, runId = null } = range;
-  const tradingDays = tradingDaysAround(context, range);
+  const first = addDays(from, -PRECEDING_DAYS);
+  const tradingDays = context.config.EOD_EXCHANGES.flatMap((exchange) =>
+    context.calendar.tradingDays(exchange, first, to).map((day) => ({ exchange, day })),
+  );
   const results: CheckResult[] = [];
   const began = await readServerMoment(context.db.drizzle);
   for (const [check, severity] of severities(context.config)) {
@@ -46,11 +49,4 @@ export async function checkQuality(context: CheckContext, range: QualityRange): 
   }
   await transaction(context.db, (tx) => markChecked(tx, range, began));
   return results;
-}
-
-function tradingDaysAround({ calendar, config }: CheckContext, { from, to }: QualityRange) {
-  const first = addDays(from, -PRECEDING_DAYS);
-  return config.EOD_EXCHANGES.flatMap((exchange) =>
-    calendar.tradingDays(exchange, first, to).map((day) => ({ exchange, day })),
-  );
 }

@@ -1,5 +1,5 @@
 import { SAME_EVENT_DAYS } from '../load/corporate-events.ts';
-import { type Check, lineName, PRECEDING_DAYS } from './quality-check.ts';
+import { type Check, LINE_NAME, PRECEDING_DAYS } from './quality-check.ts';
 
 /** The widest price band of shares, in percent; some shares have none. */
 const WIDEST_BAND = 20;
@@ -35,10 +35,8 @@ const RATIOS =
 const BY_RATIO = `('split', 'consolidation', 'bonus')`;
 
 /** Shares and fund units. Other securities may be repaid in part, and rights entitlements have no price band. */
-const isShare = (
-  row: string,
-) => `(${row}.isin ~ '^(INF|IN[E9].{4}01)' or ${row}.isin is null and ${row}.symbol !~ '-RE[0-9]*$'
-  and (${row}.exchange <> 'NSE' or ${row}.series in ('EQ', 'BE', 'BZ', 'SM', 'ST', 'SZ', 'IV', 'RR')))`;
+const IS_SHARE = `(line.isin ~ '^(INF|IN[E9].{4}01)' or line.isin is null and line.symbol !~ '-RE[0-9]*$'
+  and (line.exchange <> 'NSE' or line.series in ('EQ', 'BE', 'BZ', 'SM', 'ST', 'SZ', 'IV', 'RR')))`;
 
 /**
  * Trading days of shares with the last close before, under whatever name. Only if the line itself states that close as
@@ -46,7 +44,7 @@ const isShare = (
  */
 const MOVES = `
   select * from (
-    select line.exchange, line.trade_date, line.symbol, line.series, ${lineName('line')} as line, alias.instrument_id,
+    select line.exchange, line.trade_date, line.symbol, line.series, ${LINE_NAME} as line, alias.instrument_id,
            line.open_price, line.close_price, line.isin, line.previous_close_price, line.trade_count, line.turnover,
            avg(line.turnover) over (share rows between ${USUAL_TRADING_DAYS} preceding and 1 preceding) as usual_turnover,
            lag(line.close_price) over share as before_close, lag(line.trade_date) over share as before_date,
@@ -54,7 +52,7 @@ const MOVES = `
       from market.bhavcopy_cm line
       join market.series_aliases alias on alias.exchange = line.exchange and alias.symbol = line.symbol and alias.series = line.series
        and line.trade_date >= alias.valid_from and line.trade_date < alias.valid_to and alias.instrument_id = alias.share_id
-     where line.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date and ${isShare('line')}
+     where line.trade_date between $1::date - ${PRECEDING_DAYS} and $2::date and ${IS_SHARE}
     window share as (partition by line.exchange, alias.instrument_id order by line.trade_date)) as moves
    where trade_date between $1 and $2 and before_close > 0 and previous_close_price = before_close and open_price > 0 and close_price > 0`;
 

@@ -1,4 +1,4 @@
-import { type Check, isT0, lineName, PRECEDING_DAYS } from './quality-check.ts';
+import { type Check, IS_T0, LINE_NAME, PRECEDING_DAYS } from './quality-check.ts';
 
 /** Old files print 0 for a missing price, which is no finding. */
 const outside = (price: string) =>
@@ -11,17 +11,17 @@ const priceOrder: Check = {
   rule: "Open, close and last price lie between the day's low and high (the close of T+0 lines is that of the security's own line, and may not).",
   dated: true,
   sql: `
-    select line.exchange, line.trade_date as date, ${lineName('line')} as instrument,
+    select line.exchange, line.trade_date as date, ${LINE_NAME} as instrument,
            format('from %s to %s', line.low_price, line.high_price) as expected,
            concat_ws(', ',
              case when line.low_price > line.high_price then 'low above high' end,
              case when ${outside('open_price')} then 'open ' || line.open_price end,
-             case when ${outside('close_price')} and not ${isT0('line')} then 'close ' || line.close_price end,
+             case when ${outside('close_price')} and not ${IS_T0} then 'close ' || line.close_price end,
              case when ${outside('last_price')} then 'last ' || line.last_price end) as found
       from market.bhavcopy_cm line
      where line.trade_date between $1 and $2
        and (line.low_price > line.high_price or ${outside('open_price')} or ${outside('last_price')}
-            or (${outside('close_price')} and not ${isT0('line')}))`,
+            or (${outside('close_price')} and not ${IS_T0}))`,
 };
 
 const PRICES = 'open high low close last previous_close settlement'.split(' ').map((name) => `${name}_price`);
@@ -33,7 +33,7 @@ const pricePositive: Check = {
   rule: 'No price is below 0, and the close is above it (0 in another price means that there is none).',
   dated: true,
   sql: `
-    select line.exchange, line.trade_date as date, ${lineName('line')} as instrument,
+    select line.exchange, line.trade_date as date, ${LINE_NAME} as instrument,
            'no price below 0, a close above 0' as expected,
            concat_ws(', ', case when line.close_price = 0 then 'close 0' end, ${PRICES.map(
              (price) =>
@@ -100,7 +100,7 @@ const previousClose: Check = {
       from (
         select *, wrong > ${MANY} and wrong > compared * ${MOST} as is_file
           from (
-            select line.*, ${lineName('line')} as instrument, count(*) over (partition by line.exchange, line.trade_date) as wrong,
+            select line.*, ${LINE_NAME} as instrument, count(*) over (partition by line.exchange, line.trade_date) as wrong,
                    format('%s (close of %s)', line.before_close, line.before_date) as expected
               from (
                 select *, count(*) over (partition by exchange, trade_date) as compared

@@ -11,8 +11,8 @@ export interface Check extends FindingQuery {
 /** How many days before the first checked one are read, for earlier trading days to compare with. */
 export const PRECEDING_DAYS = 30;
 
-/** The name of a row of the bhav copy in findings. */
-export const lineName = (row: string) => `${row}.symbol || ' ' || ${row}.series`;
+/** The name of a `line` of the bhav copy in findings. */
+export const LINE_NAME = `line.symbol || ' ' || line.series`;
 
-/** True for a line for same-day settlement. It has few trades, and the close of the security's own line. */
-export const isT0 = (row: string) => `(${row}.series = 'T0' or ${row}.symbol like '%#')`;
+/** True for a `line` for same-day settlement. It has few trades, and the close of the security's own line. */
+export const IS_T0 = `(line.series = 'T0' or line.symbol like '%#')`;
