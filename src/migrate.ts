@@ -139,9 +139,9 @@ export function migrateDatabase(database: Database, settings: Config = DEFAULT_S
       await databaseId(db);
       await transactionOn(client, async (tx) => {
         await ensureNextPartitions(client);
-        await writeCommentsAndFunctions(client);
         await writeExpectations(tx, settings);
         await writeCompletenessView(client, settings);
+        await writeCommentsAndFunctions(client);
       });
       await client.query('reset client_min_messages');
       await client.query(`set statement_timeout = ${once.timeouts.statementMs}`);

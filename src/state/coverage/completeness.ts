@@ -17,6 +17,7 @@ import {
 } from '../../declaration/operation.ts';
 import { coveredSets, isDataSet, operations } from '../../operations/registry.ts';
 import { type RequestSettings, scheduledPairs } from '../../operations/requested.ts';
+import { addDescription } from '../schema/describe.ts';
 import { expectations } from '../schema/knowledge.ts';
 import type { GapReason } from './gap-reasons.ts';
 
@@ -170,6 +171,8 @@ const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
   share: 'Which part of it is stored, from 0 to 1; null where that is not known.',
 };
 
+addDescription({ name: 'completeness', kind: 'view', comment: COMMENT, columns: COLUMN_COMMENTS });
+
 /** The columns of the view, in its order. */
 const COLUMNS = Object.keys(COLUMN_COMMENTS).join(', ');
 
@@ -186,12 +189,6 @@ export async function writeCompletenessView(client: ClientBase, settings: Config
   await client.query('drop view pg_temp.eod_completeness_wanted');
   if (compared.rows[0]?.same === true) return;
   await client.query(`create or replace view etl.completeness as ${query}`);
-  await client.query(`comment on view etl.completeness is ${client.escapeLiteral(COMMENT)}`);
-  for (const [column, comment] of Object.entries(COLUMN_COMMENTS)) {
-    await client.query(
-      `comment on column etl.completeness.${client.escapeIdentifier(column)} is ${client.escapeLiteral(comment)}`,
-    );
-  }
 }
 
 /** One trading day of one operation and exchange, as the view shows it. */
