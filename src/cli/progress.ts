@@ -20,7 +20,7 @@ interface ProgressView {
  */
 export function progressView(cli: Cli, runId: number, noun = 'windows'): ProgressView {
   const { stdout, stderr, verbosity } = cli;
-  const isBar = stdout.isTTY === true && stderr.isTTY === true && verbosity !== 'nothing';
+  const isRewritten = stdout.isTTY === true && stderr.isTTY === true && verbosity !== 'nothing';
   const pace = paceMeter();
   let line = '';
   let printed = '';
@@ -33,9 +33,8 @@ export function progressView(cli: Cli, runId: number, noun = 'windows'): Progres
   return {
     update(progress, pause = null, retries = null) {
       const facts = [doneText(progress, noun), pace(progress, pause, retries !== null), retries];
-      const text = facts.filter((fact) => fact !== null).join(' · ');
-      line = `run ${runId}${isBar ? ` ${barText(progress)}` : ':'} ${text}`;
-      if (isBar) {
+      line = `run ${runId}: ${facts.filter((fact) => fact !== null).join(' · ')}`;
+      if (isRewritten) {
         // A line that is wrapped could not be rewritten.
         stderr.write(`${REWRITE}${line.slice(0, (process.stderr.columns ?? pageWidth()) - 1)}`);
         return;
@@ -46,22 +45,14 @@ export function progressView(cli: Cli, runId: number, noun = 'windows'): Progres
       printLine();
     },
     end() {
-      if (isBar) stderr.write('\n');
+      if (isRewritten) stderr.write('\n');
       else printLine();
     },
   };
 }
 
-const BAR_SIZE = 28;
-
 /** Returns to the start of the line and erases it. */
 const REWRITE = '\r\u001b[K';
-
-/** While a part is yet to be planned, the bar is empty, because it would go back when that part is added. */
-function barText({ ended, total, isDeferred }: Progress): string {
-  const filled = isDeferred || total === 0 ? 0 : Math.floor((BAR_SIZE * ended) / total);
-  return '█'.repeat(filled).padEnd(BAR_SIZE, '░');
-}
 
 /** `140/207 windows`, or how many there are at least. */
 function doneText({ ended, total, isDeferred, state }: Progress, noun: string): string {
