@@ -1,6 +1,5 @@
 import { type Clock, systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
-import type { NumberRange } from '../../core/input.ts';
 import { quoteForShell } from '../../core/wording.ts';
 import { DEFAULT_BEHAVIOUR, DEFAULT_INSTRUMENTS, EXAMPLE_KEY } from '../../sandbox/behaviour.ts';
 import { CASINGS } from '../../sandbox/response/format.ts';
@@ -10,17 +9,6 @@ import { integer, repeatable, text, word } from '../options.ts';
 
 /** A fixed port, so that EOD_BASE_URL can stay the same. */
 const SANDBOX_PORT = 8_090;
-
-/** An option that has a value if it is not typed. */
-const withDefault = <Value>(option: OptionType<Value | undefined>, value: Value) =>
-  ({ ...option, default: value }) as OptionType<Value>;
-
-const numberOption = (
-  placeholder: string,
-  description: string,
-  value: number,
-  range: Partial<NumberRange> = {},
-) => withDefault(integer(placeholder, description, { least: 0, ...range }), value);
 
 /** A clock that starts at the time that is typed. */
 const clock: OptionType<Clock | undefined> = {
@@ -40,32 +28,36 @@ export default defineCommand({
   group: 'Set up',
   summary: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
   options: {
-    port: numberOption('<number>', 'port to listen on; 0 chooses a free one', SANDBOX_PORT, { most: 65_535 }),
-    host: withDefault(text('<address>', 'address to listen on'), '127.0.0.1'),
+    port: {
+      ...integer('<number>', 'port to listen on; 0 chooses a free one', { least: 0, most: 65_535 }),
+      default: SANDBOX_PORT,
+    },
+    host: { ...text('<address>', 'address to listen on'), default: '127.0.0.1' },
     accessKey: text('<key>', 'accept only this key (default: any key)'),
-    instruments: numberOption('<count>', 'instruments per exchange', DEFAULT_INSTRUMENTS, {
-      least: 1,
-      most: 20_000,
-    }),
-    revision: numberOption(
-      '<n>',
-      'number of corrections to the trade files; each changes a few rows of every day',
-      0,
-      { most: 1_000 },
-    ),
+    instruments: {
+      ...integer('<count>', 'instruments per exchange', { least: 1, most: 20_000 }),
+      default: DEFAULT_INSTRUMENTS,
+    },
+    revision: {
+      ...integer('<n>', 'number of corrections to the trade files; each changes a few rows of every day', {
+        least: 0,
+        most: 1_000,
+      }),
+      default: 0,
+    },
     now: clock,
-    casing: withDefault(
-      word('<how>', `case of the keys in JSON: ${CASINGS.join(', ')}`, CASINGS),
-      DEFAULT_BEHAVIOUR.casing,
-    ),
-    delay: numberOption('<ms>', 'milliseconds to wait before each response', DEFAULT_BEHAVIOUR.delayMs, {
-      most: 3_600_000,
-    }),
-    callsPerHour: numberOption(
-      '<n>',
-      'calls served in a clock hour (IST); 0 for no limit',
-      DEFAULT_BEHAVIOUR.callsPerHour,
-    ),
+    casing: {
+      ...word('<how>', `case of the keys in JSON: ${CASINGS.join(', ')}`, CASINGS),
+      default: DEFAULT_BEHAVIOUR.casing,
+    },
+    delay: {
+      ...integer('<ms>', 'milliseconds to wait before each response', { least: 0, most: 3_600_000 }),
+      default: DEFAULT_BEHAVIOUR.delayMs,
+    },
+    callsPerHour: {
+      ...integer('<n>', 'calls served in a clock hour (IST); 0 for no limit', { least: 0 }),
+      default: DEFAULT_BEHAVIOUR.callsPerHour,
+    },
     historyDays: integer('<n>', 'how many days of history are served', { least: 0 }),
     fault: repeatable(
       '<rule>',
