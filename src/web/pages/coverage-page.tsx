@@ -1,14 +1,13 @@
 import { today } from '../../core/clock.ts';
-import { type Day, daysBetween, weekday } from '../../core/days.ts';
+import { weekday } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { completeText, count, plural } from '../../core/wording.ts';
+import { completeText, plural } from '../../core/wording.ts';
 import { BHAV_COPY } from '../../declaration/operation.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import {
   type CoverageDay,
   type DataSetDays,
-  type DayKind,
   knownYears,
   listDataSets,
   readDays,
@@ -16,42 +15,16 @@ import {
 import { pairTitle } from '../../operations/registry.ts';
 import { readRequestedNames } from '../../state/coverage/completeness.ts';
 import { readFreshness } from '../../state/coverage/freshness.ts';
-import { GAP_REASONS, gapText } from '../../state/coverage/gap-reasons.ts';
+import { GAP_REASONS } from '../../state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { Command, Section, Years } from '../components/basics.tsx';
+import { dayText, Legend, totalsText } from '../components/day-kinds.tsx';
 import { MarkIcon } from '../components/marks.tsx';
 import { byTitle, DataSet, monthName } from '../components/names.tsx';
+import { YearStrip } from '../components/year-strip.tsx';
 import { coveragePath, FirstSteps, Heading, type Page, type Requested } from '../page.tsx';
 import { chooseYear, rangeOfYear, readPair } from './path-values.ts';
 import { readPrices, readTrends } from './trends.tsx';
-
-/** The kinds of days that are drawn, in the order of the legend. */
-const SHOWN_KINDS = ['complete', 'empty', 'holiday', 'missing', 'suspicious', 'pending'] as const;
-
-/** What each kind of a day means. */
-const KIND_TEXTS: Readonly<Record<DayKind, string>> = {
-  complete: 'complete',
-  empty: 'no data (expected)',
-  holiday: 'holiday',
-  missing: 'missing',
-  suspicious: 'suspicious, rows may be missing',
-  pending: 'not due yet',
-  nothing: 'nothing expected',
-};
-
-const CELL = 10;
-const GAP = 2;
-const STEP = CELL + GAP;
-
-/** Small shapes in a square of 10 by 10, as paths: one path draws all days of a kind. */
-const SMALL: Readonly<Record<(typeof SHOWN_KINDS)[number], string>> = {
-  complete: 'h10v10h-10z',
-  empty: 'm1 1h8v8h-8z',
-  holiday: 'm4 4h2v2h-2z',
-  missing: 'm1 1l8 8m0-8l-8 8',
-  suspicious: 'm5 0l5 10h-10z',
-  pending: 'm2 5h6',
-};
 
 const WEEKDAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
 
@@ -92,7 +65,7 @@ export async function coveragePage(context: QueueContext, requested: Requested):
               <p class="muted">
                 {totalsText(set.days)}; {completeTo(set)}
               </p>
-              {yearStrip(set.days, `${pairTitle(set)} in ${year}: ${totalsText(set.days)}`)}
+              <YearStrip days={set.days} label={`${pairTitle(set)} in ${year}: ${totalsText(set.days)}`} />
             </li>
           ))}
         </ul>
@@ -179,78 +152,6 @@ function missingTradingDays(set: DataSetDays, isRequested: boolean, { config }: 
   );
 }
 
-/** A day in words. */
-export function dayText({ day, kind, reason, detail, records }: CoverageDay): string {
-  const text = `${day}: ${KIND_TEXTS[kind]}`;
-  if (kind === 'complete' && records > 0) return `${text}, ${plural(records, 'record')}`;
-  if (kind !== 'missing') return text;
-  return `${text}, ${reason === null ? 'for no known reason' : gapText({ reason, detail })}`;
-}
-
-/** Explains the shapes; with `strip`, the small ones of a year. */
-function Legend({ strip = false }: { readonly strip?: boolean }) {
-  return (
-    <ul class="legend">
-      {SHOWN_KINDS.map((kind) => (
-        <li key={kind}>
-          {strip ? (
-            <svg class="swatch-small" viewBox="0 0 10 10" aria-hidden="true">
-              <path class={`cell-${kind}`} d={`M0 0${SMALL[kind]}`} />
-            </svg>
-          ) : (
-            <span class={`swatch day-${kind}`}>{kind === 'complete' ? null : <MarkIcon mark={kind} />}</span>
-          )}
-          {KIND_TEXTS[kind]}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-/** The column of a day's week, where the first column has the week of `first`. Weeks begin on Mondays. */
-function weekColumn(first: Day, day: Day): number {
-  const start = (weekday(first) + 6) % 7;
-  return Math.floor((daysBetween(first, day) + start) / 7);
-}
-
-/** A year at a glance, with a column for each week and a row for each weekday. The label has the same in words. */
-function yearStrip(days: readonly CoverageDay[], label: string) {
-  const first = days[0]?.day ?? '1970-01-01';
-  const weeks = weekColumn(first, days.at(-1)?.day ?? first) + 1;
-  // Weekends get rows only if something is expected on one of them.
-  const isWeekend = (day: Day) => weekday(day) === 0 || weekday(day) === 6;
-  const rows = days.some(({ day, kind }) => kind !== 'nothing' && isWeekend(day)) ? 7 : 5;
-  const months = days.filter(({ day }) => day.endsWith('-01'));
-  const drawCell = ({ day }: CoverageDay, shape: string) =>
-    `M${weekColumn(first, day) * STEP} ${((weekday(day) + 6) % 7) * STEP}${shape}`;
-  return (
-    <svg class="strip" viewBox={`0 -10 ${weeks * STEP} ${rows * STEP + 10}`} role="img" aria-label={label}>
-      {months.map(({ day }) => (
-        <text key={day} x={weekColumn(first, day) * STEP} y={-2} class="strip-month">
-          {monthName(day, 'short')}
-        </text>
-      ))}
-      <path
-        class="cell-nothing"
-        d={days
-          .filter(({ day, kind }) => kind === 'nothing' && !isWeekend(day))
-          .map((day) => drawCell(day, SMALL.complete))
-          .join('')}
-      />
-      {Object.entries(SMALL).map(([kind, shape]) => (
-        <path
-          key={kind}
-          class={`cell-${kind}`}
-          d={days
-            .filter((day) => day.kind === kind)
-            .map((day) => drawCell(day, shape))
-            .join('')}
-        />
-      ))}
-    </svg>
-  );
-}
-
 /** `February 2025`, of a day or month. */
 const monthText = (day: string) => `${monthName(day, 'long')} ${day.slice(0, 4)}`;
 
@@ -296,15 +197,4 @@ function dayCell(day: CoverageDay, pair: Pair) {
       {day.kind === 'complete' ? null : <MarkIcon mark={day.kind} />}
     </a>
   );
-}
-
-/** How many days of each kind there are, in words. */
-function totalsText(days: readonly CoverageDay[]): string {
-  const number = (kind: DayKind) => days.filter((day) => day.kind === kind).length;
-  const parts: string[] = [`${count(number('complete'))} complete`];
-  for (const kind of ['empty', 'missing', 'suspicious', 'pending'] as const) {
-    const total = number(kind);
-    if (total > 0) parts.push(`${count(total)} ${kind === 'pending' ? 'not due yet' : kind}`);
-  }
-  return parts.join(', ');
 }

@@ -16,10 +16,10 @@ import { openRejects } from '../../state/rejects.ts';
 import { COMMANDS, refetchCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
 import { DAYS, numberColumns, RUN, Table } from '../components/data-table.tsx';
+import { dayText } from '../components/day-kinds.tsx';
 import { Badge, type Mark, markOfState } from '../components/marks.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
 import { coveragePath, Heading, type Page, type Requested } from '../page.tsx';
-import { dayText } from './coverage-page.tsx';
 import { readDay, readPair } from './path-values.ts';
 
 /** How many rows of each table are listed: a day that is requested instrument by instrument has hundreds. */
