@@ -183,36 +183,47 @@ function startCopy(client: PoolClient, statement: string) {
   return { chunks: chunks(), rowCount: () => stream.rowCount };
 }
 
-/** The days whose events adjusted prices lack, because no list of the exchange is loaded: a sentence for each exchange. */
+/** How adjusted prices lack events that are not known, in a sentence for each exchange and reason. */
 export async function lackingEvents(
   client: ClientBase,
   relation: Relation,
-  { from, exchanges }: RowChoice,
+  choice: RowChoice,
 ): Promise<string[]> {
   if (relation.columns.every(({ name }) => name !== 'is_before_event_lists')) return [];
-  const { rows } = await client.query<{ exchange: string; periods: string[] }>(
+  return [...(await beforeEventLists(client, choice)), ...(await afterEventLists(client, choice))];
+}
+
+async function beforeEventLists(client: ClientBase, { from, exchanges }: RowChoice): Promise<string[]> {
+  const { rows } = await client.query<{ exchange: string; from: string | null }>(
+    `select e.exchange, l.known_from::text as from
+       from (select distinct exchange from market.instruments) e left join etl.event_lists l using (exchange)
+      where ($1::text[] is null or e.exchange = any ($1)) and exists (
+        select from market.bhavcopy_cm b where b.exchange = e.exchange and b.trade_date >= coalesce($2, '-infinity'::date)
+           and b.trade_date < coalesce(l.known_from, 'infinity'))
+      order by 1`,
+    [exchanges ?? null, from ?? null],
+  );
+  return rows.map(({ exchange, from: known }) =>
+    known === null
+      ? `no list of corporate actions of ${exchange} is loaded: its prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)`
+      : `the loaded lists of corporate actions of ${exchange} begin on ${known}: earlier prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)`,
+  );
+}
+
+/** Of events on days, after the first list, that the lists of an exchange do not have. */
+async function afterEventLists(client: ClientBase, { from, exchanges }: RowChoice): Promise<string[]> {
+  const { rows } = await client.query<{ exchange: string; stretches: string[] }>(
     `select exchange, array_agg(
-              case when listed_to = '-infinity' and listed_from = 'infinity' then 'all days'
-                   when listed_to = '-infinity' then 'the days before ' || listed_from
-                   when listed_from = 'infinity' then 'the days after ' || listed_to
-                   else format('the days from %s to %s', listed_to, listed_from) end
-              order by listed_to desc) as periods
-       from (select exchange, listed_to, listed_from from etl.unlisted_days
-             union all
-             select priced.exchange, '-infinity', coalesce(lists.known_from, 'infinity')
-               from (select distinct exchange from market.instruments) as priced
-               left join etl.event_lists as lists using (exchange)
-              where exists (select from market.bhavcopy_cm as prices
-                             where prices.exchange = priced.exchange
-                               and prices.trade_date >= coalesce($2, '-infinity'::date)
-                               and prices.trade_date < coalesce(lists.known_from, 'infinity'))) as unlisted
+              case when listed_from = 'infinity' then 'end on ' || listed_to else format('have a hole from %s to %s', listed_to, listed_from) end
+              order by listed_to desc) as stretches
+       from etl.unlisted_days
       where ($1::text[] is null or exchange = any ($1)) and listed_from > coalesce($2, '-infinity'::date)
       group by exchange order by exchange`,
     [exchanges ?? null, from ?? null],
   );
-  return rows.map(({ exchange, periods: [latest, ...earlier] }) => {
-    const others = earlier.length === 0 ? '' : ` and ${plural(earlier.length, 'earlier period')}`;
-    return `the loaded lists of corporate actions of ${exchange} lack ${latest}${others}: prices are adjusted only for splits and bonuses of that time that another exchange or a list of your own has`;
+  return rows.map(({ exchange, stretches: [latest, ...others] }) => {
+    const older = others.length === 0 ? '' : ` (with ${plural(others.length, 'earlier hole')})`;
+    return `the loaded lists of corporate actions of ${exchange} ${latest}${older}: prices are not adjusted for splits and bonuses in those periods, unless another exchange or a list of your own has them`;
   });
 }
 

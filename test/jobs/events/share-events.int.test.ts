@@ -175,9 +175,6 @@ async function noticesOf(context: Awaited<ReturnType<typeof openStore>>, choice:
   return (await exportTable(context.db, all, limits)).notices;
 }
 
-const notice = (days: string) =>
-  `the loaded lists of corporate actions of NSE lack ${days}: prices are adjusted only for splits and bonuses of that time that another exchange or a list of your own has`;
-
 const CF_CA =
   'SYMBOL,COMPANY NAME,SERIES,PURPOSE,FACE VALUE,EX-DATE,RECORD DATE,BOOK CLOSURE START DATE,BOOK CLOSURE END DATE';
 
@@ -207,7 +204,9 @@ test('prices before the first list of the exchange are marked, found by checks, 
   await importInto(context, [own]);
   expect(await marked()).toEqual(['2024-05-31', '2024-06-03']);
   expect(await findings()).toEqual([]);
-  expect(await notices({})).toEqual([notice('all days')]);
+  expect(await notices({})).toEqual([
+    'no list of corporate actions of NSE is loaded: its prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)',
+  ]);
 
   await importInto(context, [list('CF-CA-2.csv', '03-Jun-2024')]);
   expect(await marked()).toEqual(['2024-05-31']);
@@ -218,7 +217,9 @@ test('prices before the first list of the exchange are marked, found by checks, 
       found: 'the first ex-date is 2024-06-03: earlier adjusted prices lack the splits and bonuses before it',
     },
   ]);
-  expect(await notices({})).toEqual([notice('the days before 2024-06-03')]);
+  expect(await notices({})).toEqual([
+    'the loaded lists of corporate actions of NSE begin on 2024-06-03: earlier prices are adjusted only for events that another exchange or a list of your own has (is_before_event_lists)',
+  ]);
   expect(await notices({ from: '2024-06-03' })).toEqual([]);
   expect(await notices({ exchanges: ['BSE'] })).toEqual([]);
 
@@ -231,6 +232,8 @@ test('prices that go on for more than 30 days without a listed ex-date are found
   const found = async () =>
     (await findingsOf(context, 'after_event_lists')).map((one) => [one.date, one.found]).sort();
   const lacking = 'earlier adjusted prices lack the splits and bonuses of that time';
+  const notice = (when: string) =>
+    `the loaded lists of corporate actions of NSE ${when}: prices are not adjusted for splits and bonuses in those periods, unless another exchange or a list of your own has them`;
   await importInto(context, [
     prices('2024-06-03', ['TCS', 90, 100, 100]),
     prices('2024-07-03', ['TCS', 100, 99, 99]),
@@ -240,7 +243,7 @@ test('prices that go on for more than 30 days without a listed ex-date are found
 
   await importInto(context, [prices('2024-07-04', ['TCS', 99, 99, 99])]);
   expect(await found()).toEqual([['2024-06-03', `none after 2024-06-03: ${lacking}`]]);
-  expect(await noticesOf(context, {})).toEqual([notice('the days after 2024-06-03')]);
+  expect(await noticesOf(context, {})).toEqual([notice('end on 2024-06-03')]);
   expect(await noticesOf(context, { exchanges: ['BSE'] })).toEqual([]);
 
   // An announced ex-date of later days does not fill the days until then, nor does a list of a user's own.
@@ -252,8 +255,8 @@ test('prices that go on for more than 30 days without a listed ex-date are found
 
   await importInto(context, [prices('2024-12-02', ['TCS', 99, 99, 99])]);
   expect((await found()).map(([day]) => day)).toEqual(['2024-06-03', '2024-08-30']);
-  expect(await noticesOf(context, {})).toEqual([notice('the days after 2024-08-30 and 1 earlier period')]);
-  expect(await noticesOf(context, { from: '2024-08-30' })).toEqual([notice('the days after 2024-08-30')]);
+  expect(await noticesOf(context, {})).toEqual([notice('end on 2024-08-30 (with 1 earlier hole)')]);
+  expect(await noticesOf(context, { from: '2024-08-30' })).toEqual([notice('end on 2024-08-30')]);
 
   await importInto(context, [
     list('CF-CA-3.csv', '01-Jul-2024', '31-Jul-2024', '20-Sep-2024', '20-Oct-2024', '19-Nov-2024'),
