@@ -54,11 +54,18 @@ export default defineCommand({
       ...integer('<ms>', 'milliseconds to wait before each response', { least: 0, most: 3_600_000 }),
       default: DEFAULT_BEHAVIOUR.delayMs,
     },
+    notReady: {
+      ...integer('<n>', 'respond to the first n calls of each request that the data is not ready', {
+        least: 0,
+      }),
+      default: DEFAULT_BEHAVIOUR.notReady,
+    },
     callsPerHour: {
       ...integer('<n>', 'calls served in a clock hour (IST); 0 for no limit', { least: 0 }),
       default: DEFAULT_BEHAVIOUR.callsPerHour,
     },
     historyDays: integer('<n>', 'how many days of history are served', { least: 0 }),
+    keyDiesAfter: integer('<n>', 'the key expires after n calls', { least: 0 }),
     fault: repeatable(
       '<rule>',
       "a fault to respond with, e.g. status=503,every=7 or 'diagnostic=Key Expired.,first=1,operation=GetSeriesChange'",
@@ -73,7 +80,7 @@ export default defineCommand({
   async run(cli, { port, host, accessKey, instruments, revision, now, fault, ...flags }) {
     const { parseFault, startSandbox } = await import('../../sandbox/index.ts');
     const { openCalendar } = await import('../open-context.ts');
-    const { casing, delay, callsPerHour, historyDays } = flags;
+    const { casing, delay, notReady, callsPerHour, historyDays, keyDiesAfter } = flags;
     const faults = (fault ?? []).map((rule) => parseFault(rule, '--fault'));
     const calendar = openCalendar(cli, await loadSettings(cli));
     const server = await cli.life.open(() =>
@@ -86,7 +93,7 @@ export default defineCommand({
         clock: now ?? systemClock,
         calendar,
         splits: true,
-        behaviour: { casing, delayMs: delay, callsPerHour, historyDays, faults },
+        behaviour: { casing, delayMs: delay, notReady, callsPerHour, historyDays, keyDiesAfter, faults },
       }),
     );
     print(cli, `sandbox listening on ${server.url}`);

@@ -141,6 +141,11 @@ export async function insertLoads(
   newLoads: readonly NewLoad[],
   ending?: ReturnType<typeof endingWindow>,
 ): Promise<void> {
+  if (newLoads.length === 0) {
+    // Without a load no other one has to wait for this commit.
+    await ending;
+    return;
+  }
   const rows = newLoads.map(({ loadId, position, fetchedAt, written, counts, requested, digest }, at) => ({
     loadId,
     position,
