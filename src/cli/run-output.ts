@@ -37,11 +37,12 @@ type ReportedRun = Omit<RunReport, 'failures'>;
 /** A run for people: a summary, a table of counts, and what needs attention. */
 export function runText(report: ReportedRun, timeZone: string): string {
   const { runId, windows, requests, seconds, skips } = report;
+  const calls = report.callsPerLoadedWindow;
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
   const ended = runStateText(report) === report.state ? report.state : 'completed without records';
   return [
     `run ${runId} (${runDaysText(report)}): ${ended} after ${seconds < 60 ? `${seconds} s` : duration(seconds)}`,
-    `${plural(windows.total, 'window')}, ${plural(requests, 'request')}`,
+    `${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
     `started ${momentText(report.startedAt, timeZone)} (${timeZone})`,
     ...(report.operations.length === 0
       ? []

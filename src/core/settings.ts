@@ -203,7 +203,7 @@ export const settingGroups = {
     ),
     EOD_OUTAGE_PATIENCE_MS: setting(
       integer(1_000, 86_400_000).default(3_600_000),
-      'How long a nightly run keeps trying a source that does not respond at all. A backfill gives up after a sixtieth of it.',
+      'How long a nightly run keeps trying a source that does not respond at all; a backfill, a sixtieth of it. After that, each further call ends one operation of the run.',
     ),
     EOD_LOCK_TIMEOUT_MS: setting(
       integer(100, 3_600_000).default(120_000),

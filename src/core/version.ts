@@ -4,9 +4,20 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { CODE, PACKAGE } from './package-folders.ts';
 
+interface Manifest {
+  readonly version: string;
+  readonly engines: { readonly node: string };
+}
+
+function readManifest(): Manifest {
+  return JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as Manifest;
+}
+
 /** The version of eod, from package.json. */
-export const packageVersion = (): string =>
-  (JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as { readonly version: string }).version;
+export const packageVersion = (): string => readManifest().version;
+
+/** The versions of Node that this program runs on, from package.json. */
+export const supportedNode = (): string => readManifest().engines.node;
 
 /** The first seven digits of the commit that is checked out or was built; null where it is unknown. */
 export function commit(): string | null {

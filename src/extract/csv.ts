@@ -102,6 +102,7 @@ export function readCsvInSlices(
   sliceBytes = SLICE,
 ): { readonly endsItsLastLine: boolean } | null {
   const start = body.subarray(0, LONGEST_HEADER).indexOf(LINE_FEED) + 1;
+  if (start === 0) return null;
   const header = body.subarray(0, start);
   const names = header.toString();
   // JSON and XML are not CSV, whatever their first line is.

@@ -108,7 +108,7 @@ describe('eod import', () => {
     expect(status.stdout).toContain('\ncome from files: deliveries, bhavcopy_cm');
     const { operations } = (await runJson<Status>(['status'], options)).json;
     for (const one of operations) {
-      expect(one).toMatchObject({ hasBeenRequested: false });
+      expect(one).toMatchObject({ hasBeenRequested: false, lastRun: null, lastRequestedAt: null });
     }
     const good = await runCli(['import', join(cwd, 'archive', 'old', 'EQ070421.CSV'), '--force'], options);
     expect(good.code).toBe(0);

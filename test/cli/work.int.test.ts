@@ -141,7 +141,7 @@ describe('backfill', () => {
       expect(status.json.operations.find(({ operation }) => operation === 'GetBhavCopyCM')).toMatchObject({
         lastLoaded: '2025-02-27',
         openRejects: 0,
-        hasBeenRequested: true,
+        lastRun: 3,
       });
     },
   );

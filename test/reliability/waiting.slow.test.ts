@@ -51,7 +51,12 @@ describe.each(mostly('redis'))('data that is not ready yet (queue on %s)', (back
       behaviour: { notReady: 1, delayMs: 20 },
     });
     const report = await setup.run({ ...WEEK, from: '2025-07-28' });
-    expect(report).toMatchObject({ state: 'completed', requests: 64, windows: { loaded: 32 } });
+    expect(report).toMatchObject({
+      state: 'completed',
+      requests: 64,
+      windows: { loaded: 32 },
+      callsPerLoadedWindow: 2,
+    });
     const response = await fetch(`${setup.sandbox.url}/_sandbox/requests`);
     const requests = (await response.json()) as SeenRequest[];
     const days = requests.sort((a, b) => a.number - b.number).map(({ params }) => params.from);

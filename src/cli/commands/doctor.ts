@@ -12,7 +12,7 @@ export default defineCommand({
   path: 'doctor',
   group: 'Set up',
   summary:
-    'Check what eod needs: settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
+    'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
   options: {
     offline: flag('make no call to the source; without it, one call is made and counted'),
     alert: flag('also post a test alert to EOD_ALERT_WEBHOOK'),
@@ -23,12 +23,7 @@ export default defineCommand({
     ),
     save: text('<dir>', 'with --source: keep the bodies of the responses, without the key, in this folder'),
   },
-  examples: [
-    'eod doctor',
-    'eod doctor --json --offline',
-    'eod doctor --alert',
-    'eod doctor --source --save responses/',
-  ],
+  examples: ['eod doctor', 'eod doctor --json --offline', 'eod doctor --source --save responses/'],
   async run(cli, { offline, alert, source, save, json }) {
     const { examine } = await import('../doctor/index.ts');
     const { examineOperations } = await import('../doctor/source-operations.ts');

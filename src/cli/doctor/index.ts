@@ -1,5 +1,6 @@
 import { loadCalendar } from '../../calendar/calendar.ts';
 import type { Config } from '../../core/config.ts';
+import { supportedNode } from '../../core/version.ts';
 import { within } from '../../core/waits.ts';
 import { postAlert } from '../../jobs/alerts/send-alerts.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
@@ -18,7 +19,6 @@ import {
 import { nightCheck, settingsChecks } from './settings-checks.ts';
 import { sourceChecks } from './source-checks.ts';
 
-const NO_REDIS = 'start Redis, or correct REDIS_URL; without REDIS_URL the queue is in Postgres';
 const NO_SERVER =
   'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session';
 
@@ -51,6 +51,7 @@ export async function examine(
   let calendar = loadCalendar();
   const opened: { server: Server | null } = { server: null };
 
+  await check('node', '', () => nodeCheck(process.versions.node, supportedNode()));
   await check('settings', '', () => settingsChecks(config));
   await check('database', NO_SERVER, async () => {
     opened.server = await openServer(cli, config);
@@ -64,7 +65,7 @@ export async function examine(
   const isOk = (wanted: string) => checks.some(({ name, state }) => name === wanted && state === 'ok');
   const tables = isOk('rights') && isOk('migrations') ? (server?.db ?? null) : null;
   await check('disk', 'set EOD_DATA_DIR to a folder of yours', () => diskCheck(cli, config, server));
-  await check('queue', NO_REDIS, () => queueCheck(config.REDIS_URL));
+  await check('queue', 'see REDIS_URL', () => queueCheck(config.REDIS_URL));
   await check('night', 'correct or remove EOD_CALENDAR_FILE', () => {
     calendar = openCalendar(cli, config);
     return nightCheck(config, calendar);
@@ -81,6 +82,14 @@ export async function examine(
   const redact = environmentRedactor(cli);
   // Remedies are our own words: a password such as `eod` must not be replaced in them.
   return checks.map((outcome) => ({ ...outcome, found: redact(outcome.found) }));
+}
+
+/** Checks the version of Node against `engines` of package.json, e.g. `>=20.19`. */
+export function nodeCheck(running: string, engines: string): Outcome {
+  const least = engines.replace(/^\D+/, '');
+  const sentence = `Node ${running} (${least} or newer is needed)`;
+  const isOld = running.localeCompare(least, 'en', { numeric: true }) < 0;
+  return isOld ? failed(sentence, 'install the current LTS release of Node') : ok(sentence);
 }
 
 /** Posts a test alert to an address. @throws Error if it is not accepted. */

@@ -11,7 +11,7 @@ import { clusterLocation } from '../../postgres/embedded/account.ts';
 import { readRoleRights, readServerFacts, type ServerFacts } from '../../postgres/inspect.ts';
 import type { Cli } from '../cli.ts';
 import { hasPrivatePostgres, openStore } from '../open-context.ts';
-import { describeLocation, readRedisFacts } from '../reachable.ts';
+import { describeFailure, describeLocation, readRedisFacts } from '../reachable.ts';
 import { failed, type Outcome, ok, skipped, warning } from './check.ts';
 
 /** A database that responds. */
@@ -33,11 +33,8 @@ export async function openServer(cli: Cli, config: Config): Promise<Server | nul
   return { db, facts: await readServerFacts(db.pool) };
 }
 
-export function serverCheck(
-  cli: Cli,
-  { DATABASE_URL, EOD_DATA_DIR }: Config,
-  server: Server | null,
-): Outcome {
+export function serverCheck(cli: Cli, config: Config, server: Server | null): Outcome {
+  const { DATABASE_URL, EOD_DATA_DIR } = config;
   // The folder may be another than the one that is set.
   const { path, why } = clusterLocation(resolve(cli.cwd, EOD_DATA_DIR, 'postgres'));
   const own = `the private Postgres in ${why === null ? EOD_DATA_DIR : path}`;
@@ -105,11 +102,16 @@ export async function diskCheck(cli: Cli, config: Config, server: Server | null)
   return free < ROOMY_BYTES ? warning(spaceText, remedy) : ok(spaceText);
 }
 
+const NO_REDIS = 'start Redis, or correct REDIS_URL; without REDIS_URL the queue is in Postgres';
+
 /** Checks Redis as the server of the queue, if the queue is not in Postgres. */
 export async function queueCheck(url: string | undefined): Promise<Outcome> {
   if (url === undefined) return ok('the queue is in Postgres (REDIS_URL is not set)');
-  const { version, isReplica, evictionPolicy, maxMemory } = await readRedisFacts(url);
-  const serverText = `Redis at ${describeLocation(url)}: version ${version}`;
+  const location = `Redis at ${describeLocation(url)}`;
+  const facts = await readRedisFacts(url).catch((error) => describeFailure(error));
+  if (typeof facts === 'string') return failed(`${location}: ${facts}`, NO_REDIS);
+  const { version, isReplica, evictionPolicy, maxMemory } = facts;
+  const serverText = `${location}: version ${version}`;
   if (isReplica) return failed(`${serverText}, a replica`, 'name the primary server in REDIS_URL');
   if (evictionPolicy === 'noeviction') return ok(serverText);
   const policy = `maxmemory-policy is ${evictionPolicy}, and maxmemory ${maxMemory}: it may drop jobs`;

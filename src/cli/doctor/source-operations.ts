@@ -62,10 +62,11 @@ export async function examineOperations(
     if (ENDS_ALL.includes(response?.error?.kind ?? '')) stopped = 'not requested, as it would fail likewise';
     isDialectKnown ||= isDated && response?.error === null;
     const { operation, exchange, from } = request;
-    const file = folder === null ? null : join(folder, `${operation.name}-${exchange}-${from}.txt`);
     const body = response?.body ?? null;
+    const name = `${operation.name}-${exchange}-${from}.txt`;
+    const file = folder === null || body === null ? null : join(folder, name);
     if (file !== null && body !== null) await writeFile(file, body);
-    reports.push(describeCall(request, response, config, stopped ?? reason, body === null ? null : file));
+    reports.push(describeCall(request, response, config, stopped ?? reason, file));
   }
 
   const isOtherDialect = dialect !== config.EOD_DATE_DIALECT;
@@ -87,39 +88,35 @@ function describeCall(
   reason: string | null,
   file: string | null,
 ) {
+  const about = { operation: operation.name, exchange, from, to, instruments };
   const { error = null, extracted = null } = response ?? {};
   const { batches = [], rejects = [], fetched = 0, unknownFields = [], doubts = [] } = extracted ?? {};
   const isStored =
-    extracted !== null && decideOutcome(extracted, config.EOD_MAX_REJECT_SHARE).state !== 'failed';
+    extracted === null || decideOutcome(extracted, config.EOD_MAX_REJECT_SHARE).state !== 'failed';
   const [{ path = '', message = '' } = {}] = rejects[0]?.problems ?? [];
   const rejected = `${rejects.length} of ${plural(fetched, 'record')} are rejected, the first: ${path} ${message}`;
-  const problem = rejects.length > 0 ? rejected : (doubts[0]?.message ?? reason);
+  const problems = [...(rejects.length > 0 ? [rejected] : []), ...doubts.map((doubt) => doubt.message)];
   return {
     state: response === null ? 'skipped' : error === null && isStored ? 'ok' : 'failed',
-    operation: operation.name,
-    exchange,
-    from,
-    to,
-    instruments,
+    ...about,
     rows: fetched - rejects.length,
     rejects: rejects.length,
     tables: batches.filter(({ rows }) => rows.length > 0).map(({ table }) => table.name),
     unknownFields,
-    problem: error === null ? problem : `${error.kind}: ${messageOf(error)}`,
+    problem: error === null ? problems.join('; ') || reason : `${error.kind}: ${messageOf(error)}`,
     remedy: error === null ? null : remedyFor(error.kind),
     file,
   };
 }
 
 const COLUMNS: readonly Column<OperationReport>[] = [
-  ...memberColumns<OperationReport>('state', 'operation', 'exchange', 'to', 'rows', 'rejects'),
+  ...memberColumns<OperationReport>('state', 'operation', 'exchange'),
+  { head: 'day', cell: ({ to }) => to },
+  ...memberColumns<OperationReport>('rows', 'rejects'),
   { head: 'fills', cell: ({ tables }) => tables.join(', ') },
 ];
 
-/**
- * @param dialect the one in which the source reads days, if it is not the one that is set.
- * @param folder of the bodies; null if they are not kept.
- */
+/** @param dialect the one in which the source reads days, if it is not the one that is set. */
 function reportText(
   reports: readonly OperationReport[],
   dialect: Config['EOD_DATE_DIALECT'] | null,
@@ -131,7 +128,7 @@ function reportText(
   ]);
   if (dialect !== null)
     notes.push(`the source names days otherwise than they are requested: set EOD_DATE_DIALECT=${dialect}`);
-  if (folder !== null) notes.push(`the bodies of the responses are in ${folder}`);
+  if (reports.some(({ file }) => file !== null)) notes.push(`the bodies of the responses are in ${folder}`);
   const readable = reports.filter(({ state }) => state === 'ok').length;
   const verdict = `${readable} of ${plural(reports.length, 'operation')} ${readable === 1 ? 'is' : 'are'} readable.`;
   return [table(COLUMNS, reports), ...(notes.length === 0 ? [] : ['', ...notes]), '', verdict].join('\n');

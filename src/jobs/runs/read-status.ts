@@ -1,5 +1,5 @@
 import { type Pair, pairName } from '../../core/exchanges.ts';
-import { listRequestedPairs } from '../../state/coverage/coverage.ts';
+import { listLastRequests } from '../../state/coverage/coverage.ts';
 import {
   type Freshness,
   type ImportedList,
@@ -27,6 +27,9 @@ interface OperationStatus extends CurrentSet {
   readonly hasBeenRequested: boolean;
   /** Windows that lacked too many rows, and no good response since: a person should look at them. */
   readonly suspiciousWindows: number;
+  /** The run that last requested the newest day that was requested, and when, or null. */
+  readonly lastRun: number | null;
+  readonly lastRequestedAt: string | null;
 }
 
 /** What is known about the access key. */
@@ -93,13 +96,16 @@ export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
   const current = await readCurrent(context);
   const suspicious = await countSuspiciousWindows(db.drizzle);
-  const requested = await listRequestedPairs(db.drizzle);
+  const requests = await listLastRequests(db.drizzle);
   const operations = current.operations.map((pair): OperationStatus => {
     const isSame = (other: Pair) => pairName(other) === pairName(pair);
+    const last = requests.find(isSame);
     return {
       ...pair,
-      hasBeenRequested: requested.has(pairName(pair)),
+      hasBeenRequested: last !== undefined,
       suspiciousWindows: suspicious.find(isSame)?.windows ?? 0,
+      lastRun: last?.runId ?? null,
+      lastRequestedAt: last === undefined ? null : new Date(last.requestedAt).toISOString(),
     };
   });
   return {

@@ -189,13 +189,15 @@ export async function listLoadedPairs(
   return new Set(result.rows.map(pairName));
 }
 
-/** The names of the operations and exchanges of which coverage is from anything but files. */
-export async function listRequestedPairs(db: NodePgDatabase): Promise<ReadonlySet<string>> {
-  const result = await db.execute<Pair & Record<string, unknown>>(sql`
-    select p.operation, p.exchange
-      from etl.requested_pairs() p
-     where exists (
-       select from ${coverage} c left join ${runs} r on r.id = c.run_id
-        where c.operation = p.operation and c.exchange = p.exchange and r.kind is distinct from 'import')`);
-  return new Set(result.rows.map(pairName));
+/** The run that last requested the newest day of each operation and exchange, and when. */
+export async function listLastRequests(db: NodePgDatabase) {
+  const result = await db.execute<
+    Pair & Record<string, unknown> & { runId: number; requestedAt: string }
+  >(sql`
+    select p.operation, p.exchange, newest.run_id::int as "runId", newest.checked_at as "requestedAt"
+      from etl.requested_pairs() p cross join lateral (
+        select c.run_id, c.checked_at from ${coverage} c left join ${runs} r on r.id = c.run_id
+         where c.operation = p.operation and c.exchange = p.exchange and r.kind is distinct from 'import'
+         order by c.day desc, c.checked_at desc limit 1) newest`);
+  return result.rows;
 }

@@ -57,6 +57,11 @@ const COUNTS = {
     open: countWindows(isOpen()),
   },
   ...WINDOW_TOTALS,
+  /** Calls per window that was loaded or empty; null if there is none. */
+  callsPerLoadedWindow:
+    sql`round(sum(${windows.requests})::numeric / nullif(${countWindows(inArray(windows.state, ['loaded', 'empty']))}, 0), 2)`.mapWith(
+      Number,
+    ),
   seconds: secondsBetween(sql`min(${windows.started_at})`, sql`max(${windows.finished_at})`),
 };
 

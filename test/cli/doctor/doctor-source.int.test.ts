@@ -231,3 +231,27 @@ describe('says what is refused, and what to do', () => {
     });
   });
 });
+
+test('a day without data is no failure, in whatever words the source says so; what was saved is told only where something was', async ({
+  url,
+}) => {
+  for (const [status, body] of [
+    [200, 'Data unavailable.'],
+    [404, 'Data unavailable.'],
+    [200, '{"message":"Data unavailable."}'],
+  ] as const) {
+    const source = await startServer((_request, response) => {
+      response.statusCode = status;
+      response.end(body);
+    });
+    const { code, json } = await examine(url, source);
+    expect({ body, code, isOk: json.isOk }).toEqual({ body, code: 0, isOk: true });
+    expect(json.operations).toContainEqual(expect.objectContaining({ state: 'ok', rows: 0, problem: null }));
+  }
+  const save = async (sourceUrl: string) => {
+    const options = { cwd: temporaryFolder(), env: settingsFor(url, sourceUrl) };
+    return (await runCli(['doctor', '--source', '--save', 'responses'], options)).stdout;
+  };
+  expect(await save((await sourceWith()).url)).toContain('the bodies of the responses are in');
+  expect(await save('http://127.0.0.1:1')).not.toContain('the bodies of the responses');
+});

@@ -24,6 +24,7 @@ test('where all is well nothing fails, and one call was made and counted', async
     "select current_setting('data_directory') as data",
   );
   expect(states).toEqual({
+    node: 'ok',
     settings: 'ok',
     database: 'ok',
     rights: 'ok',

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../../src/calendar/calendar.ts';
+import { nodeCheck } from '../../../src/cli/doctor/index.ts';
 import { nightCheck, settingsChecks } from '../../../src/cli/doctor/settings-checks.ts';
 import { certainLead } from '../../../src/cli/doctor/source-checks.ts';
 import { loadConfig } from '../../../src/core/config.ts';
@@ -64,6 +65,16 @@ describe('the calls of a night', () => {
   ])('%j: %s', (env, state) => {
     expect(nightCheck(loadConfig(env as Record<string, string>), calendar, clock)).toMatchObject({ state });
   });
+});
+
+test.each([
+  ['20.19.0', 'ok'],
+  ['24.1.0', 'ok'],
+  ['20.18.9', 'failed'],
+  ['20.9.0', 'failed'],
+  ['18.20.0', 'failed'],
+])('Node %s: %s', (version, state) => {
+  expect(nodeCheck(version, '>=20.19').state).toBe(state);
 });
 
 test('the clocks of two machines differ by no more than the time of the call and a second leave of it', () => {
