@@ -72,7 +72,7 @@ export function endsItsLastLine(text: string): boolean {
  *
  * @param bytes those of the text.
  */
-export function readCsv(text: string, bytes: Buffer = Buffer.from(text)): CsvRows {
+export function readCsv(text: string, bytes: Buffer = Buffer.from(text)): object[] {
   checkLines(bytes);
   return readPlainCsv(text) ?? readAnyCsv(text);
 }
@@ -129,12 +129,6 @@ const LONGEST_COPIED = 12;
 /** The same text, for which no other one is kept in memory. */
 const copyLong = (cell: string) => (cell.length > LONGEST_COPIED ? Buffer.from(cell).toString() : cell);
 
-/** Rows of CSV as records, or a list of them. */
-interface CsvRows extends Iterable<object> {
-  readonly length: number;
-  at(position: number): object | undefined;
-}
-
 /** A slice of CSV has at least so many bytes, like those of JSON. */
 const SLICE = 64 * 1024;
 
@@ -148,12 +142,12 @@ const CELL = `[^,"${OTHER_SPACE}]*`;
 
 /**
  * Reads CSV without quotes whose rows have as many cells as the header, like most files of the exchanges, in a fifth of
- * the parser's time. Each row becomes a record when it is taken, so that not all records are in memory at once.
+ * the parser's time.
  *
  * @param keep is given each cell, and returns it as it is kept.
  * @returns null if the text is not that simple, and has to be parsed.
  */
-export function readPlainCsv(text: string, keep = (cell: string) => cell): CsvRows | null {
+export function readPlainCsv(text: string, keep = (cell: string) => cell): object[] | null {
   const start = text.startsWith('\ufeff') ? 1 : 0;
   const firstEnd = text.indexOf('\n', start);
   const ending = text[firstEnd - 1] === '\r' ? '\r\n' : '\n';
@@ -161,36 +155,15 @@ export function readPlainCsv(text: string, keep = (cell: string) => cell): CsvRo
   const names = header.split(',').map((name) => name.trim());
   // Single columns, empty lines and other line ends are left to the parser.
   if (names.length < 2 || names.includes('__proto__')) return null;
-  const line = new RegExp(`(?:${CELL},){${names.length - 1}}${CELL}(?:${ending}|$)`, 'y');
-  const starts = lineStarts(text, start, line);
-  if (starts === null) return null;
-  // That of the header.
-  starts.shift();
+  const line = new RegExp(`(?:${CELL},){${names.length - 1}}${CELL}(?=${ending}|$)`, 'y');
   const readLine = createLineReader(text, names, keep);
-  const findEnd = (position: number) => {
-    const next = starts[position + 1];
-    if (next !== undefined) return next - ending.length;
-    return text.endsWith('\n') ? text.length - ending.length : text.length;
-  };
-  const recordAt = (position: number) => readLine(starts[position] as number, findEnd(position));
-  return {
-    length: starts.length,
-    at: (position) => (position < starts.length ? recordAt(position) : undefined),
-    *[Symbol.iterator]() {
-      for (let position = 0; position < starts.length; position += 1) yield recordAt(position);
-    },
-  };
-}
-
-/** Where each line begins; null if one does not match. */
-function lineStarts(text: string, start: number, line: RegExp): number[] | null {
-  const starts: number[] = [];
-  for (let from = start; from < text.length; from = line.lastIndex) {
-    starts.push(from);
+  const records: object[] = [];
+  for (let from = start; from < text.length; from = line.lastIndex + ending.length) {
     line.lastIndex = from;
     if (!line.test(text)) return null;
+    if (from > start) records.push(readLine(from, line.lastIndex));
   }
-  return starts;
+  return records;
 }
 
 /** Makes the function that reads the line between two offsets. */

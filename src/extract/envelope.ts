@@ -9,12 +9,6 @@ import { printable } from './sanitize.ts';
 import type { CountRule, EnvelopeContext } from './types.ts';
 import { readXml, type XmlValue } from './xml.ts';
 
-/** A list of records, or one that parses each record when it is taken. */
-interface RecordList extends Iterable<unknown> {
-  readonly length: number;
-  at(position: number): unknown;
-}
-
 /** What a response says besides its records. */
 export interface Envelope {
   readonly warnings: readonly string[];
@@ -28,7 +22,7 @@ export interface Envelope {
 
 /** The records of a response, as sent. */
 interface Records extends Envelope {
-  readonly records: RecordList;
+  readonly records: unknown[];
 }
 
 /** @param again whether the same response was refused before because of its count, or was stored. */

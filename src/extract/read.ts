@@ -34,9 +34,9 @@ export function readResponse(
   const { records, ...opened } = openResponse(body, context);
   const { take, finish } = collect();
   for (let position = 0; position < records.length; position++) {
-    const record = records.at(position);
+    const record = records[position];
     // Release each record once it is read, so that the parsed response shrinks as the rows grow.
-    if (Array.isArray(records)) records[position] = null;
+    records[position] = null;
     take(position, record);
   }
   return finish(opened);

@@ -1,6 +1,6 @@
 import { type PipelineError, usageError } from '../../core/errors.ts';
 import { priceEffectText } from '../../core/wording.ts';
-import { EVENT_KINDS } from '../../extract/corporate-actions/purpose.ts';
+import { EVENT_KINDS, EVENT_STATUSES } from '../../extract/corporate-actions/purpose.ts';
 import type { Context } from '../../jobs/context.ts';
 import type { StoredEvent } from '../../load/corporate-events.ts';
 import { type Cli, print, printJson } from '../cli.ts';
@@ -16,9 +16,6 @@ import {
   words,
 } from '../options.ts';
 import { count, plural } from '../output.ts';
-
-/** States of a corporate event. */
-const EVENT_STATUSES = ['applied', 'needs_review', 'ignored'] as const;
 
 /** An id has the exchange, the symbol, the day and the kind. */
 const isEventId = (typed: string) => typed.includes(':');

@@ -15,7 +15,8 @@ export const EVENT_KINDS = [
 export type EventKind = (typeof EVENT_KINDS)[number];
 
 /** `applied`: used for adjusted prices or total returns; `needs_review`: a person must decide; `ignored`: not used. */
-export type EventStatus = 'applied' | 'needs_review' | 'ignored';
+export const EVENT_STATUSES = ['applied', 'needs_review', 'ignored'] as const;
+export type EventStatus = (typeof EVENT_STATUSES)[number];
 
 /** Shares after the event for shares before it, without common divisors. Prices before are multiplied by old ÷ new. */
 export interface ShareRatio {

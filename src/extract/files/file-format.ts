@@ -4,16 +4,10 @@ export type FileRow = Readonly<Record<string, unknown>>;
 /** The record of a row, by field, before its values are read. */
 export type FileRecord = Record<string, string | null>;
 
-/** A list of rows, or one that reads each row when it is taken. */
-export interface FileRows extends Iterable<FileRow> {
-  readonly length: number;
-  at(position: number): FileRow | undefined;
-}
-
 /** The rows of a file, and the names of its header, or those that stand for it. */
 export interface ParsedFile {
   readonly header: readonly string[];
-  readonly rows: FileRows;
+  readonly rows: readonly FileRow[];
   readonly warnings: readonly string[];
   /** The day in its title. */
   readonly day?: string;

@@ -1,11 +1,11 @@
 import { PipelineError } from '../../core/errors.ts';
 import { decodeText, isUtf16 } from '../body.ts';
-import { MAX_ROW_BYTES, MAX_ROWS, readCsv, readHeader } from '../csv.ts';
+import { MAX_ROW_BYTES, MAX_ROWS, readAnyCsv, readHeader, readPlainCsv } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
 import { fileDay } from './file-columns.ts';
-import type { FileFormat, FileRow, FileRows, ParsedFile } from './file-format.ts';
+import type { FileFormat, FileRow, ParsedFile } from './file-format.ts';
 import { firstLine } from './first-line.ts';
 import { FORMATS, findFormat, wordsInNames } from './formats.ts';
 
@@ -48,7 +48,7 @@ export function checkFile(bytes: Buffer, name: string): FileStart {
 
 const readWithHeader = (text: string): ParsedFile => ({
   header: readHeader(text),
-  rows: readCsv(text) as FileRows,
+  rows: (readPlainCsv(text) ?? readAnyCsv(text)) as FileRow[],
   warnings: [],
 });
 

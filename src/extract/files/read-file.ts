@@ -7,7 +7,7 @@ import { JoinedRows } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import type { Reject } from '../types.ts';
 import { columnsFor, type FileColumns, findColumns } from './file-columns.ts';
-import type { FileRow, FileRows } from './file-format.ts';
+import type { FileRow } from './file-format.ts';
 import { dayInName, exampleName } from './formats.ts';
 import { checkFile, cutLineText, parseRows } from './parse-rows.ts';
 import { type DatedRow, makeReaders, readAlso, readExchange, readRow } from './read-row.ts';
@@ -37,7 +37,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   const { header, rows, ...titled } = parseRows(bytes, start);
   const warnings = [...titled.warnings, ...(start.form === 'header' ? cutLineText(bytes) : [])];
   // A row that is a list of cells is several rows, or none.
-  const first = firstRecord(rows) ?? rows.at(0);
+  const first = rows.find((row) => !Array.isArray(row)) ?? rows[0];
   const isTitled = titled.day !== undefined;
   const columns = findColumns({ name: content.name, header, isTitled }, first ?? {});
   const { byTradingDay } = columns.format;
@@ -61,7 +61,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   };
   const splitLine = createLineSplitter(rows, header, reading);
   for (const position of positionsInOrder(rows, columns)) {
-    const row = rows.at(position) as FileRow;
+    const row = rows[position] as FileRow;
     if (!Array.isArray(row)) take(row, position);
     else for (const part of splitLine(row)) take(part, position);
   }
@@ -85,7 +85,7 @@ interface Reading extends Pick<DatedRow, 'columns' | 'named'> {
 }
 
 /** Makes the function that finds the rows of a line in which ends of lines are missing; the cells where it cannot be rows. */
-function createLineSplitter(rows: FileRows, header: readonly string[], reading: Reading) {
+function createLineSplitter(rows: readonly FileRow[], header: readonly string[], reading: Reading) {
   let endsBlank: boolean | undefined;
   const isOwnRow = (part: FileRow) => isRow(part, reading);
   return (cells: FileRow & readonly unknown[]): readonly FileRow[] => {
@@ -135,33 +135,19 @@ function takeRow(groups: Map<string, Group>, row: FileRow, position: number, rea
 }
 
 /** The positions of the rows in the order in which they are read: that of the file, or of the number that its format names. */
-function* positionsInOrder(rows: FileRows, { format, value }: FileColumns): Generator<number> {
+function positionsInOrder(rows: readonly FileRow[], { format, value }: FileColumns): Iterable<number> {
   const { greatestFirst: field } = format;
-  if (field === undefined) {
-    for (let position = 0; position < rows.length; position++) yield position;
-    return;
-  }
-  const amounts = Array.from(rows, (row, position) => ({ position, amount: Number(value(row, field) ?? 0) }));
-  for (const { position } of amounts.sort((a, b) => b.amount - a.amount)) yield position;
-}
-
-/** The first row that is not a list of cells. */
-function firstRecord(rows: FileRows): FileRow | undefined {
-  for (const row of rows) if (!Array.isArray(row)) return row;
-  return undefined;
+  if (field === undefined) return rows.keys();
+  const amounts = rows.map((row, position) => ({ position, amount: Number(value(row, field) ?? 0) }));
+  return amounts.sort((a, b) => b.amount - a.amount).map(({ position }) => position);
 }
 
 /** True if the last cell of all rows is blank, but for those that are lists of cells. */
-function isLastCellBlank(rows: FileRows, header: readonly string[]): boolean {
+function isLastCellBlank(rows: readonly FileRow[], header: readonly string[]): boolean {
   const name = header.at(-1)?.trim() ?? '';
   if (name === '') return true;
-  let records = 0;
-  for (const row of rows) {
-    if (Array.isArray(row)) continue;
-    records += 1;
-    if (String(row[name] ?? '').trim() !== '') return false;
-  }
-  return records > 0;
+  const records = rows.filter((row) => !Array.isArray(row));
+  return records.length > 0 && records.every((row) => String(row[name] ?? '').trim() === '');
 }
 
 /** The number of the first line that has this text in a cell, from 1. */
