@@ -1,4 +1,5 @@
 import { windowEnded } from '../../core/events.ts';
+import { limitHeapGrowthFor } from '../../core/heap-growth.ts';
 import { windowFacts } from '../../core/log.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import type { Requested } from '../../declaration/fields.ts';
@@ -62,6 +63,7 @@ async function readAndStore(
 ) {
   const { config, source, db } = context;
   const operation = operationNamed(window.operation);
+  limitHeapGrowthFor(body.body.length);
   const packed = await packBody(db.drizzle, body.body, body.hash);
   const count = countRule(config.EOD_COUNT, window.unreadableHash === packed.hash);
   const extracted = await timeStep(times, 'read', () => source.read(operation, requested, body, count));

@@ -1,4 +1,4 @@
-import { limitHeapGrowth } from '../../core/heap-growth.ts';
+import { limitHeapGrowthFor } from '../../core/heap-growth.ts';
 import { endsWithin } from '../../core/waits.ts';
 import { startDelivery } from '../alerts/send-alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
@@ -29,9 +29,7 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   // Without retry, because the failure policy postpones a window when Postgres cannot be reached.
   const context = { ...opened, db: opened.db.withoutRetry };
   const { config, queues } = context;
-  // 282 MB instead of 302 with 125 % (bench/README.md); with less, a worker collects at every other window, which takes
-  // a quarter of its time.
-  limitHeapGrowth(110);
+  limitHeapGrowthFor(0);
   const abort = new AbortController();
   // The budget may have calls left again: the limit may have been raised, or a new hour begun.
   await liftRateLimits(context);

@@ -217,8 +217,17 @@ export async function copyAsNew(
 /** Kinds of key columns whose values are equal in Postgres only if they are equal here, numbers by `shortDecimal`. */
 const COMPARED_KINDS: ReadonlySet<Kind> = new Set(['text', 'int2', 'int4', 'boolean', 'date', 'numeric']);
 
+/** What is known of lists of rows: it is asked before the load and in it, and their keys take much memory. */
+const knownDuplicates = new WeakMap<readonly Row[], boolean>();
+
 /** True if two rows have the same key, or may have it. */
-export function hasDuplicates({ key, fields }: TableDefinition, rows: readonly Row[]): boolean {
+export function hasDuplicates(table: TableDefinition, rows: readonly Row[]): boolean {
+  const known = knownDuplicates.get(rows) ?? findDuplicates(table, rows);
+  knownDuplicates.set(rows, known);
+  return known;
+}
+
+function findDuplicates({ key, fields }: TableDefinition, rows: readonly Row[]): boolean {
   const columns = fields.filter(({ column }) => key.includes(column));
   if (!columns.every(({ kind }) => COMPARED_KINDS.has(kind))) return true;
   if (columns.some(({ column, kind }) => kind !== 'numeric' && haveDistinctValues(rows, column)))
