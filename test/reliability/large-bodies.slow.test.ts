@@ -161,3 +161,44 @@ test('a file that would take more than the heap fails alone, and the import goes
     ],
   });
 });
+
+test('a response of 64 MB, the most that is read, is loaded in a process of little more than 400 MB', async () => {
+  const operation = operationNamed('GetBhavCopyFO');
+  const [sent = {}] = (operation.sample.response as { Value: Record<string, unknown>[] }).Value;
+  const lines = [`${Object.keys(sent).join(',')}\n`];
+  for (let [at, bytes] = [0, 0]; bytes < 63 * MB; at++) {
+    const terms = {
+      Identifier: `IO_SYMBOL${at}_25MAR2025_CE_${at % 500}`,
+      Symbol: `SYMBOL${at}`,
+      ClosePrice: at,
+    };
+    const line = `${Object.values({ ...sent, ...terms }).join(',')}\n`;
+    lines.push(line);
+    bytes += line.length;
+  }
+  const body = lines.join('');
+  const baseUrl = await startServer((_, response) => response.end(body));
+  const cwd = temporaryFolder();
+  const note = join(cwd, 'note.mjs');
+  writeFileSync(
+    note,
+    `process.on('exit', () => console.error('peak', process.resourceUsage().maxRSS / 1024, 'MB'));`,
+  );
+  const { url } = await testDatabase();
+  const { code, stderr } = await runEod(
+    ['backfill', operation.name, '--exchange', 'BFO', '--from', '2025-03-12', '--to', '2025-03-12'],
+    {
+      cwd,
+      env: {
+        DATABASE_URL: url,
+        EOD_BASE_URL: baseUrl,
+        EOD_ACCESS_KEY: 'a key',
+        EOD_FORMAT: 'Csv',
+        EOD_OPERATIONS: operation.name,
+        NODE_OPTIONS: `--import ${note}`,
+      },
+    },
+  );
+  expect(code, stderr).toBe(0);
+  expect(Number(/peak ([\d.]+) MB/.exec(stderr)?.[1])).toBeLessThan(440);
+});

@@ -59,11 +59,14 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
     if (isPassedOver(columns, row)) passedOver++;
     else takeRow(groups, row, position, reading);
   };
-  const splitLine = createLineSplitter(rows, header, reading);
+  const endsBlank = rows.some((row) => Array.isArray(row)) && isLastCellBlank(rows, header);
+  const isOwnRow = (part: FileRow) => isRow(part, reading);
   for (const position of positionsInOrder(rows, columns)) {
     const row = rows[position] as FileRow;
     if (!Array.isArray(row)) take(row, position);
-    else for (const part of splitLine(row)) take(part, position);
+    else
+      for (const part of splitJoinedRows(row, header, { isRow: isOwnRow, endsBlank }) ?? [row])
+        take(part, position);
   }
   return [...groups].flatMap(([exchange, group], at) =>
     makeParts(exchange, group, {
@@ -82,16 +85,6 @@ interface Reading extends Pick<DatedRow, 'columns' | 'named'> {
   readonly isJson: boolean;
   /** Its first row that is not a list of cells. */
   readonly first: FileRow;
-}
-
-/** Makes the function that finds the rows of a line in which ends of lines are missing; the cells where it cannot be rows. */
-function createLineSplitter(rows: readonly FileRow[], header: readonly string[], reading: Reading) {
-  let endsBlank: boolean | undefined;
-  const isOwnRow = (part: FileRow) => isRow(part, reading);
-  return (cells: FileRow & readonly unknown[]): readonly FileRow[] => {
-    endsBlank ??= isLastCellBlank(rows, header);
-    return splitJoinedRows(cells, header, { isRow: isOwnRow, endsBlank }) ?? [cells];
-  };
 }
 
 /** True if the row is about nothing that is stored. */
