@@ -8,7 +8,6 @@ import { locksOfTable } from '../state/loads/locks.ts';
 import { listUnsettled } from '../state/responses/response-facts.ts';
 import { hasLaterOrOwnLoad } from '../state/responses/to-fold.ts';
 import { endingWindow } from '../state/windows/windows.ts';
-import type { DayWithdrawal } from '../state/withdrawals.ts';
 import { partAbout } from './fold/fold.ts';
 import { foldLateResponse, scopeOfRows } from './fold/fold-late.ts';
 import {
@@ -33,12 +32,11 @@ interface StoredLoad {
 }
 
 /**
- * Stores a response in one transaction: rows, rejects, coverage and the window's state commit
- * together or not at all.
+ * Stores a response in one transaction: rows, rejects, coverage and the window's state commit together or not at all.
  *
  * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
- * advisory locks of its tables' days or entries (sorted), the one of kept bodies,
- * those of rejects, rejects by fingerprint, coverage rows (sorted), and the advisory lock of states.
+ * advisory locks of its tables' days or entries (sorted), the one of kept bodies, those of rejects, rejects by
+ * fingerprint, coverage rows (sorted), and the advisory lock of states.
  *
  * @returns null if the window had ended already (another worker finished it, or it was cancelled); then nothing was
  *   written.
@@ -129,7 +127,9 @@ function countRecords({ rejects, batches }: Load, stored: readonly StoredTable[]
   return { ...sumCounts(stored), fetched: rows + rejects.length, rejected: rejects.length };
 }
 
-function buildEnd(load: Load, counts: RecordCounts, withheld: readonly DayWithdrawal[]) {
+type Withheld = Awaited<ReturnType<typeof writeDecided>>;
+
+function buildEnd(load: Load, counts: RecordCounts, withheld: Withheld) {
   const { outcome, bytes, warnings, doubts } = load;
   const reasons = [
     ...doubts.map(({ message }) => message),
