@@ -20,10 +20,10 @@ test.each([
     /your own objects use: function before\(\) depends on function market_history\.bhavcopy_cm_changes\(.*docs\/tables\.md/,
   ],
 ])(
-  '%s of a user over a function that gets other columns is named, nothing changes, and without it the migration goes on',
+  '%s of a user that needs a function whose columns change is named, and nothing changes; once it is dropped, the migration goes on',
   async (_, create, drop, message) => {
     const { db } = await openStore();
-    // As a version before it may have been.
+    // As an earlier version of the function may have been.
     await db.pool.query(`
     drop function market_history.bhavcopy_cm_changes;
     create function market_history.bhavcopy_cm_changes(from_state bigint, to_state bigint) returns table (close numeric) language sql as 'select 1::numeric'`);

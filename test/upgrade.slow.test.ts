@@ -15,8 +15,8 @@ import { temporaryFolder } from './support/temporary-folder.ts';
 /**
  * A filled database as 0.1.0 leaves it: all operations, corrected rows, rejects, withdrawals that were withheld, one
  * that was accepted, an imported file, responses loaded late, and a replay of the bhav copies that was interrupted.
- * `before_replay` has copies of its tables from before. Until 0.1.0 is released, a change of the schema makes it anew:
- * `filled-database.slow.test.ts` does, and says how.
+ * `before_replay` has copies of the tables from before that replay. Until 0.1.0 is released, the file is written anew
+ * after each change of the schema: `filled-database.slow.test.ts` does so, and says how.
  */
 const FILLED = new URL('./fixtures/upgrade/filled-0.1.0.sql.gz', import.meta.url);
 

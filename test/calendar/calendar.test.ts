@@ -113,12 +113,12 @@ describe('tradingDays and lastTradingDays', () => {
     );
   });
 
-  it('ends before a day that is no trading day, and requests none when the count is 0', () => {
+  it('ends before a day that is no trading day, and is empty when the count is 0', () => {
     expect(calendar.lastTradingDays('NSE', '2024-01-22', 2)).toEqual(['2024-01-19', '2024-01-20']);
     expect(calendar.lastTradingDays('NSE', '2024-01-22', 0)).toEqual([]);
   });
 
-  it('ends with the first year that has a name', () => {
+  it('goes back no further than the year 0001', () => {
     const first = calendar.tradingDays('NSE', '0001-01-01', '0001-12-31');
     expect([first[0], first.length]).toEqual(['0001-01-01', 261]);
     expect(calendar.lastTradingDays('NSE', '0001-12-31', 1_000)).toEqual(first);

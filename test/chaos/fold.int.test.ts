@@ -3,7 +3,7 @@ import { checkFold } from '../support/chaos/fold.ts';
 import { openStore } from '../support/import-support.ts';
 import { fetched, records } from '../support/replay-support.ts';
 
-test('the fold of the kept responses agrees with what was stored, and notices a row that differs, lacks or is too many', async () => {
+test('the fold of the kept responses agrees with what was stored, and notices a row that differs, is missing or is one too many', async () => {
   const context = await openStore();
   const url = context.config.DATABASE_URL ?? '';
   await fetched(3, records(2, 42, { ClosePrice: 7, SavedAt: '08-29-2025 21:20:00' }))(context);

@@ -135,7 +135,7 @@ async function loadTwice(parts: Parts, tables: readonly string[]) {
   return decided(pipeline);
 }
 
-test('a window whose workers are killed while it withdraws rows ends as if none had been', async () => {
+test('a window whose workers are killed while it withdraws rows ends as if none had been killed', async () => {
   const undisturbed = await loadTwice(await openParts(), []);
   expect(undisturbed.withdrawals).toMatchObject([
     { state: 'withheld', unlisted_rows: 50, max_rows: 100 },
@@ -149,7 +149,7 @@ test('a window whose workers are killed while it withdraws rows ends as if none 
   expect(parts.source.requests).toBe(1 + tables.length + 1);
 }, 120_000);
 
-test('how long a window has waited for its response is counted over a killed worker, and the time without one is not', async () => {
+test('after a worker was killed, the time its window has waited for the response counts on; the time without a worker does not count', async () => {
   const parts = await openParts({ EOD_NOT_READY_BUDGET_MS: '2400', EOD_NOT_READY_WAIT_MS: '600' });
   const { source, pipeline, work } = parts;
   source.response = NOT_READY;

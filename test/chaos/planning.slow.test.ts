@@ -107,7 +107,7 @@ describe.each(['etl.windows', 'etl.loads'])('Postgres dies while a command write
 });
 
 describe('Postgres restarts again and again', () => {
-  test('an import loads and counts what it does undisturbed', async () => {
+  test('an import loads and counts the same as an undisturbed one', async () => {
     const folder = temporaryFolder();
     const days = Array.from({ length: 28 }, (_, at) => `2025-08-${String(at + 1).padStart(2, '0')}`);
     for (const day of days) {

@@ -23,7 +23,7 @@ function sharedClock(file: string) {
   };
   return {
     now: () => standing ?? Date.now() + offset,
-    /** Stands still at so long before the turn of the hour. */
+    /** Stops the clock so many milliseconds before the turn of the hour. */
     standBeforeTurn(milliseconds: number) {
       standing = TURN - milliseconds;
       write();

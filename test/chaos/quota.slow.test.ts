@@ -40,7 +40,7 @@ class RunningClock implements Clock {
     this.#offset = TURN - milliseconds - Date.now();
   }
 
-  /** Stands still at so long before the turn, until `turnIn` makes it run again. */
+  /** Stops the clock so many milliseconds before the turn, until `turnIn` makes it run again. */
   standBeforeTurn(milliseconds: number): void {
     this.#standing = TURN - milliseconds;
   }
@@ -167,7 +167,7 @@ describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) =>
 
     expect(report).toMatchObject({ state: 'completed', windows: { total: 40, open: 0, failed: 0 } });
     const { byHour, byDiagnostic } = sandbox.stats();
-    // Refused were those that were under way when the first was: at most one a window in flight.
+    // Besides the first, only calls under way at that moment were refused: at most one for each window in flight.
     const refused = byDiagnostic[LIMITED] ?? 0;
     expect(refused).toBeGreaterThanOrEqual(1);
     expect(refused).toBeLessThanOrEqual(4);

@@ -42,7 +42,7 @@ describe('a server that is unreachable when a command starts', () => {
     expect(stderr.match(WAITING)).toHaveLength(1);
   });
 
-  test('and for one that lets nobody in just now', async () => {
+  test('eod up waits for a Postgres that lets nobody in just now', async () => {
     const guest = new pg.Client({ connectionString: url });
     await guest.connect();
     const halted = postgres.halt('smart');
@@ -57,7 +57,7 @@ describe('a server that is unreachable when a command starts', () => {
     expect((await up.ended).code).toBe(0);
   });
 
-  test('and for Redis', async () => {
+  test('eod up waits for Redis', async () => {
     const redis = await startRestartableRedis(temporaryFolder());
     await redis.halt();
     const env = { ...SOURCE, DATABASE_URL: url, REDIS_URL: redis.url };
@@ -70,7 +70,7 @@ describe('a server that is unreachable when a command starts', () => {
     await redis.stop();
   });
 
-  test('but not for good, and a signal ends the waiting', async () => {
+  test('no command waits for good, and a signal ends the waiting', async () => {
     await postgres.halt('fast');
     const env = { ...SOURCE, DATABASE_URL: url };
     const short = await runCli(['up'], { cwd, env: { ...env, EOD_SERVER_PATIENCE_MS: '1500' } });
@@ -81,14 +81,14 @@ describe('a server that is unreachable when a command starts', () => {
     expect(more).toEqual([]);
 
     const night = startCli(['nightly'], { cwd, env });
-    // Nobody keeps it running: it does not wait as long.
+    // It is no service that somebody keeps running: it does not wait as long.
     await night.output(/waiting up to 10 s/);
     night.signal('SIGTERM');
     expect((await night.ended).code).toBe(143);
     await postgres.start();
   });
 
-  test('a command that only looks says so at once', async () => {
+  test('a command that only reads does not wait: it reports the server at once', async () => {
     await postgres.halt('fast');
     const { code, stderr } = await runCli(['status'], { cwd, env: { DATABASE_URL: url } });
     await postgres.start();

@@ -48,7 +48,7 @@ describe('the order of files of a trading day', () => {
     expect(sorted.toReversed().sort(compareNames)).toEqual(sorted);
   });
 
-  test('knows none of two names that say nothing', () => {
+  test('is not known of two names that say nothing', () => {
     for (const other of ['Y.csv', 'y/X.csv', 'cm04JAN2021bhav.csv']) {
       expect(comesBefore(orderOf('X.csv'), orderOf(other))).toBe(false);
       expect(comesBefore(orderOf(other), orderOf('X.csv'))).toBe(false);

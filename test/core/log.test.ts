@@ -36,7 +36,7 @@ describe('the log', () => {
     expect(JSON.stringify(lines)).not.toMatch(/select|stack/);
   });
 
-  test('says once that Postgres cannot store, beside that it is unreachable', () => {
+  test('says once that Postgres cannot store, and separately that it is unreachable', () => {
     const { lines, log } = captureLog();
     const full = new PipelineError('Postgres: could not extend file (53100)', {
       kind: 'database_cannot_store',
@@ -49,7 +49,7 @@ describe('the log', () => {
     ]);
   });
 
-  test('is for people on a terminal, without the secrets there too', () => {
+  test('is for people on a terminal, and has no secrets there either', () => {
     const written: string[] = [];
     const terminal = { isTTY: true, write: (text: string) => void written.push(text) };
     const config = loadConfig({ EOD_LOG_LEVEL: 'info', EOD_ACCESS_KEY: 'kiwi-0815' });
@@ -77,7 +77,7 @@ describe('the log', () => {
     ]);
   });
 
-  test('is sentences for a command of a person, whose output may be piped; a format that is set prevails', () => {
+  test('writes sentences for a command that a person runs, even if its output is piped; a format that is set prevails', () => {
     const written: string[] = [];
     const piped = { write: (text: string) => void written.push(text) };
     const config = loadConfig({ EOD_ACCESS_KEY: 'kiwi-0815' });

@@ -167,7 +167,7 @@ describe('decimal numbers', () => {
 
   test('a thousand digits fit, one more does not', () => {
     expect(readNumeric('9'.repeat(1_000))).toHaveLength(1_000);
-    // Neither sign, point and exponent count, nor do zeros at the front count less.
+    // Sign, point and exponent do not count; zeros at the front do.
     const longest = `-${'9'.repeat(999)}.9e-12`;
     expect(readNumeric(longest)).toBe(longest);
     expect(readNumeric(`-${'9'.repeat(999)}.9e-123`)).toHaveLength(1_007);

@@ -310,7 +310,7 @@ test.each([
   expect(existsSync(join(cwd, file))).toBe(false);
 });
 
-test('a table has also the name of the operation that fills it', async () => {
+test('a table can also be named by the operation that fills it', async () => {
   const cwd = temporaryFolder();
   const { json } = await exported(cwd, 'GetBhavCopyCM', '--format', 'csv');
   expect(json.table).toBe('market.bhavcopy_cm');
@@ -356,7 +356,7 @@ test('mistakes are reported before anything is written', async () => {
   }
   expect(readdirSync(cwd)).toEqual(before);
   expect(statSync(join(cwd, 'pipe')).isFIFO()).toBe(true);
-  // What is named for it can be exported, also outside the working folder.
+  // With --out, a view of such a name can be exported, also outside the working folder.
   const elsewhere = temporaryFolder();
   await exported(cwd, 'market.../../x', '--out', join(elsewhere, 'x.csv'));
   expect(readdirSync(elsewhere)).toEqual(['x.csv']);

@@ -40,7 +40,7 @@ const copied = (text: string | null) =>
         (one) => `\\${{ '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't', '\v': 'v' }[one] ?? one}`,
       );
 
-test('each row has its text, whatever texts were before, and each distinct text is there once', () => {
+test('each row has its text, whatever texts came before, and each distinct text is there once', () => {
   const text = fc.oneof(
     fc.constantFrom(null, '', '\\N', 'N', '\\', 'a\tb', 'a\nb', 'é𝄞', '1.5', '1.50'),
     fc.string({ unit: 'binary' }),

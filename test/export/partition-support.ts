@@ -31,7 +31,7 @@ const ISIN = { ALPHA: 'INE000A01011', BETA: 'INE000B01019', OMEGA: 'INE000C01017
 export const tradingDays = (day: string, price: number) =>
   Object.entries(ISIN).map(([symbol, isin], at) => `${day} ${symbol} ${isin} ${price + at * 10}`);
 
-/** A database with prices of some days and a split, in a folder of which exports write. */
+/** A database with prices of some days and a split, to export from. */
 export async function openExports() {
   const { url } = await testDatabase();
   const context = await openStore(url);

@@ -276,7 +276,7 @@ describe('the registry', () => {
   });
 
   test.each(operations.map((operation) => [operation.name, operation] as const))(
-    '%s distinguishes its shapes and dates what it says is dated',
+    '%s has fields to recognize each shape by, and a date column for each shape that is dated',
     (_name, operation) => {
       for (const shape of operation.shapes) {
         expect(shape.has.length + (shape.hasOneOf?.length ?? 0)).toBeGreaterThan(0);

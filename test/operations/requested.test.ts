@@ -92,7 +92,7 @@ describe('EOD_OPERATIONS', () => {
   });
 });
 
-test('the setting without an operation requests the others; without the only one, the others by default', () => {
+test('a setting that is to leave out an operation requests the others; if it was the only one, the others by default', () => {
   const names = operations.map(({ name }) => name);
   forAll(
     [fc.subarray(names, { minLength: 1 }), fc.subarray(DEFAULTS), fc.boolean(), fc.nat()],

@@ -20,7 +20,7 @@ async function load(databaseUrl: string) {
     databaseUrl,
     sourceUrl: sandbox.url,
     clock: clockFrom(NOW),
-    // What is requested by day was saved before what is requested without days: the first to come decides the revisions.
+    // One call at a time, in a fixed order: which response comes first decides the revisions.
     settings: { EOD_CONCURRENCY: '1' },
   });
   const report = await runToEnd(pipeline, REQUEST);

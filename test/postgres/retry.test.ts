@@ -5,7 +5,7 @@ import { createRetry } from '../../src/postgres/retry.ts';
 
 afterEach(() => vi.useRealTimers());
 
-/** A step whose tries last so many seconds each and end without Postgres; the one after them succeeds. */
+/** A step whose tries each last so many seconds and find Postgres unreachable; the try after them succeeds. */
 function step(seconds: readonly number[]) {
   vi.useFakeTimers({ toFake: ['Date'] });
   const left = [...seconds];
@@ -23,11 +23,11 @@ test('a long step that meets several short outages waits for each of them', asyn
   expect(await retry(step([0, 25, 25, 25]))).toBe('done');
 });
 
-test('a Postgres that stays unreachable is given up, however long each try lasts to notice', async () => {
+test('a Postgres that stays unreachable is given up, however long each try takes to notice', async () => {
   await expect(retry(step([0, 15, 15, 15]))).rejects.toThrow('gone');
 });
 
-test('without retry too, a broken connection is an error that says it is of Postgres', async () => {
+test('also without a retry, a broken connection is an error that names Postgres', async () => {
   const { pool, drizzle, close } = openDatabase({ url: 'postgres://eod@127.0.0.1:1/eod' });
   const away = { kind: 'database_unreachable', message: expect.stringMatching(/^Postgres: /) };
   await expect(pool.query('select 1')).rejects.toMatchObject(away);

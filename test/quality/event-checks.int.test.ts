@@ -46,11 +46,11 @@ describe('checks of corporate events', () => {
       line('THIN', SECOND, [100, 130, 101]),
       line('DAYS', SECOND, [100, 110, 140]),
       line('NEWS', SECOND, [100, 112, 140], { trade_count: 893_152, turnover: '2500' }),
-      // The close before is another one: a trading day is missing here.
+      // Its previous close is not the close that is stored: a trading day is missing in between.
       line('LOST', SECOND, [51, 50, 51]),
       line('FLAT', SECOND, [100, 99, 101]),
     ]);
-    // Of papers other than shares a part is paid back.
+    // A bond of which a part is paid back.
     await loadBhav(db, [line('BOND', FIRST, [100, 100, 100], { isin: 'INE000A07011', series: 'N1' })]);
     await loadBhav(db, [line('BOND', SECOND, [100, 50, 50], { isin: 'INE000A07011', series: 'N1' })]);
     const onBse = ['BOTH', 'CASH', 'MOVE', 'SAME', 'WAIT', 'ONLY'];
@@ -85,7 +85,7 @@ describe('checks of corporate events', () => {
     ]);
   });
 
-  test('name gaps beyond the price bands that no event explains, with what speaks for one', async () => {
+  test('name gaps beyond the price bands that no event explains, with what speaks for an event', async () => {
     expect(await found('unexplained_gap')).toEqual([
       `${SECOND} GAPA EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 20.5, close 19.9; as if prices before were to be multiplied by 1:5; ISIN INEGAPA01011 before, INEGAPA01029 after`,
       `${SECOND} GAPB EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 70, close 71`,
@@ -99,7 +99,7 @@ describe('checks of corporate events', () => {
     ]);
   });
 
-  test('name events that the exchanges states differently', async () => {
+  test('name events that the exchanges state differently', async () => {
     expect(await found('same_event_differs')).toEqual([
       `${THIRD} BOTH bonus: 3:2 on ${THIRD} (BSE); 2:1 on ${THIRD}`,
       `${THIRD} CASH dividend: Rs 2.5 on ${THIRD} (BSE); Rs 2 on ${THIRD}`,

@@ -76,7 +76,7 @@ test('nothing is compared across a trading day that is not loaded', async () => 
   expect(found).toEqual([]);
 });
 
-test('a first listing, a move between series and a corporate action explain it', async () => {
+test('a first listing, a move between series and a corporate action explain a previous close', async () => {
   const db = await openStore();
   await loadDays(db, [
     // Listed anew: the previous close is 0.
@@ -86,7 +86,7 @@ test('a first listing, a move between series and a corporate action explain it',
     line('MOVE', { day: FIRST, close: '7', previous: '7', more: { series: 'BE', isin: 'INE000A01010' } }),
     line('MOVE', { day: SECOND, close: '8', previous: '7', more: { isin: 'INE000A01010' } }),
     line('MOVE', { day: THIRD, close: '9', previous: '8', more: { series: 'BE', isin: 'INE000A01010' } }),
-    // Said so by the series changes.
+    // The series changes say so.
     line('TOLD', { day: FIRST, close: '7', previous: '7', more: { series: 'BE' } }),
     line('TOLD', { day: THIRD, close: '9', previous: '8.5', more: { series: 'BE' } }),
     // Split one to ten.

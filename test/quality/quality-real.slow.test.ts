@@ -68,7 +68,7 @@ test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not
   );
   const spoiled = (await look()).filter(({ check }) => check !== 'unexplained_gap');
   expect(new Set(spoiled.map(({ check }) => check))).toEqual(new Set(['previous_close']));
-  // Lines that did not trade the day after are found when they do.
+  // Lines that did not trade on the next day are found on the day they trade again.
   const days = spoiled.map(({ date, instrument }) => `${date} ${instrument === '' ? 'all' : 'one'}`);
   expect(new Set(days)).toEqual(new Set(['2025-09-10 all', '2025-09-11 one']));
   const finding = spoiled.find(({ instrument }) => instrument === '');

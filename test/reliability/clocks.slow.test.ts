@@ -52,7 +52,7 @@ function machine(databaseUrl: string, sourceUrl: string, ahead: number) {
 
 afterEach(() => vi.restoreAllMocks());
 
-describe('of machines whose clocks differ', () => {
+describe('clocks that differ or change', () => {
   const requested = (day: Day) => [
     'GetBhavCopyCM',
     '--from',
@@ -64,7 +64,7 @@ describe('of machines whose clocks differ', () => {
     '--force',
   ];
 
-  test('the one that requests last has the last word, whatever its clock says', async () => {
+  test('of two machines, the one that requests last has the last word, whatever its clock says', async () => {
     const day = lastTradingDay();
     const source = await growingSource(day);
     const { url } = await testDatabase();
@@ -100,7 +100,7 @@ describe('of machines whose clocks differ', () => {
     expect(await stored(url)).toEqual([{ rows: 22, price: 102 }]);
   });
 
-  test('a clock that is set to another date is used as it is, and said', async () => {
+  test('a clock that is set to another date is used as it is, with a warning', async () => {
     const source = await growingSource(lastTradingDay());
     const { url } = await testDatabase();
     const { code, stdout, stderr } = await runCli(['nightly', '--dry-run', '--json'], {

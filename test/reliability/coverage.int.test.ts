@@ -102,7 +102,7 @@ test('requested before the data is out, a day is not published, and is requested
   const after = (await coverageRows(setup)).filter(({ day }) => day === '2025-09-11');
   expect(after.map(({ operation, state }) => [operation, state])).toEqual([
     ['GetBhavCopyCM', 'loaded'],
-    // Nothing yet may come yet: it is believed only after the nights that look back.
+    // Changes may still be published: that there are none is believed only after the nights that look back.
     ['GetSeriesChange', 'not_published'],
   ]);
 });

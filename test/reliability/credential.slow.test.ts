@@ -58,7 +58,7 @@ test.each(['Calls limitation is reached.', 'Bandwidth limitation is reached.'])(
   },
 );
 
-/** Ten nights that each request its trading day and the three before, as nights do. */
+/** Ten nights, each of which requests four trading days, its own the last. */
 const NIGHTS = Array.from({ length: 10 }, (_, night) => {
   const tradingDays = [
     '08-22',
@@ -82,7 +82,7 @@ const REQUESTED_NIGHTLY = {
   exchanges: ['NSE'],
 };
 
-test('nights that piled up request each trading day and each list once, and each range at most', async () => {
+test('nights that piled up request each trading day and each list once, and at most one range for each night', async () => {
   const setup = await openSetup({ settings: { EOD_CONCURRENCY: '1' } });
   const runs: number[] = [];
   for (const night of NIGHTS) runs.push(await start(setup, { ...REQUESTED_NIGHTLY, ...night }));

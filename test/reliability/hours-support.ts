@@ -17,7 +17,7 @@ export const queueOf = ({ queues }: Setup) => queues.windows.backfill;
 /** Milliseconds for which the queue hands out no job. */
 export const limitedFor = (setup: Setup) => queueOf(setup).getRateLimitTtl(1_000_000);
 
-/** A job that another worker has begun would limit the queue once more, by the time at which it began. */
+/** Waits for jobs under way too: each would limit the queue once more, by the time at which it began. */
 export const whenLimited = (setup: Setup) =>
   waitFor(async () => (await queueOf(setup).getActiveCount()) === 0 && (await limitedFor(setup)) > 0);
 

@@ -111,7 +111,7 @@ test.each([
       settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
     });
     const runId = await start(setup, { ...QUARTER, from: '2025-08-11' });
-    // One worker at a time: each has to finds out on its own that the source is behind.
+    // One worker at a time: each has to find out on its own that the source is behind.
     let worker = await startWorker(setup);
     onTestFinished(() => worker.stop());
     const startAnother = async (time = '') => {

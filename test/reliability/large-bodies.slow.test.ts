@@ -75,7 +75,7 @@ describe.each(BODIES)('%s', (_, write) => {
   });
 });
 
-test('in a run it is not requested again as it was: the window fails, or is split if it can be', async () => {
+test('in a run a body over the cap is not requested again as it was: the window fails, or is split if it can be', async () => {
   const { baseUrl, requests } = await serve((_, response) => {
     response.writeHead(200, { 'content-encoding': 'gzip' });
     response.end(bomb);
@@ -119,7 +119,7 @@ test('a CSV that would take more than the heap fails alone; the process lives, a
     requested.push(url);
     const body = /BhavCopy/.test(url) ? (/exchange=NSE/i.test(url) ? large : plain) : '[]';
     held.push(() => response.end(body));
-    // Until the key is known to be good, one window is requested alone; the two after it are covered at once.
+    // Until the key is known to be good, one window is requested alone; the two after it get their responses together.
     if (requested.length !== 2) for (const response of held.splice(0)) response();
   });
   const range = ['--from', '2025-08-29', '--to', '2025-08-29'];

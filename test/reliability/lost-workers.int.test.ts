@@ -11,7 +11,7 @@ const REQUESTED = {
 
 test('a window that has lost its worker too often fails without another call', async ({ setup }) => {
   const runId = await start(setup, REQUESTED);
-  // As five workers leave it that were killed while they worked on it, and a sixth.
+  // As it is left when a sixth worker is killed while it works on it, as five were before.
   await setup.db.pool.query("update etl.windows set state = 'running', attempts = 6, lost_workers = 5");
   await setup.work();
   const report = await ended(setup, runId);

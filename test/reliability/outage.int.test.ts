@@ -12,7 +12,7 @@ import { clockFrom, EVENING, openSetup, start, tally, test, windowsOf } from './
 const PRICES = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
 const FORTNIGHT = { ...PRICES, from: '2025-08-28', to: '2025-09-11' };
 
-test('a source that is down for longer than the run waits fails what is left of it after a call', async () => {
+test('if the source is down for longer than the run waits, the rest of the run fails without a call for each window', async () => {
   let calls = 0;
   const sourceUrl = await startServer((_request, response) => {
     calls += 1;

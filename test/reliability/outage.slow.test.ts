@@ -19,7 +19,7 @@ const FORTNIGHT = {
 };
 
 describe.each(backends)('a source that is down for three minutes (queue on %s)', (backend) => {
-  test('gets a call each half minute, costs no attempt, stands first everywhere; then everything is loaded', async () => {
+  test('gets a call each half minute, costs no attempt, is named first everywhere; then everything is loaded', async () => {
     const clock = manualClock(at('22:10:00'));
     const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
     const state = { isDown: false, calls: 0 };
@@ -87,14 +87,14 @@ describe.each(backends)('a source that is down for three minutes (queue on %s)',
     const { rows } = await setup.db.pool.query(
       'select sum(failed_attempts)::int as counted from etl.windows',
     );
-    // Until it is known to be down.
+    // Only failures from before the source was known to be down count.
     expect(rows[0].counted).toBeLessThanOrEqual(4);
     expect((await setup.db.pool.query('select from etl.source_state')).rowCount).toBe(0);
   });
 });
 
 describe('a source that is down', () => {
-  test('as far as one operation goes fails no window of another', async () => {
+  test('for one operation only fails no window of another', async () => {
     const setup = await openSetup({
       // A backfill has a sixtieth: on a slow machine, five failures in a row may take longer than a second.
       settings: { EOD_OUTAGE_PATIENCE_MS: '7200000', EOD_ATTEMPTS: '2' },

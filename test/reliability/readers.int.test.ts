@@ -18,7 +18,7 @@ const migrate = () => runCli(['migrate'], { env: { DATABASE_URL: urls.owner }, c
 await grant('owner: what the worker may do');
 expect(await migrate()).toMatchObject({ code: 0 });
 await grant(READER);
-// A later version makes views and functions anew: those of market that may be dropped, all that are only replaced.
+// A later version creates views and functions again: some of market after it has dropped them, the others in place.
 await execute(
   urls.owner,
   'drop view market.prices_adjusted; drop view market.share_events; drop function market.state(); delete from etl.repeatable_migrations',
@@ -81,7 +81,7 @@ test('a reader reads every table, view and function of market and its history, a
   expect(all.filter((name) => name.includes('undefined'))).toEqual([]);
   expect(all).toContain('market.prices_adjusted');
   const codes = await codesOf(all.map((name) => `select * from ${name} limit 1`));
-  // Another argument would do where it is not of those the function knows.
+  // 22023 comes from the function itself, which was run and does not know the argument.
   expect(Object.entries(codes).filter(([, code]) => code !== '' && code !== '22023')).toEqual([]);
   await query(urls.owner, 'create view market.later as select 1 as one');
   await query(urls.owner, 'drop view market.later; create table market.later (one int)');

@@ -17,7 +17,7 @@ import { clockFrom } from './support.ts';
 /** Fewer than the failures in a row after which the source counts as down. */
 const FAILING = ['GetCircuitBreakers', 'GetConsolidatedPledge', 'GetCorporateActions', 'GetSeriesChange'];
 
-/** Of this no trading day of the requested day is due. */
+/** Of this operation nothing is due for the requested day. */
 const NOT_DUE = 'GetConsolidatedPledge';
 
 test('requests that fail are named with the reason and the next try, and hold back nothing else', async () => {
@@ -74,7 +74,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
     retryAt: expect.stringMatching(/^\d{4}-/),
     isPaused: false,
   });
-  // It is wrong that nobody has requested them, although coverage has no row of them yet.
+  // They are listed as failed, not as never requested, although coverage has no row of them yet.
   const scope = { operations: FAILING.map(operationNamed), exchanges: ['NSE'] };
   const { gaps } = await readGaps(pipeline, { ...scope, from: days.from, to: days.to });
   expect(gaps.map(({ operation }) => operation).sort()).toEqual(FAILING.filter((name) => name !== NOT_DUE));
@@ -88,7 +88,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
   const LINE = /GetCircuitBreakers NSE: HTTP 500, 2nd call at \d\d:\d\d:\d\d/;
   const [inProgress] = (await readTonight(pipeline)).openRuns;
   expect(inProgress?.retries).toHaveLength(FAILING.length);
-  // When they will be covered is not known.
+  // When they will be loaded is not known.
   expect(inProgress?.finishAt).toBeNull();
 
   const signal = new AbortController().signal;

@@ -59,7 +59,7 @@ test.each([
     { EOD_EXCHANGES: 'BSE' },
   ],
 ])(
-  'what is missing because of a right to an %s is a warning, no gap, and one issue',
+  'what is missing because the key has no right to an %s is a warning, no gap, and one issue',
   async (_, behaviour, issue, silencer) => {
     const { environment, calendar } = await openPipeline({
       sandbox: { instrumentsPerExchange: 5, behaviour },

@@ -14,7 +14,7 @@ export const NIGHT = {
 export const REQUESTS = 6;
 
 /**
- * A sandbox behind a server that takes its time, and what was requested of it: in all, and the most of one request at
+ * A sandbox behind a server that takes its time and counts requests: all, and the most of the same one under way at
  * once.
  */
 export async function slowSource() {
@@ -30,7 +30,7 @@ export async function slowSource() {
     const upstream = await fetch(new URL(url, sandbox.url));
     const body = await upstream.text();
     await requested.mayRespond;
-    // Not waited for anything: calls take this long, so that two of one request would be under way at once.
+    // Calls take this long, so that two of the same request would be under way at once if nothing prevented it.
     await sleep(300);
     underWay.set(url, (underWay.get(url) ?? 0) - 1);
     response.setHeader('content-type', upstream.headers.get('content-type') ?? '');

@@ -4,7 +4,7 @@ import { ended, queueEmpty } from '../support/pipeline.ts';
 import { NIGHT, REQUESTS, slowSource } from './same-request-support.ts';
 import { openSetup, start, test } from './support.ts';
 
-test('backfills that ask the same ask it one after the other', async () => {
+test('backfills with the same requests make them one after the other', async () => {
   const source = await slowSource();
   const setup = await openSetup({ sourceUrl: source.url });
   const runs = [
@@ -17,7 +17,7 @@ test('backfills that ask the same ask it one after the other', async () => {
   expect(source).toMatchObject({ atOnce: 1, requests: 3 * REQUESTS });
 });
 
-test('a backfill leaves out what another has loaded since it was planned, unless it requests again all', async () => {
+test('a backfill leaves out what another has loaded since it was planned, unless it requests everything again', async () => {
   const setup = await openSetup();
   const longer = { ...NIGHT, from: '2025-09-05' };
   const first = await start(setup, NIGHT);
@@ -26,7 +26,7 @@ test('a backfill leaves out what another has loaded since it was planned, unless
   await setup.db.pool.query("update etl.runs set state = 'paused' where id = any($1)", [[second, forced]]);
   await setup.work();
   expect(await ended(setup, first)).toMatchObject({ state: 'completed', requests: REQUESTS });
-  // The worker has taken out those of the paused runs.
+  // The worker has taken the jobs of the paused runs out of the queue.
   await queueEmpty(setup);
   await resumeRun(setup, second);
   await resumeRun(setup, forced);

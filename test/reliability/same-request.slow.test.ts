@@ -6,9 +6,9 @@ import { waitFor } from '../support/wait-for.ts';
 import { NIGHT, REQUESTS, slowSource } from './same-request-support.ts';
 import { openSetup, type Setup, start, test, windowsOf } from './support.ts';
 
-test('a night that begins while another is requested leaves what is under way to that one', async () => {
+test('a night that begins while another is under way leaves to that one what it is requesting', async () => {
   const source = await slowSource();
-  // What the first night has loaded before the second is planned, that one requests again.
+  // Windows that the first night loaded before the second is planned would be requested again.
   let response = () => {};
   source.mayRespond = new Promise((resolve) => {
     response = resolve;
@@ -54,7 +54,7 @@ test.each([
       await resumeRun(setup, run);
     },
   ],
-])('what an older night requests is left to a later one: it %s', async (_, state, reopen) => {
+])('a window of an older night that %s is left to the later night', async (_, state, reopen) => {
   const setup = await openSetup();
   // Of changes of series it is not known whether more will be published.
   const older = await start(setup, { ...NIGHT, tick: 'older' });

@@ -32,7 +32,7 @@ describe.each(mostly('postgres'))('a range that is refused with its limit (queue
   });
 });
 
-test('the first day too old for the source blocks all that wait of older days: they cost no call', async () => {
+test('the first day too old for the source blocks all waiting windows of older days: they cost no call', async () => {
   const setup = await openSetup({ settings: { EOD_CONCURRENCY: '1' }, behaviour: { historyDays: 20 } });
   const report = await setup.run({ ...MONTH, operations: ['GetBhavCopyCM'], exchanges: ['BSE'] });
   const tradingDays = calendar.tradingDays('BSE', MONTH.from, MONTH.to);

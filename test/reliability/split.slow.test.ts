@@ -122,7 +122,7 @@ test('a source that reaches further back by now is noticed by the next run', asy
   expect(next).toMatchObject({ state: 'completed' });
 });
 
-test('a source that has one past day only, as that of a trial key: the day is found', async () => {
+test('the day is found if a source has one past day only, as with a trial key', async () => {
   const only = '2025-08-28';
   const source = await sourceThat((from, to) => from === only && to === only, LINES[0] as string);
   const setup = await openSetup({ sourceUrl: source.url });
@@ -137,14 +137,14 @@ test('a limit that is not named is found by halves, each time', async () => {
   });
   const first = await setup.run(HIGHLIGHTS);
   const again = await ended(setup, await start(setup, { ...HIGHLIGHTS, force: true }));
-  // 26 days and both halves of 13 are refused; the pieces are covered.
+  // 26 days and both halves of 13 are refused; the halves of those are not.
   for (const report of [first, again]) {
     expect(report).toMatchObject({ state: 'completed', requests: 3 + 4 });
     expect(Math.max(...(await windowsOf(setup, report.runId)).map(span))).toBe(26);
   }
 });
 
-test('a limit of one day costs a call for each trading day, beside the one that was refused', async () => {
+test('a limit of one day costs a call for each trading day, besides the one that was refused', async () => {
   const daily = await openSetup({ behaviour: { faults: [rangeLimit('GetTotalTradeHighlights', 1)] } });
   const report = await daily.run(HIGHLIGHTS);
   expect(report).toMatchObject({ state: 'completed', requests: 1 + 18 });

@@ -46,7 +46,7 @@ async function health(url: string) {
   return { status: ready.status, facts: (await ready.json()) as object, waiting: Number(waiting) };
 }
 
-test('while the disk is full no call is made beyond those in flight, everybody says why, and no call is made twice', async () => {
+test('while the disk is full no call is made beyond those in flight; alert, status and /readyz say why; no call is made twice', async () => {
   const webhook = await startWebhook();
   const setup = await openSetup({ settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_CONCURRENCY: '3' } });
   const server = await serve(setup, ['worker']);

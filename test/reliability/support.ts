@@ -28,7 +28,7 @@ export const EVENING = '2025-09-12T22:02:00+05:30';
 
 export interface SetupOptions {
   readonly behaviour?: Partial<Behaviour>;
-  /** Something else than the sandbox to ask. */
+  /** The address of another source than the sandbox. */
   readonly sourceUrl?: string;
   readonly settings?: Readonly<Record<string, string>>;
   readonly backend?: Backend;
@@ -39,7 +39,7 @@ export interface SetupOptions {
   readonly instruments?: number;
 }
 
-/** A sandbox that misbehaves as reported, and all a real worker needs to meet it. */
+/** A sandbox that misbehaves as the options say, and all a real worker needs to meet it. */
 export interface Setup extends Pipeline {
   readonly sandbox: Sandbox;
   /** Starts workers; they are stopped after the test. */

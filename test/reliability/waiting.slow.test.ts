@@ -60,12 +60,12 @@ describe.each(mostly('redis'))('data that is not ready yet (queue on %s)', (back
     const response = await fetch(`${setup.sandbox.url}/_sandbox/requests`);
     const requests = (await response.json()) as SeenRequest[];
     const days = requests.sort((a, b) => a.number - b.number).map(({ params }) => params.from);
-    // Behind every day that was not requested yet it would be the 33rd call.
+    // If it waited for every day that was not requested yet, it would be the 33rd call.
     expect(days.findIndex((day, at) => days.indexOf(day) < at)).toBeLessThan(16);
   });
 });
 
-test('an hour of calls buys a window with every second one, where each response must be prepared', async () => {
+test('where each response must be prepared, every second call of an hour loads a window', async () => {
   const clock = manualClock(Date.parse('2025-09-12T22:10:00+05:30'));
   const setup = await openSetup({
     clock,

@@ -114,7 +114,7 @@ describe('docker-compose.yml', () => {
   test('everything that stays up is watched, and starts in order', () => {
     for (const name of ['postgres', 'redis'] as const)
       expect(services[name].healthcheck?.test?.[0]).toBe('CMD');
-    // The roles inherit the image's check of /healthz; the migration ends automatically.
+    // The roles inherit the image's check of /healthz; the migration ends by itself.
     for (const name of ROLES) expect(services[name].healthcheck).toBeUndefined();
     expect(services.migrate.depends_on).toEqual({ postgres: { condition: 'service_healthy' } });
     for (const name of ROLES) {

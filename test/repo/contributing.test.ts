@@ -19,7 +19,7 @@ const PAGES = ['.', 'docs', 'bench', 'test', 'test/chaos'].flatMap((folder) =>
 describe.each(PAGES)('%s', (page) => {
   const text = read(page);
 
-  test('links to pages that there are', () => {
+  test('links to pages that exist', () => {
     const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] as string);
     const own = links
       .filter((link) => !/^(https?:|#)/.test(link))
@@ -27,7 +27,7 @@ describe.each(PAGES)('%s', (page) => {
     expect(own.filter((link) => !existsSync(join(ROOT, dirname(page), link)))).toEqual([]);
   });
 
-  test('names scripts of npm that there are', () => {
+  test('names scripts of npm that exist', () => {
     const named = [...text.matchAll(/npm run (?:-s )?([a-z][a-z:]*)/g)].map((match) => match[1] as string);
     expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
   });
@@ -66,7 +66,7 @@ test('docs/README.md lists each page once', () => {
   );
 });
 
-test('code, messages, manifests and the changelog name pages that there are', () => {
+test('code, messages, manifests and the changelog name pages that exist', () => {
   const files = ['src', 'bench', 'deploy', 'migrations', 'scripts', 'test'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => /\.(ts|tsx|mjs|ya?ml|sql|json|py)$/.test(file) && !file.includes('meta/'))
@@ -79,7 +79,7 @@ test('code, messages, manifests and the changelog name pages that there are', ()
   expect(named.filter(({ page }) => !existsSync(join(ROOT, page)))).toEqual([]);
 });
 
-test.each(['CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'])('%s names files that there are', (page) => {
+test.each(['CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'])('%s names files that exist', (page) => {
   const own = /(?<![\w/.-])(?:src|test|scripts|docs|deploy|migrations|bench|\.ci)\/[\w./-]*\w/g;
   const named = [...read(page).matchAll(own)].map(([path]) => path);
   // The one that a reader is to make.
@@ -104,7 +104,7 @@ test('the workflow runs .ci/run on the oldest Node that is promised, the LTS bef
   const image = /^FROM node:(\d+)-slim$/m.exec(read('Dockerfile'))?.[1];
   expect(strategy.matrix.node).toEqual([engines.node.replace('>=', ''), '22', image]);
   expect(steps.at(-1)?.run).toBe('.ci/run');
-  // On a machine with the oldest, that runs the two others.
+  // On a machine with the oldest Node, .ci/run runs the two others as well.
   const others = [...read('.ci/run').matchAll(/'node-\d+: node scripts\/test-on-lts\.mjs (\d+)'/g)];
   expect(others.map((match) => match[1])).toEqual([image, '22']);
   // By commit, because a tag can be moved to other code.
@@ -195,14 +195,14 @@ describe('.github/ISSUE_TEMPLATE', () => {
   });
   const files = readdirSync(join(ROOT, '.github/ISSUE_TEMPLATE')).filter((name) => name !== 'config.yml');
 
-  test.each(files)('%s is a form that requests eod doctor --json', (file) => {
+  test.each(files)('%s is a form that asks for the output of eod doctor --json', (file) => {
     const { body } = Form.parse(parse(read(`.github/ISSUE_TEMPLATE/${file}`)));
     const requested = body.filter(({ type }) => type !== 'markdown');
     expect(requested.map(({ attributes }) => attributes.label)).toContain('eod doctor --json');
     expect(new Set(requested.map(({ id }) => id)).size).toBe(requested.length);
   });
 
-  test('one of them needs it', () => {
+  test('the form for bugs requires the output of eod doctor --json', () => {
     const { body } = Form.parse(parse(read('.github/ISSUE_TEMPLATE/bug.yml')));
     expect(body.find(({ id }) => id === 'doctor')?.validations).toEqual({ required: true });
   });

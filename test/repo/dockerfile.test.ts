@@ -61,7 +61,7 @@ describe('Dockerfile', () => {
 
   test('asks /healthz whether it is well, without a process of Node', async () => {
     const [program, ...args] = JSON.parse(/HEALTHCHECK[^[]*(\[.*\])$/m.exec(text)?.[1] ?? '') as string[];
-    // Debian has it; the image has neither curl nor wget.
+    // Debian has bash; the image has neither curl nor wget.
     expect(program).toBe('bash');
     let status = 200;
     const requested: (string | undefined)[] = [];

@@ -61,7 +61,7 @@ test('deploy/kubernetes.yaml is YAML without errors, whose selectors find its po
   expect(spec.template.metadata.labels).toMatchObject(service.spec.selector);
 });
 
-test('it sets settings that exist, and secrets by the secret that docs/operations.md creates', () => {
+test('the manifest sets settings that exist, and secrets by the secret that docs/operations.md creates', () => {
   expect(Object.keys(data).filter((name) => !(name in settings))).toEqual([]);
   expect(Object.keys(data).filter((name) => (SECRET_SETTINGS as readonly string[]).includes(name))).toEqual(
     [],
@@ -72,7 +72,7 @@ test('it sets settings that exist, and secrets by the secret that docs/operation
   expect(read('docs/operations.md')).toContain('create secret generic eod --from-env-file=');
 });
 
-test('it runs the image of this version, as its user, with commands that exist', async () => {
+test('the manifest runs the image of this version, as its user, with commands that exist', async () => {
   const { version } = JSON.parse(read('package.json'));
   expect(pod.securityContext.runAsUser).toBe(Number(/^USER (\d+)$/m.exec(read('Dockerfile'))?.[1]));
   const { cli } = captureCli();
@@ -87,7 +87,7 @@ test('it runs the image of this version, as its user, with commands that exist',
   expect(up?.options.find(({ long }) => long === '--roles')?.defaultValue).toContain('worker');
 });
 
-test('it is probed where it listens, and not before it has waited for its servers', () => {
+test('eod is probed where it listens, and not before it has waited for its servers', () => {
   expect(eod.livenessProbe.httpGet.path).toBe('/healthz');
   expect(eod.readinessProbe.httpGet.path).toBe('/readyz');
   const { periodSeconds, failureThreshold } = eod.startupProbe;

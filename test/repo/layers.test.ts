@@ -80,7 +80,7 @@ const PIPELINE_REMEDIES = [
   'import_files',
 ] as const;
 
-test('what pages show people to type are commands with flags that they have', () => {
+test('what pages tell people to type is a command that exists, with flags that it has', () => {
   const { commands, flags } = vocabulary();
   const texts = [
     ...Object.values(typed.COMMANDS),
@@ -126,7 +126,7 @@ test('only the command line names commands and flags', () => {
   expect(folders.length).toBeGreaterThan(10);
   const found = folders
     .flatMap(filesOf)
-    // Settings and tables are declared with what they mean; pages show people what to type.
+    // Settings and tables are declared with what they mean; pages tell people what to type.
     .filter(
       (file) =>
         !file.startsWith('state/schema/') &&

@@ -34,7 +34,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(copy, { recursive: true, force: true }));
 
-/** As many sets of a property as meet the changes below. */
+/** As many sets of a property as it takes to notice the changes below. */
 const SETS = '5';
 
 /** Runs a test file of the copy until one test fails. Without a change it passes, which this layer shows as well. */
@@ -45,7 +45,7 @@ function runTest(file: string) {
   return spawnSync(process.execPath, args, { cwd: copy, env, encoding: 'utf8', timeout: 300_000 });
 }
 
-/** The text of a file of the copy with the change; named-mutants.test.ts looks whether it has the text once. */
+/** The text of a file of the copy with the change; named-mutants.test.ts checks that the text is in it once. */
 const changed = ({ file, from, to }: Mutant): string =>
   readFileSync(join(ROOT, file), 'utf8').split(from).join(to);
 

@@ -22,7 +22,7 @@ function mistakesOf(line: string): string[] {
     .filter((word) => word !== '');
   const flags = words.filter((word) => /^--[a-z]/.test(word)).map((word) => word.split('=')[0] as string);
   const names = words.filter((word) => !word.startsWith('-'));
-  // A verb is a command whose name is of two words.
+  // The name of a command may have two words, as `gaps fill`.
   const [command = program] = [names.slice(0, 2).join(' '), names[0]].flatMap(
     (name) => program.commands.find((other) => other.name() === name) ?? [],
   );

@@ -62,13 +62,13 @@ describe('docs/performance.md', () => {
   });
 });
 
-test('the SQL of docs/adjusted-prices.md names columns that there are', async () => {
+test('the SQL of docs/adjusted-prices.md names columns that exist', async () => {
   const blocks = blocksOf('adjusted-prices.md');
   expect(blocks).toHaveLength(1);
   for (const sql of blocks) expect((await tried(sql)).fields.length).toBeGreaterThan(1);
 });
 
-test('the SQL of docs/analysts.md names columns that there are', async () => {
+test('the SQL of docs/analysts.md names columns that exist', async () => {
   const blocks = blocksOf('analysts.md')
     .filter((sql) => !/\.parquet'|^attach /m.test(sql))
     .map((sql) =>

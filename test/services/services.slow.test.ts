@@ -21,7 +21,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const run = (program: string, ...args: string[]) =>
   execFileSync(join(POSTGRES_15, program), args, { stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8' });
 
-/** What docs/operations.md says of backups, with a row of market that has a revision of before. */
+/** What docs/operations.md says of backups, with a row of market that has an earlier revision. */
 async function checkDumps(adminUrl: string, url: string): Promise<void> {
   const database = openPool(url);
   for (const close_price of ['10.5', '11'])
@@ -38,7 +38,7 @@ async function checkDumps(adminUrl: string, url: string): Promise<void> {
   }
   const after = openPool(whole);
   expect(await schemaState(after)).toBe('current');
-  // The sequences go on where they were: the next load is another one.
+  // The sequences go on where they were: the next load gets the next number.
   await loadBhav(after, [bhavRow({ symbol: 'TCS', close_price: '12' })]);
   await after.close();
   expect(await query(whole, `${rows} market.bhavcopy_cm`)).toEqual([
@@ -81,7 +81,7 @@ async function checkSmallBackup(adminUrl: string): Promise<void> {
 }
 
 describe('the servers the other tests run on', () => {
-  test('every test database is migrated and its own', async () => {
+  test('every test gets a database of its own, which is migrated', async () => {
     const [one, other] = await Promise.all([testDatabase(), testDatabase()]);
     expect(one.url).not.toBe(other.url);
     await query(one.url, 'create table public.mine ()');

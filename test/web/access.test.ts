@@ -26,9 +26,9 @@ async function guess(ask: Awaited<ReturnType<typeof dashboard>>, times: number, 
   for (let at = 0; at < times; at += 1) expect(await ask('wrong', address)).toBe(401);
 }
 
-// Whenever the first one comes: the minute does not begin with that of a clock or of the process.
+// The minute begins with the first wrong password, not with a minute of the clock or of the process.
 test.each([0, 59_990, 119_999])(
-  'twenty wrong passwords within a minute lock an address out until that is over (from %d ms)',
+  'twenty wrong passwords within a minute lock an address out until the minute is over (from %d ms)',
   async (start) => {
     vi.advanceTimersByTime(start);
     const ask = await dashboard();
@@ -45,7 +45,7 @@ test.each([0, 59_990, 119_999])(
   },
 );
 
-test('fewer do not, and each address has a minute of its own', async () => {
+test('nineteen lock nobody out, and each address has a minute of its own', async () => {
   const ask = await dashboard();
   await guess(ask, 19);
   expect(await ask('correct horse')).toBe(200);
@@ -57,7 +57,7 @@ test('fewer do not, and each address has a minute of its own', async () => {
   expect(await ask('correct horse', '10.0.0.2')).toBe(429);
 });
 
-test('passwords that are sent at once are not let in after twenty wrong ones', async () => {
+test('of passwords that are sent at once, none is let in after twenty wrong ones', async () => {
   const ask = await dashboard();
   const passwords = [...Array<string>(20).fill('wrong'), 'correct horse'];
   const statuses = await Promise.all(passwords.map((password) => ask(password)));

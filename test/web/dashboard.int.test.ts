@@ -59,7 +59,7 @@ test('Status says what is missing and why: data sets by title, in groups', async
   expect(text).toMatch(/\d+ trading days of \d+ data sets are missing/);
   expect(text).toMatch(/Prices, bhavcopy_cm BSE 2025-09-12: not requested yet/);
   expect(text).toMatch(/Series changes, series_changes NSE 2025-09-12: /);
-  // The first time of what comes next, with its day: of a Friday night the next is on Saturday.
+  // The first time of what comes next, with its day: after a Friday night that is on Saturday.
   expect(text).toMatch(/Next 2025-09-13 \d\d:\d\d /);
   expect(text).toMatch(
     / Prices Prices, .* Trading Market totals, .* Fundamentals Daily ratios, .* Ownership Promoter pledges, .* Reference Sectoral /,
@@ -94,7 +94,7 @@ test('the coverage of a data set names "eod gaps fill" only if the source can st
   expect(keyless).not.toContain('eod gaps fill');
 });
 
-test('the coverage of a data set has the rows of each trading day and, of prices, those of a share', async () => {
+test('the coverage of a data set shows the records of each trading day and, for prices, the closing prices of a share', async () => {
   const text = await textOf('/coverage/GetBhavCopyCM/NSE');
   expect(text).toMatch(/Prices, bhavcopy_cm .* Records of each trading day 4 trading days, /);
   expect(text).toMatch(/, NSE: closing prices 2025-09-08 to 2025-09-11: /);
@@ -122,7 +122,7 @@ test('the coverage of a data set has the rows of each trading day and, of prices
   expect(quarterly).not.toContain('Records of each trading day');
 });
 
-test('Issues lists what needs a person, each with the command that settles it; of one kind every detail', async () => {
+test('Issues lists what needs a person, each with the command that settles it; a single kind has every detail', async () => {
   const html = await (await fetch(`${url}/issues`)).text();
   const text = await textOf('/issues');
   expect(text).toMatch(/Issues 4 issues: 1 corporate action, 1 finding, 1 reject, 1 suspicious response[;.]/);
@@ -163,7 +163,7 @@ test('Coverage opens at the latest year with data', async () => {
   }
 });
 
-test('a password is requested where it is set, and guessing is of no use', async () => {
+test('a password is required where one is set, and guessing is of no use', async () => {
   const closed = await serve(pipeline, { EOD_WEB_PASSWORD: 'correct horse' });
   const status = async (path: string, password?: string) => {
     const authorization = `Basic ${Buffer.from(`ravi:${password}`).toString('base64')}`;
@@ -202,7 +202,7 @@ test('behind a proxy, anyone who guesses keeps out only themselves', async () =>
   expect(await status(unknown, '10.0.0.99', 'correct horse')).toBe(429);
 });
 
-test('eod web serves it beside a running one', async () => {
+test('eod web serves the dashboard beside one that is running', async () => {
   const { DATABASE_URL = '' } = pipeline.environment;
   const env = { DATABASE_URL, EOD_HTTP_PORT: '1', EOD_QUEUE_PREFIX: pipeline.config.EOD_QUEUE_PREFIX };
   const cwd = temporaryFolder();

@@ -21,7 +21,7 @@ async function watch(context: BrowserContext): Promise<{ page: Page; wrong: stri
     if (protocol !== 'data:' && hostname !== '127.0.0.1') wrong.push(`request: ${request.url()}`);
   });
   page.on('console', (message) => {
-    // The browser says so of each page that is not there.
+    // The browser reports each page that is not there as an error.
     if (/error|warning/.test(message.type()) && !message.text().includes('404')) wrong.push(message.text());
   });
   page.on('pageerror', (error) => wrong.push(error.message));
@@ -118,7 +118,7 @@ describe('every page', () => {
   });
 });
 
-test('a page shows itself anew, unless somebody is at work on it', async () => {
+test('a page refreshes itself, unless somebody is using it', async () => {
   const context = await browser.newContext();
   const page = await context.newPage();
   await page.clock.install();
@@ -170,7 +170,7 @@ test('somebody who has just begun sees what to do, and an unreachable database i
     expect(await (await fetch(`${served}${path}`)).text()).toContain(`<code class="command">${command}`);
   }
   expect(await (await fetch(`${served}/issues`)).text()).toContain('No prices are loaded to check.');
-  // Nothing found is no judgement of days that were not checked.
+  // That nothing was found says nothing of days that were not checked.
   const found = async () => (await fetch(`${served}/issues`)).text();
   const verdict = 'Of 1 day with prices all are checked';
   await context.db.pool.query(

@@ -82,7 +82,7 @@ test.each(mostly('redis'))(
     expect([report.state, failed.state]).toEqual(['completed', 'failed']);
     const own = await scrape();
     await queueEmpty(setup);
-    // Another server: the first one reads facts of the database again in some seconds only.
+    // Another server, since the first one reads the database again only after some seconds.
     const after = await (await scraper(setup))();
     expect(after('eod_last_complete_session_timestamp_seconds', NSE)).toBe(
       Date.parse('2025-09-11T00:00:00+05:30') / 1000,
@@ -150,7 +150,7 @@ test('fields that no column reads are a warning of their windows and of the repo
   }
 });
 
-test('rules, dashboard and documentation name metrics that there are, and the documentation all of them', async () => {
+test('rules, dashboard and documentation name metrics that exist, and the documentation names all of them', async () => {
   const setup = await openSetup();
   const health = await serve(setup, ['web']);
   const text = await (await fetch(`${health.url}/metrics`)).text();
@@ -197,7 +197,7 @@ test.runIf(isSlowLayer)('promtool takes rules and metrics (it is in the package 
   ).toEqual([]);
 });
 
-test('what a worker alone reports is its own: the database is read for the scheduler and the dashboard', async () => {
+test('a worker alone reports only what is its own: the database is read for the scheduler and the dashboard', async () => {
   const setup = await openSetup();
   const names = async (...roles: string[]) => {
     const { url } = await serve(setup, roles);
@@ -222,7 +222,7 @@ test('what a worker alone reports is its own: the database is read for the sched
 });
 
 test.each([[['worker']], [['scheduler']]])(
-  'a database that is unreachable takes what it states with it, and not what the process knows itself (%j)',
+  'while the database is unreachable, the metrics read from it are missing, and those of the process itself stay (%j)',
   async (roles) => {
     const database = await testDatabase();
     const context = await openPipeline({

@@ -39,7 +39,7 @@ test('the private Postgres takes another port if the one it found is taken when 
     findPort: async () => ports.shift() ?? freePort(),
   });
   expect(new URL(server.url).port).not.toBe(String(taken));
-  // The process that logs, not the server: JSON with two members of one name means different things to its readers.
+  // That of the process that logs, none of the server: readers differ over JSON with two members of one name.
   expect(lines.at(-1)).toMatch(/private Postgres is up/);
   expect(lines.at(-1)?.match(/"pid":/g)).toHaveLength(1);
   expect(await isServing(server.url)).toBe(true);
@@ -47,7 +47,7 @@ test('the private Postgres takes another port if the one it found is taken when 
   expect(await isServing(server.url)).toBe(false);
 });
 
-test('it is reached without TLS, whatever PGSSLMODE demands of other servers', async () => {
+test('the private Postgres is reached without TLS, whatever PGSSLMODE demands of other servers', async () => {
   vi.stubEnv('PGSSLMODE', 'require');
   onTestFinished(() => void vi.unstubAllEnvs());
   const server = await startEmbeddedPostgres({ dataDir: dataFolder() });
@@ -55,7 +55,7 @@ test('it is reached without TLS, whatever PGSSLMODE demands of other servers', a
   await server.stop();
 });
 
-test('if every port is taken, it says so and gives up', async () => {
+test('if every port is taken, the private Postgres gives up and says why', async () => {
   const taken = await takenPort();
   let requested = 0;
   const started = startEmbeddedPostgres({
@@ -71,7 +71,7 @@ test('if every port is taken, it says so and gives up', async () => {
   expect(requested).toBe(5);
 });
 
-test('if it does not start, it says why, no matter who tried to connect meanwhile', async () => {
+test('if the private Postgres does not start, it says why, no matter who tried to connect meanwhile', async () => {
   const dataDir = dataFolder();
   const server = await startEmbeddedPostgres({ dataDir });
   const client = new pg.Client({ connectionString: server.url });

@@ -16,7 +16,7 @@ test.each([
   expect(existsSync(file)).toBe(false);
 });
 
-test('those that want the same lock wait for each other', async () => {
+test('callers that want the same lock wait for each other', async () => {
   const file = join(temporaryFolder(), 'lock');
   let inside = 0;
   const work = async () => {

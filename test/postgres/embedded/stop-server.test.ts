@@ -8,7 +8,7 @@ test.each([
   ['is empty', ''],
   ['names no process', 'eod\n'],
   ['names a process that has ended', '999999999\n'],
-])('no process gets a signal for a cluster whose file of its process %s', async (_, content) => {
+])('no process gets a signal for a cluster whose postmaster.pid %s', async (_, content) => {
   const data = temporaryFolder();
   writeFileSync(join(data, 'postmaster.pid'), content);
   const kill = process.kill.bind(process);
