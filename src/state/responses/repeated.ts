@@ -3,27 +3,18 @@ import type { CoverageEntry } from '../registers.ts';
 import { loads } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
 
-/** A response that was loaded: what became of its records, and what it said of its days. */
-interface LoadedResponse extends Readonly<Record<'fetched' | 'stale' | 'duplicate', number>> {
-  readonly hash: string;
-  readonly contentType: string | null;
-  readonly coverage: readonly CoverageEntry[];
-}
-
 /**
- * Selects the response with this digest, if no other one was loaded later, or was requested later, that may be about its
- * days: then its rows are what is stored. `operations`: all that fill its tables, by whatever call, import or replay.
+ * Selects what became of the records of the response with this digest and what it said of its days, if no other one was
+ * loaded later, or was requested later, that may be about them: then its rows are what is stored. `operations`: all that
+ * fill its tables, by whatever call, import or replay.
  */
 export const selectRepeated = statement<
-  {
-    digest: string;
-    position: string;
-    operation: string;
-    exchange: string;
-    to: string;
-    operations: readonly string[];
-  },
-  LoadedResponse & Record<string, unknown>
+  Record<'digest' | 'position' | 'operation' | 'exchange' | 'to', string> & { operations: readonly string[] },
+  Record<'fetched' | 'stale' | 'duplicate', number> & {
+    hash: string;
+    contentType: string | null;
+    coverage: readonly CoverageEntry[];
+  }
 >`
   select l.fetched::float8, l.stale::float8, l.duplicate::float8, r.hash, r.content_type as "contentType",
          (select jsonb_agg(jsonb_build_object('day', entry.day, 'instrument', '', 'variant', '', 'state', entry.said,
