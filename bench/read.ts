@@ -1,5 +1,5 @@
 // Processor time to read a response and to write its rows as COPY text, each the way it is done beside the plain
-// way, in turns: `npm run bench:read`. It is processor time and not time, so that a busy machine matters less.
+// way, in turns: `npm run bench:read`. It is processor time and not elapsed time, so that a busy machine matters less.
 
 import { encodeValue } from '../src/declaration/rows.ts';
 import type { Row, TableDefinition } from '../src/declaration/table.ts';

@@ -35,7 +35,7 @@ const CASES: readonly Case[] = [
 ];
 const BENCHES = CASES.flatMap(({ benches }) => benches);
 
-/** Records of a session: as many as an exchange has instruments. */
+/** Records of a trading day: as many as an exchange has instruments. */
 const PER_SESSION = 5_000;
 /** The small form checks counts only. */
 const SMALL = { records: 1_000, rounds: 1, perSession: 250 };

@@ -11,13 +11,13 @@ import { checkCounts } from './load.ts';
 
 const FILLED = 'bench_filled';
 const EMPTY = 'bench_empty';
-/** So many times the rows that are loaded are there before. */
+/** The filled table has so many times as many rows as are loaded. */
 const TIMES = 20;
-/** Different values each query is requested with; the median counts. */
+/** So many different values each query is run with; the median counts. */
 const REQUESTED = 15;
 const LIMIT_MS = 50;
 
-/** What an analyst requests of a filled table. $1 and so on are values of a stored row, by the names in `uses`. */
+/** What an analyst asks of a filled table. $1 and so on are values of a stored row, by the names in `uses`. */
 const QUERIES = {
   symbolMs: {
     uses: ['exchange', 'symbol'],
@@ -125,7 +125,7 @@ export const filled: Case = {
     const stored = days.slice(0, before);
     const url = await fillDatabase(site, FILLED, stored);
     await checkStored(url, stored.length * 2 * perSession);
-    // Before anything is added to the sessions of one exchange.
+    // Before anything is added to the trading days of one exchange.
     for (let round = 0; wanted.has('adjusted') && round < site.rounds; round++) {
       yield { adjusted: await askAdjusted(site, url, stored, round) };
     }
@@ -138,7 +138,7 @@ export const filled: Case = {
       yield { partitions: await keepFolders(url, () => loadDays(site, url, days.slice(-1))) };
     for (let round = 0; round < site.rounds; round++) {
       const figures: Record<string, Figures> = {};
-      // The folders and rounds before have added sessions of one exchange.
+      // The folders and the rounds before have added trading days of one exchange.
       const added = (wanted.has('partitions') ? 1 : 0) + (wanted.has('scale-data') ? round * loaded : 0);
       if (wanted.has('analyst')) {
         figures.analyst = {
@@ -185,7 +185,7 @@ async function loadDays(site: Site, url: string, days: readonly string[]): Promi
 const explained = new Set<string>();
 
 /**
- * Requests each query with different values, twice each: at first most pages come from the disk, whose speed is then
+ * Runs each query with different values, twice each: at first most pages come from the disk, whose speed is then
  * what is measured, and again from memory. Keeps the plan of each once.
  */
 async function askAll(site: Site, url: string, days: readonly string[], added: number): Promise<Figures> {
@@ -200,11 +200,11 @@ async function askAll(site: Site, url: string, days: readonly string[], added: n
   });
 }
 
-/** The index that docs/performance.md recommends to those who often request 52-week highs. */
+/** The index that docs/performance.md recommends to those who often query 52-week highs. */
 const INDEX_OF_HIGHS = `create index bench_highs on market.bhavcopy_cm (symbol, exchange, trade_date)
   include (series, high_price)`;
 
-/** Requests 52-week highs with an index that no installation has by default, and drops it again. */
+/** Queries 52-week highs with an index that no installation has by default, and drops it again. */
 async function askWithIndex(site: Site, url: string, days: readonly string[]): Promise<Figures> {
   return withClient(url, async (client) => {
     await client.query(INDEX_OF_HIGHS);
@@ -248,7 +248,7 @@ async function ask(
   return { first, again };
 }
 
-/** Values of a stored row, another for each requesting. */
+/** Values of a stored row, of another one each time. */
 async function valuesFor(client: Client, name: QueryName, days: readonly string[], nth: number) {
   const day = days[(nth * 7919) % days.length];
   const found = await client.query<Record<string, string>>(

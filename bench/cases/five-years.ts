@@ -23,7 +23,7 @@ const WARM_UP = 10;
 /** `eod prune` is called once in so many nights. */
 const PRUNE_EVERY = 20;
 
-/** A night of every operation after the other, with a clock that is set to each, and small responses. */
+/** Nights of every operation, one after the other, with a clock that is set to each, and small responses. */
 export const fiveYears: Case = {
   benches: [
     {

@@ -81,7 +81,7 @@ async function planOnce(site: Site, url: string, days: readonly string[], instru
   return { seconds: ended.seconds, peakRssMb: ended.peakRssMb, windows };
 }
 
-/** What the task of the child responses with: windows in all, and those to be requested by operation. */
+/** The result of the child's task: windows in all, and those to be requested by operation. */
 interface PlanCounts {
   readonly windows: number;
   readonly requested: Readonly<Record<string, number>>;

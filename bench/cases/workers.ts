@@ -10,11 +10,11 @@ interface Loaded {
   readonly seconds: number;
   readonly peakRssMb: number;
   readonly deadlocks: number;
-  /** Sessions that wait for a lock of another, in the mean of all looks. */
+  /** Sessions of Postgres that wait for a lock of another: the mean of all looks. */
   readonly waiting: number;
 }
 
-/** Loads so many sessions with so many workers, and watches the locks. */
+/** Loads so many trading days with so many workers, and watches the locks. */
 async function loadWith(
   site: Site,
   bench: string,

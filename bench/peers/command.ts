@@ -18,7 +18,7 @@ const SAMPLE_EVERY_MS = 100;
 const LIMIT_MS = 60 * 60_000;
 
 /**
- * Runs a command to its end and shows the peak of the resident memory of its process tree, sampled; 0 where
+ * Runs a command to its end and returns the peak of the resident memory of its process tree, sampled; 0 where
  * the system has no /proc. Pages that processes share count for each of them.
  *
  * @throws Error with the end of what it printed when it fails.

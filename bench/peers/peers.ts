@@ -145,7 +145,7 @@ const sling: Peer = {
   command({ url, files, folder }) {
     const replication = join(folder, 'replication.yaml');
     // "Database to Database, Incremental", section "Full Data Upsert": mode incremental with a primary key and no
-    // update key. "File to Database": the folder as one stream, its keys made columns, with types reported beforehand.
+    // update key. "File to Database": the folder as one stream, its keys made columns, with types declared beforehand.
     writeFileSync(
       replication,
       JSON.stringify({

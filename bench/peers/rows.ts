@@ -40,7 +40,7 @@ export function fingerprintSql(table: string): string {
 /** One folder of rows: the same rows in each form. */
 export interface RowFiles {
   readonly folder: string;
-  /** JSON lines, one file a session. */
+  /** JSON lines, one file a trading day. */
   readonly jsonLines: string;
   /** Singer messages: the schema, then a record a line. */
   readonly singer: string;
@@ -49,7 +49,7 @@ export interface RowFiles {
   readonly lastDay: string;
 }
 
-/** Writes the sessions of `days` into `folder`. */
+/** Writes the rows of `days` into `folder`. */
 export async function writeRows(
   folder: string,
   days: readonly string[],

@@ -93,7 +93,7 @@ const days = sessionsBefore(most);
 let referenceUrl = '';
 const written = new Map<number, RowFiles>();
 
-/** The rows of so many sessions, from the first day on; written once. */
+/** The rows of so many trading days, from the first day on; written once. */
 async function filesFor(server: BenchServer, sessions: number): Promise<RowFiles> {
   const known = written.get(sessions);
   if (known !== undefined) return known;

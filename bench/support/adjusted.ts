@@ -6,7 +6,7 @@ import { check, type Figures, type Site } from './bench.ts';
 import { median } from './figures.ts';
 import { explainAnalyze, withClient } from './postgres.ts';
 
-/** Every third share has a split and a bonus somewhere in the sessions, every second a dividend a year. */
+/** Every third share has a split and a bonus somewhere in the trading days, every second a dividend a year. */
 const EVENTS = `
   insert into market.corporate_events (exchange, symbol, ex_date, kind, item, instrument_id, ratio_new, ratio_old, amount, status,
                                        first_loaded_at, last_changed_at, revision, run_id, load_id)
@@ -29,7 +29,7 @@ const HITS = `
 const SHARES = 9;
 
 /**
- * What the views are requested, with the figure each response gives. $1: a symbol of NSE, $2: the first day, $3: the
+ * What is queried from the views, by the figure of each query. $1: a symbol of NSE, $2: the first day, $3: the
  * last.
  */
 const VIEWS = {
@@ -40,7 +40,7 @@ const VIEWS = {
 } as const;
 
 /**
- * Questions of a whole market from the views, and the same from the table itself, which they are compared with. $1: the
+ * Queries of a whole market from the views, and the same from the table itself, which they are compared with. $1: the
  * first day of the last year, $2: the last day.
  */
 export const WHOLE = {
@@ -74,7 +74,7 @@ export const WHOLE = {
   ],
 } as const;
 
-/** Of each question the milliseconds from the view and how many times those of the table; the second of each counts. */
+/** Of each query the milliseconds from the view and how many times those of the table; the second time counts. */
 async function askWhole(
   ask: (sql: string, values: readonly unknown[]) => Promise<{ readonly ms: number }>,
   year: readonly unknown[],
@@ -102,8 +102,8 @@ async function updatePriceTables(url: string): Promise<void> {
 }
 
 /**
- * Requests the adjusted prices of a share by its symbol and by its id, with and without dividends, for those of the
- * whole market in the last year, and for what the other views make of the table; keeps the plans of the first round.
+ * Queries the adjusted prices of a share by its symbol and by its id, with and without dividends, those of the
+ * whole market in the last year, and what the other views make of the table; keeps the plans of the first round.
  */
 export async function askAdjusted(
   site: Site,

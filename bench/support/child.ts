@@ -1,5 +1,5 @@
 // A part of the pipeline in a process of its own: takes its task and its settings by message, says when it is
-// ready, begins with the next message, and shows what came of it and what it took.
+// ready, begins with the next message, and reports what came of it and what it took.
 import { once } from 'node:events';
 import { processCli } from '../../src/cli/cli.ts';
 import { createLifecycle } from '../../src/cli/lifecycle.ts';
@@ -16,7 +16,7 @@ import type { RunRequest } from '../../src/state/request.ts';
 import { reportRun } from '../../src/state/runs/reports.ts';
 import { loadLeast } from './least-window.ts';
 
-/** Prepares a task; what it responds with is called at the signal to begin. */
+/** Prepares a task; the function that it returns is called at the signal to begin. */
 type Task = (context: WorkContext, input: never) => Promise<() => Promise<unknown>>;
 
 const TASKS = {

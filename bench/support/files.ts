@@ -9,7 +9,7 @@ const COLUMNS = Object.entries(UDIFF_COLUMNS).map(([column, field]) => ({
   field: field.toLowerCase(),
 }));
 
-/** The exchange's own file of a session, as CSV in its common format. */
+/** The exchange's own file of a trading day, as CSV in its common format. */
 export function udiffFile(size: number, variant: number, day: string): string {
   const lines = [COLUMNS.map(({ column }) => column).join(',')];
   for (let instrument = 0; instrument < size; instrument++) {

@@ -7,7 +7,7 @@ import { bhavRequest, startPipeline } from './pipeline.ts';
 import { migratedDatabase, withClient } from './postgres.ts';
 
 /**
- * Fills a database with so many sessions of both exchanges: one as the pipeline loads it, the others as copies of its
+ * Fills a database with these trading days of both exchanges: one as the pipeline loads it, the others as copies of its
  * rows and of its load, each under a load and a state of its own.
  */
 export async function fillDatabase(site: Site, name: string, days: readonly string[]): Promise<string> {
@@ -17,14 +17,14 @@ export async function fillDatabase(site: Site, name: string, days: readonly stri
   await pipeline.stop();
   await withClient(url, (client) => multiply(client, days));
   const database = openDatabase({ url, connections: 2 });
-  // The run of the first session has ended before the copies were made.
+  // The run of the first trading day has ended before the copies were made.
   await updateObservedAliases(database, await readChangedDays(database.drizzle, null, 0));
   await database.close();
   await withClient(url, (client) => client.query('vacuum analyze'));
   return url;
 }
 
-/** The sessions to be made, numbered after the one there is. */
+/** The trading days to be made, numbered after the one there is. */
 const COPIES = `(select e.exchange, d.day, row_number() over (order by d.day, e.exchange) - 1 as n
    from unnest(array['BSE', 'NSE']) as e(exchange), unnest($1::date[]) as d(day))`;
 
@@ -54,7 +54,7 @@ async function multiply(client: Client, days: readonly string[]): Promise<void> 
   });
 }
 
-/** Copies the rows of the first session for all others, with other values in some columns. */
+/** Copies the rows of the first trading day for all others, with other values in some columns. */
 async function copyRows(
   client: Client,
   table: string,
@@ -70,7 +70,7 @@ async function copyRows(
   const missing = Object.keys(other).filter((name) => !columns.includes(name));
   if (missing.length > 0) throw new Error(`${table} has no column ${missing.join(', ')}`);
   await client.query(`create temp table first_session as select * from ${table}`);
-  // Session by session, as a load writes them: in one statement the planner may put the rows of a symbol side by side.
+  // Day by day, as a load writes them: in one statement the planner may put the rows of a symbol side by side.
   for (const day of days) {
     await client.query(
       `insert into ${table} (${columns.join(', ')}) overriding system value

@@ -13,7 +13,7 @@ import type { Site } from './bench.ts';
 import { type ChildFigures, startChild } from './processes.ts';
 import { EXCHANGE, type SourceMode } from './records.ts';
 
-/** The settings as shipped, but for the hourly budget: above what the benchmarks ask, so that none waits for the next clock hour. */
+/** The settings as shipped, but for the hourly budget: above what the benchmarks use, so that none waits for the next clock hour. */
 export function settingsFor(databaseUrl: string, sourceUrl: string): Record<string, string> {
   return {
     DATABASE_URL: databaseUrl,
@@ -44,7 +44,7 @@ export async function openPlanner(settings: Readonly<Record<string, string>>) {
 export interface BenchPipeline {
   /** Runs a request to its end. @throws Error unless every window loaded. */
   run(request: RunRequest): Promise<RunReport>;
-  /** Stops the workers and shows what each took. */
+  /** Stops the workers and returns what each took. */
   stop(): Promise<ChildFigures<unknown>[]>;
 }
 
@@ -83,7 +83,7 @@ export const LAST_SESSION = '2025-10-31';
 
 const calendar = loadCalendar();
 
-/** So many sessions of the benchmarks' exchange, the last of them `LAST_SESSION`. */
+/** So many trading days of the benchmarks' exchange, the last of them `LAST_SESSION`. */
 export function sessionsBefore(count: number, exchange = EXCHANGE): string[] {
   return calendar.lastTradingDays(exchange, LAST_SESSION, count);
 }

@@ -50,9 +50,9 @@ async function stopChild(child: ChildProcess): Promise<void> {
 
 /** The source service, in a process of its own. */
 export interface Source {
-  /** Records of one session of GetBhavCopyCM. */
+  /** Records of one trading day of GetBhavCopyCM. */
   readonly perSession: number;
-  /** Base URL under which GetBhavCopyCM responses in this way. */
+  /** Base URL under which the responses of GetBhavCopyCM are of this mode. */
   url(mode: SourceMode): string;
   stop(): Promise<void>;
 }
@@ -78,7 +78,7 @@ export interface ChildFigures<Result> {
 
 /** A part of the pipeline in a process of its own, opened and ready, so that its memory and its time are its own. */
 export interface Child {
-  /** Lets it begin; a worker has begun already, and stops. @returns what it responds before it ends. */
+  /** Lets it begin; a worker has begun already, and stops. @returns what it reports before it ends. */
   finish<Result>(): Promise<ChildFigures<Result>>;
   /** Ends it, if it has not ended on its own. */
   stop(): Promise<void>;

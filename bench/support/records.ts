@@ -5,7 +5,7 @@ export const PLACEHOLDER = 'MM-DD-YYYY';
 export const EXCHANGE = 'BSE';
 
 /**
- * What the source sends of a session: as it was first; with the same values, every record saved again later; or with
+ * What the source sends of a trading day: as it was first; with the same values, each record saved again later; or with
  * one record in a hundred corrected, which alone are saved later.
  */
 export const SOURCE_MODES = ['first', 'resaved', 'corrected'] as const;
@@ -14,13 +14,13 @@ export type SourceMode = (typeof SOURCE_MODES)[number];
 /** One record in so many is corrected. */
 export const CORRECTED_EVERY = 100;
 
-/** One session's response to GetBhavCopyCM, rendered once: only its dates are written anew. */
+/** The response to GetBhavCopyCM for one trading day, rendered once: only its dates are written anew. */
 export interface RenderedSession {
   readonly body: Buffer;
   readonly dateOffsets: readonly number[];
 }
 
-/** Different sessions rendered; days take them in turn. */
+/** Different responses rendered; days take them in turn. */
 export const VARIANTS = 8;
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
@@ -79,7 +79,7 @@ export function record(instrument: number, variant: number, mode: SourceMode = '
   };
 }
 
-/** Renders a session of `size` records; sessions of different variants differ in every price. */
+/** Renders a response of `size` records; those of different variants differ in every price. */
 export function renderSession(size: number, variant: number, mode: SourceMode = 'first'): RenderedSession {
   const records = Array.from({ length: size }, (_, instrument) => record(instrument, variant, mode));
   const body = Buffer.from(JSON.stringify({ Value: records, Count: size }));
@@ -90,12 +90,12 @@ export function renderSession(size: number, variant: number, mode: SourceMode = 
   return { body, dateOffsets };
 }
 
-/** The one of the rendered sessions that a day (`YYYY-MM-DD`) takes. */
+/** The one of the rendered responses that a day (`YYYY-MM-DD`) takes. */
 export function sessionFor(sessions: readonly RenderedSession[], day: string): RenderedSession {
   return sessions[(Date.parse(day) / 86_400_000) % sessions.length] as RenderedSession;
 }
 
-/** The session's body for one day (`YYYY-MM-DD`). */
+/** The rendered body for one day (`YYYY-MM-DD`). */
 export function bodyFor({ body, dateOffsets }: RenderedSession, day: string): Buffer {
   const copy = Buffer.from(body);
   const date = `${day.slice(5, 7)}-${day.slice(8, 10)}-${day.slice(0, 4)}`;

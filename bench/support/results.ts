@@ -60,7 +60,7 @@ export function resultsText(results: readonly Result[]): string {
   return `${table(['bench', 'figure', 'measured', 'reach', ''], lines)}\n\n${details.join('\n')}`;
 }
 
-/** What was measured on, and how much. */
+/** What it was measured on, and how much. */
 export async function settingsOf({ server, source, records, rounds, small }: Site) {
   const found = await withClient(server.url, (client) =>
     client.query<{ version: string; changed: Record<string, string> }>(

@@ -1,6 +1,6 @@
 // The source of the benchmarks, a process of its own: GetBhavCopyCM from bodies rendered beforehand, so
 // that it is not what is measured; every other operation responds with its sample. The first part of the path
-// says whether the sessions are as they were first, saved again, or corrected.
+// says whether the records are as they were first, saved again, or corrected.
 import { createServer } from 'node:http';
 import { dayAt } from '../../src/core/days.ts';
 import { operations } from '../../src/operations/registry.ts';

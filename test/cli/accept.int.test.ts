@@ -54,7 +54,7 @@ const step = fc.oneof(
   }),
 );
 
-test('an accepted finding is listed again exactly when it finds another value, or was resolved', async ({
+test('an accepted finding is listed again exactly when its check finds another value, or it was resolved in between', async ({
   url,
 }) => {
   const store = openPool(url);
@@ -99,7 +99,9 @@ const record = (close: string): RejectEntry => ({
   day: DAY,
 });
 
-test('the commands of issues settle rejects and findings, single ones and groups', async ({ url }) => {
+test('the commands that issues prints settle rejects and findings, single ones and groups', async ({
+  url,
+}) => {
   const store = openPool(url);
   const options = { cwd: temporaryFolder(), env: { DATABASE_URL: url } };
   await runCli(['migrate'], options);
@@ -152,7 +154,7 @@ test('the commands of issues settle rejects and findings, single ones and groups
   expect(text).toContain('\n1 issue: 1 with 2 rejects\n');
   expect((await run((await commands())[0])).stdout).toMatch(/^2 rejects accepted/);
   expect(await openRejects(store.drizzle, {}, 9)).toEqual([]);
-  // It is not known which security they are of: that no band was hit may not be said of the day.
+  // They stay unresolved: it is not known which securities they are about, so nobody can say that no band was hit.
   const unresolved = await store.pool.query('select from etl.rejects where resolved_at is null');
   expect(unresolved.rowCount).toBe(3);
 
@@ -214,7 +216,7 @@ test('rejects of a response of which nothing was stored are settled by loading i
   expect((await listed()).json).toEqual([]);
 });
 
-test('nothing is accepted unless it is said which', async ({ url }) => {
+test('nothing is accepted unless the command says which', async ({ url }) => {
   const options = { cwd: temporaryFolder(), env: { DATABASE_URL: url } };
   for (const list of ['rejects', 'findings'])
     expect(await runCli([list, 'accept'], options)).toMatchObject({

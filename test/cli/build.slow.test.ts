@@ -41,14 +41,14 @@ function node(folder: string, ...args: string[]): Promise<Result> {
 
 const version = (folder: string) => node(folder, 'bin/eod.mjs', '--version');
 
-test('a checkout builds itself when it is new and when a source or a package has changed, once for all that start', async () => {
+test('a checkout builds itself when it is new and when a source or a package has changed, once for all commands that start', async () => {
   const folder = checkout({ compiler: true });
   const first = await Promise.all([version(folder), version(folder), version(folder)]);
   for (const { code, stdout } of first) expect([code, stdout]).toEqual([0, '0.1.0\n']);
   expect(first.map(({ stderr }) => stderr).join('')).toBe('eod: dist/ has not been built: building it\n');
   expect(await version(folder)).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
 
-  // Of a checkout git is asked; what was built of none names the commit that it was given.
+  // In a checkout git names the commit; a build without git names the commit that it was given.
   const git = (...args: string[]) =>
     execFileSync('git', ['-C', folder, ...args], { encoding: 'utf8' }).trim();
   git('init', '--quiet');
@@ -76,7 +76,7 @@ test('a checkout builds itself when it is new and when a source or a package has
     stderr: 'eod: dist/ is older than src/ or its packages: building it\n',
   });
 
-  // Types are for the check: a line that is being worked on runs all the same.
+  // Types are not checked here: code that is being worked on runs all the same.
   writeFileSync(join(folder, 'src/cli/main.ts'), "const text: number = 'changed';\nconsole.log(text);\n");
   const soon = new Date(Date.now() + 2_000);
   utimesSync(join(folder, 'src/cli/main.ts'), soon, soon);

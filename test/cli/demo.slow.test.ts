@@ -19,7 +19,7 @@ const env = {
   REDIS_URL: 'redis://127.0.0.1:1',
   EOD_BASE_URL: 'http://127.0.0.1:1',
   EOD_EXCHANGES: 'NSE',
-  // A setting it respects; four demos of more would take a minute.
+  // A setting that the demo respects; four demos with more instruments would take a minute.
   EOD_INSTRUMENT_LIMIT: '2',
 };
 
@@ -36,7 +36,7 @@ function serverRuns(): boolean {
   }
 }
 
-/** A process that has ended counts as there until its parent, or the system, has looked. */
+/** Waits for its end: a process that has ended still exists until its parent, or the system, has taken notice. */
 async function serverGone(): Promise<void> {
   await waitFor(() => !serverRuns(), { what: 'the end of the private Postgres' });
 }
@@ -79,8 +79,8 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(queries).toHaveLength(3);
   await serverGone();
 
-  // Its data can be looked at afterwards, whatever the settings are for; the tables fit on a terminal.
-  // Splits and consolidations among them are no fault of the data.
+  // The demo's data can be looked at afterwards, whatever the settings are for; the tables fit on a terminal.
+  // The splits and consolidations in it are no fault of the data.
   const checked = await runCli(['--demo', 'reconcile', '--json'], { cwd, env });
   expect(checked.code).toBe(0);
   expect(
@@ -93,7 +93,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(status.stdout).not.toMatch(/nothing| late /);
   const nightly = await runCli(['--demo', 'nightly', '--dry-run'], { cwd, env });
   expect(nightly.stdout).toMatch(/^the sandbox does not limit calls: /m);
-  // It brings its sandbox along, also for what no schedule requests; the days before the demo's week are then a gap.
+  // The demo brings its sandbox along, also for what no schedule requests; the days before its week are then a gap.
   const { to } = report;
   for (const args of [
     ['nightly'],
@@ -132,7 +132,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
 
   const broken = spawnEod(['demo'], { cwd, env });
   await broken.output(/calling the sandbox/);
-  // As under npm, which passes on what the terminal has sent already.
+  // Twice, as under npm, which passes on the signal that the terminal has sent already.
   broken.kill('SIGINT');
   broken.kill('SIGINT');
   expect(await broken.ended).toMatchObject({ code: 130, stderr: expect.stringMatching(/^(eod: )?stopped/m) });

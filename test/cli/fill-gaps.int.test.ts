@@ -34,7 +34,7 @@ async function setUp(fault?: string) {
   return { source, url, options: { cwd, env } };
 }
 
-/** What the sandbox was called since, each as `operation exchange first last`. */
+/** The requests that the sandbox got after the first so many, each as `operation exchange first last`. */
 async function requestedSince({ url }: Sandbox, requests: number): Promise<string[]> {
   const seen = (await (await fetch(`${url}/_sandbox/requests`)).json()) as SeenRequest[];
   const day = (seconds: string | undefined) => dayAt(Number(seconds), 'Asia/Kolkata');
@@ -55,7 +55,7 @@ describe('fill-gaps', () => {
     listed = (await runJson<Gaps>(['gaps', ...OPERATIONS, ...RANGE], setup.options)).json;
   });
 
-  test('requests exactly for what gaps lists, as --dry-run foretells', async () => {
+  test('requests exactly what gaps lists, as --dry-run foretells', async () => {
     const { source, url, options } = setup;
     // Two days before and two after the loaded one: of both bhav copies, circuit breakers and series changes.
     expect(listed).toMatchObject({ total: 16 });
@@ -161,7 +161,7 @@ test.runIf(isSlowLayer)('--detach leaves the work to workers', async () => {
   expect(gaps).toMatchObject({ code: 0, stdout: 'nothing is missing, 2025-09-08 to 2025-09-12\n' });
 });
 
-test('of an empty database it says that nothing is loaded; years without a calendar are one sentence', async () => {
+test('gaps says of an empty database that nothing is loaded; years without a calendar are one sentence', async () => {
   const { url } = await testDatabase();
   const options = { cwd, env: { DATABASE_URL: url } };
   expect(await runCli(['gaps'], options)).toMatchObject({

@@ -8,7 +8,9 @@ import { test } from './support.ts';
 const UDIFF =
   'TradDt,BizDt,Sgmt,Src,FinInstrmTp,FinInstrmId,ISIN,TckrSymb,SctySrs,XpryDt,FininstrmActlXpryDt,StrkPric,OptnTp,FinInstrmNm,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,UndrlygPric,SttlmPric,OpnIntrst,ChngInOpnIntrst,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,SsnId,NewBrdLotQty,Rmks,Rsvd1,Rsvd2,Rsvd3,Rsvd4';
 
-test('that nothing is missing is said of the days of each data set', async ({ url }) => {
+test('where nothing is missing, gaps says of which days, for each data set if they differ', async ({
+  url,
+}) => {
   const options = { cwd: temporaryFolder(), env: { DATABASE_URL: url } };
   const importDay = async (exchange: string, day: string) => {
     const line = `${day},${day},CM,${exchange},STK,500001,INE000A01010,A,EQ,,,,,A,100,100,100,100,100,100,,,,,40,4000,8,F1,1,,,,,`;

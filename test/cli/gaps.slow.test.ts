@@ -47,7 +47,7 @@ describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
     const whole = await runCli(['gaps', 'GetBhavCopyCM', ...bse], options);
     expect(whole).toMatchObject({ code: 0, stdout: 'nothing is missing, 2025-09-05 to 2025-09-11\n' });
 
-    // Without --from a pair is looked at from its first loaded day on.
+    // Without --from an exchange is looked at from its first loaded day on.
     const from = await runJson<Gaps>(['gaps', 'GetBhavCopyCM', '--to', '2025-09-11'], options);
     expect(spans(from.json)).toEqual([['NSE', '2025-09-01', '2025-09-11', 9, 'empty']]);
 
@@ -88,7 +88,9 @@ describe.concurrent('mistakes', () => {
   });
 });
 
-test('a year the calendar does not know is said once, where days of it are planned', async ({ url }) => {
+test('a year that the calendar does not know is reported once, where days of it are planned', async ({
+  url,
+}) => {
   const env = { DATABASE_URL: url, EOD_BASE_URL: 'http://127.0.0.1:9', EOD_ACCESS_KEY: 'kiwi' };
   const range = ['--from', '2014-12-29', '--to', '2015-01-02'];
   const requested = ['GetBhavCopyCM', 'GetTotalTradeHighlights', '--exchange', 'BSE', ...range];

@@ -65,7 +65,7 @@ describe('files of derivatives', () => {
       { rows: 56 },
     ]);
 
-    // The source is not requested it.
+    // No schedule requests it from the source.
     const { json: schedules } = await runJson<{ operation: string }[]>(['schedules'], optionsFor(url));
     expect(schedules.map(({ operation }) => operation)).not.toContain('GetBhavCopyFO');
   });
@@ -90,7 +90,7 @@ describe('files of derivatives', () => {
   });
 
   test.runIf(isSlowLayer)(
-    'have trading days: status, gaps and pages say which no file covers, and the source is called for them only by name',
+    'have gaps: status, gaps and pages say which trading days no file covers, and their operation is requested only by name',
     async () => {
       const { url } = await testDatabase();
       const sandbox = await openSandbox();
@@ -121,7 +121,7 @@ describe('files of derivatives', () => {
       expect(text.stdout).toContain('4 trading days missing in 3 ranges, 2025-03-11 to 2025-03-19');
       expect(text.stdout).toContain('import the files of these days with eod import');
 
-      // With an exchange the same, and of one without rows nothing.
+      // The same with an exchange, and nothing for one without rows.
       const ofExchange = ['gaps', 'bhavcopy_fo', '--exchange'];
       expect((await runJson<Gaps>([...ofExchange, 'NFO'], options)).json.gaps).toMatchObject([gap]);
       expect(await runCli([...ofExchange, 'BFO'], options)).toMatchObject({
@@ -158,7 +158,7 @@ describe('files of derivatives', () => {
       const calls = () => sandbox.stats().byOperation;
       expect(calls().GetBhavCopyCM).toBeGreaterThan(0);
       expect(calls().GetBhavCopyFO).toBeUndefined();
-      // Who names it, requests it.
+      // It is requested if it is named.
       await runCli([...fill, 'bhavcopy_fo'], options);
       expect(calls().GetBhavCopyFO).toBeGreaterThan(0);
     },
@@ -227,7 +227,7 @@ describe('files of derivatives', () => {
     expect(found).toMatchObject([{ exchange: 'NSE', date: '2024-11-13' }]);
   });
 
-  test('prices of an exchange have the same gaps with its name and without, and no advice where no file helps', async () => {
+  test('prices have the same gaps with and without --exchange, and eod import is not advised where no file helps', async () => {
     const { url } = await testDatabase();
     await runCli(['import', fixture('files/EQ070421.CSV')], optionsFor(url));
     const named = ['gaps', 'bhavcopy_cm', '--exchange', 'BSE'];

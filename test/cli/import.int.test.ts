@@ -24,7 +24,7 @@ function folderOfFiles(): string {
   return cwd;
 }
 
-/** The flag of an entry of an archive whose name is UTF-8. */
+/** The flag in an archive which says that the name of an entry is UTF-8. */
 const UTF8_NAME = 0x800;
 
 describe('eod import', () => {
@@ -93,7 +93,7 @@ describe('eod import', () => {
     expect(again.stdout).toContain(
       '8 files: 0 loaded, 7 skipped (7 imported before), 0 not recognised, 1 refused',
     );
-    // Nothing was loaded, so it has no days, and nothing to count.
+    // Nothing was loaded, so the run has no days, and nothing to count.
     expect(again.stdout).toMatch(
       /^run \d+ \(import\): failed after .*\n0 windows, 0 requests\nstarted .*\n\ndatabase state/,
     );

@@ -19,7 +19,7 @@ test('writes a commented .env for its owner alone, and says what comes next', as
   expect(await runCli(['config'], { cwd })).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('replaces a file only where it is configured to, and then its rights too', async () => {
+test('replaces a file only with --force, and then its rights too', async () => {
   const cwd = temporaryFolder();
   const file = join(cwd, '.env');
   writeFileSync(file, 'EOD_ACCESS_KEY=mine\n', { mode: 0o644 });

@@ -31,7 +31,7 @@ const logLines = (stderr: string) =>
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-test('a window that fails is a line that says which; one that is not ready yet is none', async () => {
+test('a window that fails is one line that names it; one that is not ready yet is none', async () => {
   const faults = [{ kind: 'status', operation: 'GetCircuitBreakers' }] as const;
   const { settings } = await openSource({ notReady: 3, faults });
   const { code, stderr } = await runCli(['backfill', 'GetBhavCopyCM', 'GetCircuitBreakers', ...DAYS], {

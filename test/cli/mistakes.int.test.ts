@@ -6,7 +6,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { test as testWithDatabase } from './support.ts';
 
 /**
- * Command lines as somebody types them who is new here, with settings in front of them, and the first line that stderr
+ * Command lines as a newcomer types them, with settings in front of them, and the first line that stderr
  * must say after `eod: `; `…` stands for the rest of it. All end with the exit code 2, and write nothing.
  */
 type Mistake = readonly [line: string, says: string];
@@ -363,7 +363,7 @@ const SETTINGS: readonly Mistake[] = [
   ],
 ];
 
-/** What is wrong only with a database, in an empty one. */
+/** Mistakes that only a database shows; the one of the test is empty. */
 const UNKNOWN_IDS: readonly Mistake[] = [
   ['runs 999', 'there is no run 999 ("eod runs" lists them)'],
   ['runs resume 999', 'there is no run 999 ("eod runs" lists them)'],
@@ -419,7 +419,7 @@ describe.concurrent('mistakes in the settings', () => {
   test.each(SETTINGS)('%s', (...mistake) => expectMistake(mistake, { cwd }));
 });
 
-test('none of them has written anything', () => {
+test('none of these commands has written anything', () => {
   expect(readdirSync(cwd)).toEqual([]);
 });
 

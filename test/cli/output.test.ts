@@ -33,7 +33,7 @@ const COLUMNS = [
 
 const drawn = (rows: readonly Row[]) => stripVTControlCharacters(table(COLUMNS, rows)).split('\n');
 
-test('of a retry whose time has come nothing is said but that it waits for a call, which other rules may hold back', () => {
+test('a retry whose time has come is said to wait for its turn, without a time, because other rules may hold it back', () => {
   const retry = {
     operation: 'GetSeriesChange',
     exchange: 'NSE',
@@ -372,7 +372,7 @@ describe('on a terminal that is narrower than the page', () => {
   });
 });
 
-test('since when the pipeline is in a state is not said of a run, which may have begun later', () => {
+test('the time since when the pipeline is blocked is not said to be that of the run, which may have begun later', () => {
   const pipeline = {
     state: 'blocked',
     cause: 'the source does not respond: HTTP 503',

@@ -9,7 +9,7 @@ const DAY = '2025-08-29';
 const ADDRESS = `https://data.example.org/${'very/'.repeat(15)}long`;
 const SENTENCE = `the source says: ${'please try again in an hour or so, '.repeat(5)}see ${ADDRESS}`;
 
-/** Lines that are too wide and could have been broken: that hold more than one word, or one member of a record. */
+/** Lines that are too wide and could have been broken: of more than one word, and not one member of a JSON object. */
 function wideLines(text: string): string[] {
   return text
     .split('\n')

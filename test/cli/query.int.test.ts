@@ -54,7 +54,7 @@ test('rows come as a table, as CSV and as JSON, with every digit', async () => {
   });
   expect(await runJson(['query', 'select 1 where false'], options)).toMatchObject({ json: [] });
   expect((await run('--csv', 'select 1 as a where false')).stdout).toBe('a\n');
-  // As COPY quotes it, for whom it would be the end of the data.
+  // Quoted as COPY does it, which would otherwise read it as the end of the data.
   const ends = String.raw`values ('\.', 'x'), ('\.', null)`;
   expect((await run('--csv', `select column1 as a from (${ends}) v`)).stdout).toBe('a\n"\\."\n"\\."\n');
   expect((await run('--csv', `select * from (${ends}) v (a, b)`)).stdout).toBe('a,b\n\\.,x\n\\.,\n');
@@ -88,7 +88,7 @@ test('nothing that is printed can control a terminal; CSV in a file is what is s
   expect(controlsIn(onTerminal.stdout)).toEqual([]);
 });
 
-test('a table has a thousand rows unless set otherwise, which is said', async () => {
+test('a table has at most a thousand rows unless set otherwise, and says so', async () => {
   const sql = 'select generate_series(1, 1200) as n';
   const cut = await run(sql);
   expect(cut.stdout).toContain('1,000 rows');
@@ -308,7 +308,7 @@ test('what only looks like EXPLAIN or SHOW is not run, whatever comments and quo
   expect([...seen]).toEqual(expect.arrayContaining([null, 'SELECT', 'EXPLAIN', 'SHOW', 'COPY', 'CREATE']));
 });
 
-test('without a database it creates none', async () => {
+test('query creates no database where there is none', async () => {
   const cwd = temporaryFolder();
   expect(await runCli(['query', 'select 1'], { cwd, env: {} })).toMatchObject({
     code: 2,

@@ -60,7 +60,7 @@ test('a large result takes little memory, and ends with its reader', async () =>
   expect(await working()).toEqual([]);
 });
 
-test('the private Postgres, also while "eod up" runs, and SQL from stdin', async () => {
+test('the private Postgres can be queried, also while "eod up" runs, and with SQL from stdin', async () => {
   const home = temporaryFolder();
   const env = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'a key', EOD_HTTP_PORT: '0' };
   const sql = 'select count(*) from market.bhavcopy_cm';

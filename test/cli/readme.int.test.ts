@@ -7,7 +7,7 @@ import { test } from './support.ts';
 const ROOT = new URL('../../', import.meta.url);
 const readme = readFileSync(new URL('README.md', ROOT), 'utf8');
 
-/** The words of each command of "Try it" that imports or asks, without `eod --demo`; a quoted query may have two lines. */
+/** The words of each command of "Try it" that imports or reads, without `eod --demo`; a quoted query may have two lines. */
 const commands = [...readme.matchAll(/^ {4}eod --demo ((?:import|query|gaps) (?:[^"\n]|"[^"]*")*)$/gm)].map(
   ([, line = '']) =>
     [...line.replace(/ +#.*$/, '').matchAll(/"([^"]*)"|(\S+)/g)].map(

@@ -6,7 +6,9 @@ import { test } from './support.ts';
 
 const cwd = temporaryFolder();
 
-test('eod reconcile and eod findings: look, list, fail on demand', async ({ url }) => {
+test('eod reconcile looks for findings, and fails if --fail-on says so; eod findings lists them', async ({
+  url,
+}) => {
   const options = { cwd, env: { DATABASE_URL: url } };
   const range = ['--from', '2025-09-01', '--to', '2025-09-12'];
 
@@ -42,7 +44,7 @@ test('eod reconcile and eod findings: look, list, fail on demand', async ({ url 
   expect((await runCli(['findings', '--check', 'ratio_bounds'], options)).stdout).toContain('119296.98');
 });
 
-test('nothing is said of days that were not checked since they were loaded', async ({ url }) => {
+test('days that were not checked since they were loaded are named', async ({ url }) => {
   const options = { cwd, env: { DATABASE_URL: url } };
   const findings = async () => (await runCli(['findings'], options)).stdout;
   const reconcile = async (day: string) =>

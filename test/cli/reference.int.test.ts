@@ -28,7 +28,7 @@ describe.concurrent('eod config', () => {
     expect(stdout).not.toMatch(/kiwi|hunter/);
   });
 
-  test('as JSON the same', async () => {
+  test('shows the same as JSON', async () => {
     const { json, stdout } = await runJson<Record<string, { value: unknown; from: string }>>(['config'], {
       cwd,
       env,
@@ -142,7 +142,7 @@ describe.concurrent('eod operations', () => {
 });
 
 describe.concurrent('eod schedules', () => {
-  test('shows the next tick of every operation and exchange in the future', async () => {
+  test('shows the next tick of every operation and exchange, which is in the future', async () => {
     const { json } = await runJson<{ operation: string; next: string; nextLocal: string }[]>(['schedules'], {
       cwd,
     });

@@ -60,10 +60,10 @@ test('there is nothing to replay without responses', async () => {
   });
 });
 
-test('rejects: listed, shown, tried again, resolved', async () => {
+test('rejects are listed, shown, tried again and resolved', async () => {
   const none = await runCli(['rejects', 'retry'], options());
   expect({ code: none.code, stdout: none.stdout }).toEqual({ code: 0, stdout: 'no open rejects\n' });
-  // As if the code of that time could not read one record, the one of today cannot read another.
+  // As if the code of that time could not read two records that the code of today can read.
   await query(
     url,
     `insert into etl.rejected_records (run_id, window_id, operation, exchange, position, record, problems, from_date, to_date,
@@ -89,7 +89,7 @@ test('rejects: listed, shown, tried again, resolved', async () => {
   expect((await runCli(['rejects'], options())).stdout).toBe('no open rejects\n');
 });
 
-test('a record that still fails is said to, with exit code 1', async () => {
+test('a record that still cannot be read is reported, with exit code 1', async () => {
   await query(
     url,
     `insert into etl.windows (id, run_id, operation, exchange, from_date, to_date, state)
@@ -116,7 +116,7 @@ test('a record that still fails is said to, with exit code 1', async () => {
   expect(json.open).toHaveLength(1);
 });
 
-test('rejects of an imported file: read from the file, which pruning keeps', async () => {
+test('rejects of an imported file are read again from the file, which pruning keeps', async () => {
   const fresh = (await testDatabase()).url;
   const [header = '', ...rows] = linesOf(fixture('files/sec_bhavdata_full_14112024.csv'));
   const file = newFile('odd.csv', [

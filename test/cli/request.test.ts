@@ -163,6 +163,6 @@ test.each(MISTAKES)('does not accept %j %j', (names, flags, says) => {
   expect(() => request(names, flags)).toThrow(says);
 });
 
-test('an operation that EOD_EXCHANGES leaves without exchange is not silently nothing', () => {
+test('an operation that EOD_EXCHANGES leaves without an exchange is refused, not silently left out', () => {
   expect(() => request(['GetSeriesChange'], RANGE, { EOD_EXCHANGES: 'BSE' })).toThrow(/--exchange/);
 });

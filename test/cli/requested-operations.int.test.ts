@@ -8,7 +8,7 @@ import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-// EOD_OPERATIONS says what is requested. What is missing is said by the value that was stored last.
+// EOD_OPERATIONS says what is requested; the value of it that was stored last decides what is missing.
 
 const cwd = temporaryFolder();
 let url: string;
@@ -100,7 +100,7 @@ test('eod up with the scheduler stores what it requests, another role does not',
   await scheduler.ended;
 });
 
-test('of what is requested no longer, holes are missing as where files fill it, and it is requested only by name', async () => {
+test('an operation that is no longer requested still has gaps, to be filled from files, and is requested only by name', async () => {
   await runCli(['migrate'], optionsFor('default', FAR));
   const load = (day: string) =>
     runCli(

@@ -13,7 +13,7 @@ import { test } from './support.ts';
 const cwd = temporaryFolder();
 const SOURCE = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'key', EOD_HTTP_PORT: '0' };
 
-test('of an empty database it says what to do first', async ({ url }) => {
+test('says what to do first with an empty database', async ({ url }) => {
   const status = (env = {}) => runCli(['status'], { cwd, env: { ...env, DATABASE_URL: url } });
   const { code, stdout } = await status(SOURCE);
   expect(code).toBe(0);
@@ -54,7 +54,9 @@ test('says when no worker has been seen for a minute, and so does --detach', asy
   );
 });
 
-test('says which loads names, events and factors lack, until the next run has ended', async ({ url }) => {
+test('says how many loads are missing in names, events and factors, until the next run has ended', async ({
+  url,
+}) => {
   const env = { DATABASE_URL: url };
   const status = async () => {
     const { stdout } = await runCli(['status'], { cwd, env });

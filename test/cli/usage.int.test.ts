@@ -125,7 +125,7 @@ describe.concurrent('mistakes in the settings', () => {
     ]);
   });
 
-  test('other names that begin with EOD_ are ignored, which is said', async () => {
+  test('other names that begin with EOD_ are ignored, and named', async () => {
     const { code, stdout, stderr } = await runCli(['config'], { cwd, env: { EOD_IMAGE_TAG: 'v1' } });
     expect(code).toBe(0);
     expect(stdout).toContain('EOD_CONCURRENCY');
@@ -217,7 +217,7 @@ describe('help', () => {
     }
   });
 
-  test.each([40, 60, 80, 200])('on a terminal of %i columns no line is longer, of no command', (columns) => {
+  test.each([40, 60, 80, 200])('on a terminal of %i columns no line of any help is longer', (columns) => {
     const own = { isTTY: process.stdout.isTTY, columns: process.stdout.columns };
     onTestFinished(() => void Object.assign(process.stdout, own));
     Object.assign(process.stdout, { isTTY: true, columns });

@@ -8,7 +8,9 @@ import { test } from './support.ts';
 
 const DAY = '2025-08-29';
 
-test('what was not believed is listed with rows, and withdrawn when somebody accepts it', async ({ url }) => {
+test('a withdrawal that was withheld is listed with its rows, and done when somebody accepts it', async ({
+  url,
+}) => {
   const context = await openStore(url);
   const options = { cwd: temporaryFolder(), env: { DATABASE_URL: url } };
   expect((await runCli(['withdrawals'], options)).stdout).toBe('no withdrawal is withheld\n');

@@ -42,7 +42,7 @@ function sumOf(report: RunReport): number {
 
 describe('backfill', () => {
   test.runIf(isSlowLayer)(
-    'says where trading days that should have data are empty, and where that may be, does not',
+    'names empty trading days that should have data, and not those that may be empty',
     async () => {
       const nothing = await startServer((_, response) =>
         response.setHeader('content-type', 'application/json').end('[]'),
@@ -83,7 +83,7 @@ describe('backfill', () => {
         },
       ]);
 
-      // Once the source has them, the later run has them, and the earlier one lacks nothing any more.
+      // Once the source has these days, the later run has them, and the earlier one lacks nothing any more.
       const filled = await runJson<RunReport>(['backfill', 'GetBhavCopyCM', '--exchange', 'NSE', ...RANGE], {
         cwd,
         env: environment(url),
@@ -283,13 +283,13 @@ describe('a run that is stopped', () => {
     expect(cancelled.json).toMatchObject({ state: 'cancelled', windows: { cancelled: 10, open: 0 } });
     expect(cancelled.json.failures).toHaveLength(10);
     expect(await runCli(['runs', 'resume', '1'], options)).toMatchObject({ code: 2 });
-    // No confirmation is asked for what cannot be done.
+    // Nobody is asked to confirm what cannot be done.
     const again = await runCli(['runs', 'cancel', '1'], { ...options, response: 'n' });
     expect(again).toMatchObject({ code: 2, stderr: expect.not.stringContaining('Go on?') });
   });
 
   test.runIf(isSlowLayer)(
-    'cancel requests on a real terminal, where Ctrl-D and Ctrl-C are no yes',
+    'cancel asks on a real terminal, where neither Ctrl-D nor Ctrl-C means yes',
     async ({ url }) => {
       const options = { cwd, env: environment(url) };
       await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
@@ -324,7 +324,7 @@ describe('eod up', () => {
     const taken = await runCli(['up'], { cwd, env: { ...env, EOD_HTTP_PORT: new URL(`${health}`).port } });
     expect(taken.code).toBe(2);
     expect(taken.stderr).toMatch(/another process uses this port \(see EOD_HTTP_HOST, EOD_HTTP_PORT\)/);
-    // With the key that it suggests, nothing of the message is redacted.
+    // With the key that the sandbox suggests, nothing of the message is redacted.
     const suggested = { cwd, env: { ...env, EOD_ACCESS_KEY: EXAMPLE_KEY } };
     const sandbox = await runCli(['sandbox', '--port', new URL(`${health}`).port], suggested);
     expect(sandbox).toMatchObject({

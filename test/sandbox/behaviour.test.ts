@@ -27,7 +27,7 @@ describe('keys and envelopes', () => {
     for (const key of keys) expect(body).toContain(key);
   });
 
-  test('acronyms of the ratios', async () => {
+  test('the ratios spell their acronyms as the service does', async () => {
     const body = await sent({}, 'GetFinRatioEOD', { instrumentIdentifier: 'TCS', date: midnight(DAY) });
     for (const key of ['EODClosePrice', 'EPS', 'EBIT', 'PeRatio', 'Week52High'])
       expect(body).toContain(`"${key}":`);
@@ -63,7 +63,7 @@ describe('limits and rights', () => {
     });
   });
 
-  test('ranges', async () => {
+  test('ranges that are too long, or reach too far back, are refused', async () => {
     const source = await sandbox({
       behaviour: { faults: [rangeLimit('GetTotalTradeHighlights', 5)], historyDays: 30 },
     });
@@ -79,7 +79,7 @@ describe('limits and rights', () => {
     );
   });
 
-  test('rights that the key does not have, as faults', async () => {
+  test('faults can refuse an operation or an exchange, as if the key had no right to it', async () => {
     const disabled = 'Data for requested exchange is disabled.';
     const source = await sandbox({
       behaviour: {
@@ -95,13 +95,13 @@ describe('limits and rights', () => {
     expect(await prices('BSE')).toMatch(/^\{"Value":\[\{/);
   });
 
-  test('a key that expires after some calls', async () => {
+  test('a key can expire after some calls', async () => {
     const source = await sandbox({ behaviour: { keyDiesAfter: 1 } });
     expect(await textOf(source, 'GetSeriesChange', range(DAY))).toBe('{"Value":[]}');
     expect(await textOf(source, 'GetSeriesChange', range(DAY))).toBe('Key Expired.');
   });
 
-  test('a delay', async () => {
+  test('every response can be delayed', async () => {
     const source = await sandbox({ clock: manualClock(NOW), behaviour: { delayMs: 120 } });
     const started = performance.now();
     await Promise.all([

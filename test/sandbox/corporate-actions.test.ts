@@ -44,7 +44,7 @@ test('actions are selected by their kind, their code and the instrument', async 
   expect(own).toEqual(all.filter(({ ScripId }) => ScripId === symbol));
 });
 
-test('its splits are those of the market, and nothing else changes prices', async () => {
+test('the splits are those of the simulated prices, and no other action changes prices', async () => {
   const source = await sandbox({ instrumentsPerExchange: 300, splits: true });
   const week = ['2025-09-08', '2025-09-12'] as const;
   const found = await records(source, NAME, range(...week));

@@ -7,7 +7,7 @@ import { storeResponse } from '../../src/jobs/responses/store-response.ts';
 import { packBody } from '../../src/state/responses/responses.ts';
 import { newWindow } from '../load/support.ts';
 
-// Responses that are read and stored as a worker does.
+// Reads and stores responses as a worker does.
 
 /** An entry and its response. */
 export interface Response {
@@ -52,7 +52,7 @@ export async function responseWindow(at: Context, runId: number, id: number, res
   });
 }
 
-/** Both: makes a request and stores its response. @returns the id of its window. */
+/** Both: writes the window of an entry and stores the response. @returns the id of the window. */
 export async function loadResponse(at: Context, runId: number, response: Response): Promise<number> {
   const id = await openWindow(at, runId, response);
   await responseWindow(at, runId, id, response);

@@ -88,7 +88,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
 
 /** Names of JSON are a contract: the document and the log of every command that a test runs follow the rule of docs/tables.md. */
 function refuseMisnamedBooleans(args: readonly string[], { stdout, stderr }: CliResult): void {
-  // Who writes a query names its columns.
+  // Whoever writes a query names its columns.
   const document = args.includes('--json') && args[0] !== 'query' ? [stdout] : [];
   const log = stderr.split('\n').filter((line) => line.startsWith('{"'));
   const misnamed = [...document, ...log].flatMap((text) => misnamedBooleans(parsed(text)));
@@ -99,7 +99,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Anyone who expects a document says so; here is only what there is.
+    // A test that expects a document says so itself; without one there is nothing to check here.
     return null;
   }
 }

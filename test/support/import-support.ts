@@ -145,7 +145,7 @@ export function newFile(name: string, lines: readonly string[]): string {
   return path;
 }
 
-/** Requests one thing of the database. */
+/** The rows of one statement. */
 export async function query<Row extends object>({ db }: Context, text: string): Promise<Row[]> {
   return (await db.pool.query<Row>(text)).rows;
 }

@@ -47,7 +47,7 @@ export const relationOf = ({ schema, of }: Column) => `${schema}.${of}`;
 
 /** What is wrong with a name, by the rules. */
 export function problemsOf({ schema, of, name, isBoolean, comment }: Column): string[] {
-  // What a table was has its columns.
+  // The table of a table's changes has the same columns.
   if ([of, of.replace(/_changes$/, '')].some((one) => FIXED.includes(`${one}.${name}`))) return [];
   // Queries of history have used it from the start.
   if (schema === 'market_history' && name === 'withdrawn') return [];

@@ -18,7 +18,7 @@ export const hasSystemPostgres15 = existsSync(join(POSTGRES_15, 'postgres'));
 /**
  * Starts a temporary cluster of the system's Postgres 15, ready for `testDatabase(url)`.
  *
- * @throws Error where there is no Postgres 15; ask `hasSystemPostgres15` before, and say so when not.
+ * @throws Error where there is no Postgres 15; check `hasSystemPostgres15` before, and say so if it is false.
  */
 export async function startSystemPostgres15(): Promise<{ url: string; stop(): Promise<void> }> {
   if (!hasSystemPostgres15) throw new Error(`there is no Postgres 15 in ${POSTGRES_15}`);

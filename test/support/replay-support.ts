@@ -124,7 +124,7 @@ export async function rowsOf(
 
 /**
  * Everything in the database that a write would change, but for what a replay says of itself: each row with its
- * position and the transaction that wrote it. Up to where everything is derived is noted at the end of each run.
+ * position and the transaction that wrote it. What is noted at the end of each run about derived rows is left out, too.
  */
 export async function physical(context: Context): Promise<unknown[]> {
   const { db } = context;
@@ -179,7 +179,7 @@ interface Ask {
   readonly calledOn?: string;
 }
 
-/** Loads a response to any requests as the worker does. */
+/** Loads a response to any request as the worker does. */
 export async function ask(context: Context, one: Ask) {
   const { exchange = 'NSE', from, to = from, instruments = [], params = {}, variant = '', calledAt } = one;
   const { pool } = context.db;

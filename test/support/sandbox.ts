@@ -8,11 +8,11 @@ export async function openSandbox(options: SandboxOptions = {}): Promise<Sandbox
   return sandbox;
 }
 
-/** What a source responds with whose key has no right to these operations. */
+/** The responses of a source whose key has no right to these operations. */
 export const notEnabled = (...operations: readonly string[]): Fault[] =>
   operations.map((operation) => ({ kind: 'diagnostic', value: 'Function not enabled.', operation }));
 
-/** What a source responds with that serves no longer range of an operation. */
+/** The response of a source to a request for more days of an operation than these. */
 export const rangeLimit = (operation: string, days: number): Fault => ({
   kind: 'diagnostic',
   value: `Date is out of allowed range of ${days === 1 ? '1 day' : `${days} days`}.`,

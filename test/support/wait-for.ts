@@ -9,16 +9,16 @@ export const patience = { times: 1 };
 export interface WaitOptions {
   /** Give up after this long; default 20 s. */
   readonly timeoutMs?: number;
-  /** Request again after this long; default 25 ms. */
+  /** Try again after this long; default 25 ms. */
   readonly everyMs?: number;
   /** What is waited for, for the error; default: the condition's source. */
   readonly what?: string;
 }
 
 /**
- * Asks until the answer is neither false, null nor undefined, and gives it back.
+ * Calls the condition until its result is neither false, null nor undefined, and returns that.
  *
- * @throws Error that names what was waited for, the last response and the last error, when time is up.
+ * @throws Error that names what was waited for, and the last result or error, when time is up.
  */
 export async function waitFor<Response>(
   condition: () => Response | Promise<Response>,

@@ -104,7 +104,7 @@ test('a source that refuses a right works; one that sends pages instead of data 
   expect(strange.states).not.toHaveProperty('access key');
 });
 
-test('a page for people: what is not ok, each remedy, within 80 columns', async () => {
+test('people are shown what is not ok, with each remedy, within 80 columns', async () => {
   const env = { ...SETTINGS, EOD_ACCESS_KEY: 'a wrong key', EOD_STATEMENT_TIMEOUT_MS: '60000' };
   const { code, stdout } = await runCli(['doctor'], { cwd, env });
   expect(code).toBe(1);
@@ -123,7 +123,7 @@ test('a page for people: what is not ok, each remedy, within 80 columns', async 
   for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80);
 });
 
-test.runIf(isSlowLayer)('with everything down or silent each check still says its own', async () => {
+test.runIf(isSlowLayer)('with everything down or silent, each check still says what it found', async () => {
   // Takes connections and never responds.
   const silent = createTcpServer();
   silent.listen(0, '127.0.0.1');

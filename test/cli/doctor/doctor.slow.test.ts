@@ -41,7 +41,7 @@ test('an hour that is used up is not overdrawn', async () => {
   await query(DATABASE_URL, 'delete from etl.call_budget');
 });
 
-test('a role with a reader’s rights, and a database without tables', async () => {
+test('the rights that a role lacks are named, and a database without tables is said to have none', async () => {
   const role = `reader${Date.now()}`;
   made.push(role);
   await execute(
@@ -66,7 +66,7 @@ test('a role with a reader’s rights, and a database without tables', async () 
   expect(empty.states).toMatchObject({ database: 'ok', rights: 'ok' });
 });
 
-test('a Redis that drops jobs, one that might, one that keeps them', async () => {
+test('a Redis that drops jobs fails, one that might is a warning, one that keeps them is ok', async () => {
   const client = new Redis(redis.url);
   closeAfterFile(() => void client.disconnect());
   const states = async (settings: Readonly<Record<string, string>>) => {
@@ -96,7 +96,7 @@ describe('a private Postgres as an interrupted first command leaves it', () => {
   let data = '';
 
   beforeAll(async () => {
-    // Into such a folder of root, like /root, the account that the server runs under may not go.
+    // The account that the server runs under may not enter such a folder of root, like /root.
     mkdirSync(closed, { mode: 0o700 });
     const server = await startEmbeddedPostgres({ dataDir: join(closed, 'postgres') });
     await server.stop();
@@ -104,7 +104,7 @@ describe('a private Postgres as an interrupted first command leaves it', () => {
   });
   afterAll(() => rmSync(dirname(data), { recursive: true, force: true }));
 
-  test('no warning of tables that the next command makes automatically', async () => {
+  test('there is no warning about tables that the next command makes automatically', async () => {
     const { json } = await runJson<Examination>(['doctor', '--offline'], options);
     expect(json.checks).toContainEqual({
       name: 'migrations',

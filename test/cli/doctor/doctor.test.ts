@@ -77,7 +77,7 @@ test.each([
   expect(nodeCheck(version, '>=20.19').state).toBe(state);
 });
 
-test('the clocks of two machines differ by no more than the time of the call and a second leave of it', () => {
+test('the difference of two clocks is never overstated, and understated by no more than the call took and a second', () => {
   const call = fc.record({
     sentAt: fc.integer({ min: 1_000_000, max: 2_000_000 }),
     took: fc.integer({ min: 0, max: 60_000 }),
@@ -87,7 +87,7 @@ test('the clocks of two machines differ by no more than the time of the call and
   forAll([call], ({ sentAt, took, share, ahead }) => {
     const statedAt = 1_000 * Math.floor((sentAt + Math.floor(took * share) - ahead) / 1_000);
     const lead = certainLead({ sentAt, receivedAt: sentAt + took, statedAt });
-    // Never more than the true difference, nor less by more than the call took.
+    // Never more than the true difference, nor less by more than the call took and a second.
     expect(Math.abs(lead)).toBeLessThanOrEqual(Math.abs(ahead));
     expect(Math.abs(lead)).toBeGreaterThanOrEqual(Math.abs(ahead) - took - 999);
     expect(lead * ahead).toBeGreaterThanOrEqual(0);

@@ -56,7 +56,7 @@ const withSettings = (settings: Partial<Pipeline['config']>) => ({
   config: { ...pipeline.config, EOD_ALERT_WEBHOOK: webhook.url, ...settings },
 });
 
-/** Says that a trading day was covered. */
+/** Writes the coverage of a trading day. */
 async function covered(
   operation: string,
   day: string,
@@ -170,7 +170,7 @@ describe('late data', () => {
     ]);
   });
 
-  test('knows days without a trading day', async () => {
+  test('is not raised for days that are no trading days', async () => {
     await covered('GetBhavCopyCM', DAY);
     clock.moveTo(at('2025-09-14T23:59:00'));
     await checkLateData(withSettings({}), at('2025-09-14T00:00:00'));
@@ -197,7 +197,7 @@ describe('a complete night', () => {
        values ('nightly', $2, 'test', '{}', $1, $1, $3)`,
       [day, state, tick],
     );
-  /** What is reported the newest night. */
+  /** What is reported of the newest night. */
   const reported = async () => {
     const settings = { EOD_ALERT_ON: ['night_completed' as const], EOD_HEARTBEAT_URL: monitor.url };
     const alerts = await alertsOfNight(withSettings(settings));
@@ -257,7 +257,7 @@ describe('a heartbeat', () => {
     facts: {},
   } as const;
 
-  test('is requested once a night, and once more later where nobody responds', async () => {
+  test('is sent once a night, and once more later if the monitor fails', async () => {
     const context = withSettings({ EOD_HEARTBEAT_URL: monitor.url });
     monitor.responses = 503;
     await raiseAlerts(context, [beat]);

@@ -70,7 +70,7 @@ describe.runIf(present)('published corporate actions and prices', () => {
       ours: closes.get(`${row.symbol} ${row.prev_session}`),
     }));
     expect(ofThese).toHaveLength(137);
-    // Their trading day before lies before the prices that are there.
+    // The trading day before these events lies before the first prices that are there.
     expect(ofThese.filter(({ ours }) => ours === undefined).map(({ day }) => day)).toEqual([
       'GLOBE 2021-02-01',
       'RAJMET 2021-06-16',
@@ -126,7 +126,7 @@ describe.runIf(present)('published corporate actions and prices', () => {
         .sort();
     const gaps = await found('unexplained_gap');
     process.stdout.write(`unexplained gaps: ${gaps.length}\n${gaps.join('\n')}\n`);
-    // Neither moves of shares without price bands within a trading day, nor single odd prices of funds that few trade.
+    // Moves of shares without price bands within a day, and single odd prices of funds that few trade, are no gaps.
     expect(gaps).toEqual([
       '2021-07-22 KOTAKGOLD 1:10',
       '2021-10-28 ICICI500 1:10',

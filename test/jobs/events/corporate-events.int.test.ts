@@ -260,7 +260,7 @@ describe('lists of corporate actions', () => {
     expect((await closes('2024-01-03', 'NEWNAME'))[0]).toBe('2024-01-01 OLDNAME 100 600 100');
   });
 
-  test('a list of one’s own may tell several kinds under one note, in any case; an export may name its columns otherwise', async () => {
+  test('a list of one’s own may have several kinds under one note, in capitals or not; an export may name its columns otherwise', async () => {
     await importInto(context, [
       write(
         'kinds.csv',

@@ -166,7 +166,7 @@ describe('events of a share and a day', () => {
     ]);
   });
 
-  test('nothing of a day counts of which a line says that something is cancelled or put off', () => {
+  test('if a line says that something is cancelled or put off, nothing of that day counts', () => {
     expect(short([notice('Bonus 1:1'), notice('Bonus 1:1 Cancelled')])).toEqual(['bonus 2/1 needs_review']);
     expect(short([notice('Interim Dividend - Rs 2 (Cancelled)')])).toEqual(['dividend:2 2 needs_review']);
     expect(short([notice('Dividend - Rs 2 Deferred')])).toEqual(['dividend:2 2 needs_review']);
@@ -312,7 +312,7 @@ describe('events of a share and a day', () => {
     expect(short([notice('a note', { statedKind, statedRatio })])).toEqual([event]);
   });
 
-  test('of another series than one of shares a ratio says nothing of the share', () => {
+  test('the ratio of a series that is not one of shares says nothing of the share', () => {
     expect(short([notice('Fv Splt Frm Rs 1000 To Rs 500', { series: 'N1' })])).toEqual([
       'split 2/1 needs_review',
     ]);
@@ -408,7 +408,7 @@ describe('events of a share and a day', () => {
           ({ kind, terms: state, notice: { exDate } }) =>
             kind === after.kind && exDate === after.exDate && state !== null,
         );
-        // What states no ratio or amount is no other than one that does.
+        // If no line stated a ratio or amount, that of the added line is not another one.
         if (event === undefined || event.status !== 'needs_review' || stated.length === 0) continue;
         expect(after.status, after.eventId).not.toBe('applied');
         if (!isReinvested(event)) expect(isReinvested(after), after.eventId).toBe(false);

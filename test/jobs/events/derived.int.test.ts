@@ -231,7 +231,7 @@ describe('everything derived from the rows', () => {
       { numRuns: 2, endOnFailure: true },
       async (all) => {
         const context = await openStore();
-        // So that each set has some of everything; nothing that comes later was requested later.
+        // So that each set has some of everything, requested after all responses that come later.
         const asked = { exchange: 'NSE', from: DAYS[1], minute: 21 };
         const share = { TradDt: sent(DAYS[1]), Src: 'NSE', Symbol: 'A', SctySrs: 'EQ', ISIN: A };
         await respond(context, 'GetBhavCopyCM', asked, [{ ...share, ClosePrice: 100, PrevClosePrice: 100 }]);

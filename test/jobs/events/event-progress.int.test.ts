@@ -70,7 +70,7 @@ describe('corporate events', () => {
     try {
       await reader.query('begin');
       await reader.query('lock table market.corporate_action_notices in access exclusive mode');
-      // Anyone who read a list now would wait.
+      // A run that read a list now would wait for this lock.
       const report = await importInto(context, [prices('2024-01-02', isins), prices('2024-01-03', isins)]);
       expect(report.files.map(({ state }) => state)).toEqual(['loaded', 'loaded']);
       await updateDerived(context);

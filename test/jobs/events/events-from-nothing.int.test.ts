@@ -278,7 +278,7 @@ describe('corporate events and adjusted prices equal those computed from nothing
     ]);
   });
 
-  test('of each line as its list means it, whatever other lists have of it, in any order', async () => {
+  test('with each line read as its list means it, whatever other lists have of it, in any order', async () => {
     const EXPORT = 'SYMBOL,COMPANY NAME,SERIES,PURPOSE,FACE VALUE,EX-DATE,RECORD DATE';
     const DAILY = 'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE';
     const lists = [

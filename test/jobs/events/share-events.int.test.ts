@@ -141,7 +141,7 @@ test('an event that one exchange lists is an issue of the other, whose prices it
   ]);
 });
 
-test('what lists of events say is not looked for where nobody selects it', async () => {
+test('the lists of events are not read for columns that nobody selects', async () => {
   const { db } = await openStore();
   const plan = async (columns: string) =>
     (
@@ -305,7 +305,7 @@ const undecided = fc.oneof(
   rupees(9).map((more) => ({
     kind: 'bonus',
     purpose: `Bonus ${more}:1`,
-    // Of another security, it may be or not be an event of the share.
+    // Of another security: it may or may not be an event of the share.
     series: 'N1',
     percent: () => (100 * more) / (more + 1),
   })),
@@ -429,7 +429,7 @@ test('what moved the price by less than a percentage is ignored at once; what is
       ['DIVIDED', 90, 100, 100],
       ['BOUGHT', 90, 100, 100],
     ),
-    // LATE has had a trading day since that is not stored.
+    // LATE has had a trading day in between that is not stored.
     prices(
       '2024-06-03',
       ['SMALL', 100, 97, 99],

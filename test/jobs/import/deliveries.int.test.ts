@@ -90,7 +90,7 @@ describe('deliveries', () => {
     ]);
   });
 
-  test('where the two kinds of files differ delivery positions count; a dash removes no value', async () => {
+  test('where the two kinds of files differ, delivery positions count; a dash removes no value', async () => {
     const context = await openStore();
     await importInto(context, [full('AA EQ 100 61 61.00', 'BB EQ 50 - -')]);
     const report = await importInto(context, [

@@ -21,7 +21,7 @@ import { zip } from '../../support/zip.ts';
 const outcomes = (files: Awaited<ReturnType<typeof importInto>>['files']) =>
   Object.fromEntries(files.map(({ file, state, error }) => [basename(file), error ?? state]));
 
-describe('of bad files only they fail, named with the reason', () => {
+describe('bad files fail alone, and are named with the reason', () => {
   test('pipes, devices and folders with the name of a file', async ({ context }) => {
     const folder = temporaryFolder();
     copyFileSync(NSE_UDIFF, join(folder, 'good.csv'));
@@ -95,7 +95,9 @@ describe('of bad files only they fail, named with the reason', () => {
     }
   });
 
-  test('a file of deals whose name does not say which says how to name it', async ({ context }) => {
+  test('a file of deals whose name does not say which kind: the reason says how to name it', async ({
+    context,
+  }) => {
     const lines = [
       'Date,Symbol,Security Name,Client Name,Buy/Sell,Quantity Traded,Trade Price / Wght. Avg. Price',
       '12-MAR-2025,INFY,Infosys Limited,SOMEBODY,BUY,1000,1500.00',

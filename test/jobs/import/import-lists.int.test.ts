@@ -274,7 +274,7 @@ const LISTS_IN_ANY_ORDER = fc
   });
 
 test.for(Object.keys(LISTS) as (keyof typeof LISTS)[])(
-  'of lists of several days that fill %s the latest counts, in whatever order they are imported, and how often',
+  'of lists of several days that fill %s the latest counts, in whatever order and however often they are imported',
   { timeout: 400_000 },
   async (table) => {
     const { name, lines, select } = LISTS[table];

@@ -112,7 +112,7 @@ describe('files and responses of the service in turn', () => {
         backfill({ from, to: from, operations: ['GetBhavCopyCM'], exchanges: [exchange], force: true }),
       );
 
-    // NSE: a poor file, the service, the poor one again, a corrected file that lists two less.
+    // NSE: a poor file, the service, the poor one again, a corrected file that lists two rows fewer.
     const poor = asFullBhavcopy(NSE_UDIFF).map((line) => line.split(', '));
     (poor[1] ?? [])[8] = '77.70';
     (poor[2] ?? [])[11] = '999999.99';

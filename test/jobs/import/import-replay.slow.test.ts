@@ -38,7 +38,7 @@ describe('files without tickers', () => {
   const symbols = (context: Context) =>
     query(context, 'select trade_date::text as day, symbol from market.bhavcopy_cm order by 1, 2');
 
-  /** Is over after it was requested so many times, which a replay does before each window. */
+  /** A signal that is aborted once it was looked at so many times, which a replay does before each window. */
   const stopAfter = (times: number): AbortSignal => {
     const { signal } = new AbortController();
     let requested = 0;
@@ -48,7 +48,7 @@ describe('files without tickers', () => {
   test('get the tickers that the import saw, also when a replay is interrupted', async () => {
     const original = await openStore();
     await importInto(original, [named('2022-12-30', 'FORMER'), named('2024-01-01', 'LATTER')]);
-    // On 1 June the old ticker is nearer. Did that count in turn, it would be on 15 July.
+    // On 1 June the old ticker is nearer. If that row counted as well, it would be nearer on 15 July, too.
     await importInto(original, [old('010623'), old('150723')]);
     await importInto(original, [named('2023-07-17', 'LATTER')]);
     await importInto(original, [old('300623')]);

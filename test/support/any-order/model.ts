@@ -83,7 +83,7 @@ const nameOf = (response: Response, day: string, instrument: string) => {
   return [operation, day, instrument, variant].join('|');
 };
 
-/** The days that a response is about: of those without days, the day of the call. */
+/** The days that a response is about: if it has none, the day of the call. */
 function daysRequested(response: Response): string[] {
   const { requests } = kindOf(response.kind);
   if (requests === 'once') return [calledOn(response)];

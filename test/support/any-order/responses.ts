@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { operationNamed } from '../../../src/operations/registry.ts';
 
-// Responses that a test makes up: what was requested, what was covered, and when. The model (model.ts) knows what they
+// Responses that a test makes up: what was requested, what was sent, and when. The model (model.ts) knows what they
 // mean from here alone.
 
 /** Days that are trading days, of a year of which no calendar file knows holidays. */
@@ -159,7 +159,7 @@ export type Sent =
   /** A record of a day that was not requested. */
   | { readonly what: 'stray'; readonly symbol: number };
 
-/** A response, and the entry. */
+/** A response, and what was requested. */
 export interface Response {
   readonly kind: Kind;
   readonly call: number;

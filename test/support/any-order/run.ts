@@ -101,7 +101,7 @@ const rowsSql = (tables: readonly TableKind[]) =>
     })
     .join(' union all ');
 const ENTRY_SQL = `concat_ws('|', operation, day, instrument, variant)`;
-/** Without the one other day of which all records are. */
+/** Without the part that names the one other day of which all records are. */
 const DIAGNOSTIC_SQL = `regexp_replace(coalesce(diagnostic, ''), '; all are of .*', '')`;
 const storedSql = (tables: readonly TableKind[]) => `${rowsSql(tables)}
   union all select topic, ${ENTRY_SQL} || ' ' || value from etl.coverage, lateral (values ('states', state), ('records', records::text),

@@ -72,7 +72,7 @@ export async function checkBooks(url: string): Promise<string[]> {
   return problems;
 }
 
-/** The hours in which the source was requested without a call in the budget for it, or above the quota. */
+/** The hours in which the source got more calls than the budget has counted, or than the quota allows. */
 export async function checkBudget(
   url: string,
   { byHour, byDiagnostic }: SandboxFigures,

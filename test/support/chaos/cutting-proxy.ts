@@ -6,7 +6,7 @@ export interface CuttingProxy {
   readonly url: string;
   /** True if the response was lost already. */
   struck(): boolean;
-  /** Breaks all connections and accepts no other while the server shall seem to be unreachable. */
+  /** Breaks all connections and accepts no other while the server is to seem unreachable. */
   setAway(away: boolean): void;
   /** From now on connections stay open and are accepted, and nothing that either side sends arrives. */
   setSilent(): void;
@@ -20,8 +20,8 @@ const NEVER = /(?!)/;
 
 /**
  * Forwards everything, but once: on the first connection that sends what matches `statement` and
- * then, in the same or a later message, `last`, the server hears it and responses, and the connection
- * breaks before the client hears the response. So the client cannot know whether it was done. A number as
+ * then, in the same or a later message, `last`, the server receives it and responds, and the connection
+ * breaks before the client receives the response. So the client cannot know whether it was done. A number as
  * `last` means so many messages, of any connection, after the first that matches `statement`.
  */
 export async function startCuttingProxy(
@@ -48,7 +48,7 @@ export async function startCuttingProxy(
     let armed = false;
     for (const socket of [client, upstream]) {
       sockets.add(socket);
-      // Anyone who breaks, the other side shall see it broken too.
+      // Whichever side breaks off, the other one is to see the connection broken too.
       socket.on('error', () => undefined);
       socket.on('close', () => {
         sockets.delete(socket);

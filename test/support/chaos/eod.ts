@@ -4,7 +4,7 @@ import { type Program, startProgram, tail } from './process.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../../bin/eod.mjs', import.meta.url));
 
-/** Where the commands of a suite run and what they are reported. */
+/** Where the commands of a suite run, and the environment that they get. */
 export interface Position {
   /** Folder for the logs; also the working directory, so that no `.env` is found. */
   readonly home: string;

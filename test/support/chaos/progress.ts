@@ -44,7 +44,7 @@ export function watchProgress(url: string): Progress {
   async function until(enough: (seen: Look) => boolean): Promise<Look> {
     let lastError = '';
     for (;;) {
-      // A server that is unreachable is requested again.
+      // A server that is unreachable is tried again.
       const [seen] = await query<Look>(url, LOOK).catch((error) => {
         lastError = messageOf(error);
         return [];

@@ -32,7 +32,7 @@ export interface ChaosOptions {
   readonly workload: Workload;
   /** Worker processes at any time. */
   readonly workers: number;
-  /** The source takes so long for a response: work is in flight when a process dies. */
+  /** The source takes so long for a response that work is in flight when a process dies. */
   readonly delayMs: number;
   readonly report: (line: string) => void;
 }

@@ -59,7 +59,7 @@ export function nightlyArgs({ night }: Workload): string[] {
   return ['nightly', '--date', night];
 }
 
-/** The position of a night: all operations of NSE, each of which the backfills ask too. */
+/** Where a night runs: all operations of NSE, each of which the backfills request too. */
 export function nightPosition(position: Position): Position {
   return { ...position, env: { ...position.env, EOD_EXCHANGES: 'NSE' } };
 }

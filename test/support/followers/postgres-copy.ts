@@ -109,7 +109,7 @@ export async function openPostgresCopy(firstUrl: string): Promise<PostgresCopy> 
     client,
     applied,
     async caughtUp() {
-      // What was committed before this statement is reported before it responds.
+      // Notifications of what was committed before this statement arrive before its result.
       await listener.query('select');
       await following;
       if (failed !== undefined) throw failed;
