@@ -63,14 +63,13 @@ test.each(mostly('postgres'))(
     expect(await counted(`state in ('loaded', 'empty') and operation = '${PRICES}'`)).toBe(8);
     expect(await counted(`state = 'pending' and operation <> '${DETAILS}'`)).toBe(0);
     expect(await counted(`state = 'pending' and operation = '${DETAILS}'`)).toBe(CALLS - PER_HOUR);
-    // Of details, only the first call of the run was before them, and those of other workers while the last ones were
-    // taken from the queue.
+    // Of details, only the first call of the run was before them.
     const { rows } = await pool.query<{ details: number }>(
       `select count(*)::int as details from etl.responses a
         where a.run_id = $1 and a.operation = $2
           and a.position < (select max(p.position) from etl.responses p where p.run_id = $1 and p.operation = $3)`,
       [runId, DETAILS, PRICES],
     );
-    expect(rows[0]?.details).toBeLessThanOrEqual(1 + 2 * setup.config.EOD_CONCURRENCY);
+    expect(rows[0]?.details).toBeLessThanOrEqual(1 + setup.config.EOD_CONCURRENCY);
   },
 );
