@@ -6,7 +6,7 @@ import { dateParams } from '../../src/declaration/request-parameters.ts';
 import { buildUrl } from '../../src/extract/index.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { DEFAULT_BEHAVIOUR } from '../../src/sandbox/behaviour.ts';
-import { readQuery } from '../../src/sandbox/http/parameters.ts';
+import { checkRequest } from '../../src/sandbox/http/parameters.ts';
 import { Market } from '../../src/sandbox/market/market.ts';
 import { SETTINGS } from '../extract/support.ts';
 import { forAll } from '../support/for-all.ts';
@@ -139,17 +139,17 @@ describe('what the pipeline builds, the sandbox reads', () => {
       const named = instruments.length === 0 ? known : instruments;
       const settings = { ...SETTINGS, ...one };
       const url = new URL(buildUrl(settings, operation, { ...requested, instruments: named }));
-      const query = readQuery(operation, url.searchParams, DEFAULT_BEHAVIOUR, market);
-      expect(query).toMatchObject({ operation, exchange, format: one.format });
-      expect(query.instruments).toEqual(named);
+      const checked = checkRequest(operation, url.searchParams, DEFAULT_BEHAVIOUR, market);
+      expect(checked).toMatchObject({ operation, exchange, format: one.format });
+      expect(checked.instruments).toEqual(named);
       const isDated = [...url.searchParams.keys()].some((name) =>
         dateParams(operation, one.dateDialect).includes(name),
       );
-      if (!isDated) expect([query.range, query.day]).toEqual([null, null]);
-      else if (request.dates === 'day') expect(query.day).toBe(to);
-      else expect(query.range).toEqual({ from, to });
+      if (!isDated) expect([checked.range, checked.day]).toEqual([null, null]);
+      else if (request.dates === 'day') expect(checked.day).toBe(to);
+      else expect(checked.range).toEqual({ from, to });
       for (const { param, fallback } of request.options)
-        expect(query.options[param]).toBe(requested.params[param] ?? fallback);
+        expect(checked.options[param]).toBe(requested.params[param] ?? fallback);
     });
   });
 });

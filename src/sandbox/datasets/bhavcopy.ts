@@ -45,9 +45,9 @@ function record(line: TradeLine, market: Market, exchange: Exchange, day: string
 
 export const bhavcopy: DataSet = {
   table: 'bhavcopy_cm',
-  records(market, query) {
-    const { exchange, instruments } = query;
-    return listTradingDays(market, query).flatMap((day) =>
+  records(market, request) {
+    const { exchange, instruments } = request;
+    return listTradingDays(market, request).flatMap((day) =>
       market
         .lines(exchange, day)
         .filter(({ share }) => instruments.length === 0 || instruments.includes(share.symbol))

@@ -14,13 +14,13 @@ function matches(filter: string | undefined, code: string, name: string): boolea
 /** Each listed company once, as it was classified then, if a trading day was requested or none was named. */
 export const classification: DataSet = {
   table: 'sectoral_classification',
-  records(market, query) {
-    if (query.range !== null && listTradingDays(market, query).length === 0) return [];
-    const shares = market.shares(query.exchange);
-    const audit = market.audit('classification', query.exchange, CLASSIFIED);
-    const { sector, industry, basicIndustry } = query.options;
+  records(market, request) {
+    if (request.range !== null && listTradingDays(market, request).length === 0) return [];
+    const shares = market.shares(request.exchange);
+    const audit = market.audit('classification', request.exchange, CLASSIFIED);
+    const { sector, industry, basicIndustry } = request.options;
     return shares.list.flatMap((share): SourceRecord[] => {
-      if (query.instruments.length > 0 && !query.instruments.includes(share.symbol)) return [];
+      if (request.instruments.length > 0 && !request.instruments.includes(share.symbol)) return [];
       const { industry: of } = share;
       const fits =
         matches(sector, of.sectorCode, of.sector) &&
@@ -79,14 +79,14 @@ const PLEDGED = 0.6;
 /** One record a trading day for each company whose promoters pledged shares. */
 export const pledge: DataSet = {
   table: 'consolidated_pledge',
-  records(market, query) {
-    const shares = market.shares(query.exchange);
-    const [wanted] = query.instruments;
+  records(market, request) {
+    const shares = market.shares(request.exchange);
+    const [wanted] = request.instruments;
     const pledging = shares.list
       .filter(({ symbol }) => wanted === undefined || wanted === symbol)
       .filter(({ wellKnown, seed }) => wellKnown || chance(seed, 0, 71) <= PLEDGED);
-    return listTradingDays(market, query).flatMap((day) => {
-      const audit = market.audit('pledge', query.exchange, day);
+    return listTradingDays(market, request).flatMap((day) => {
+      const audit = market.audit('pledge', request.exchange, day);
       return pledging.map((share) => ({ ...pledgeRecord(shares, share, day), ...audit }));
     });
   },

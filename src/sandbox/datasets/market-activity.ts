@@ -13,10 +13,10 @@ const change = (line: TradeLine) => ((line.close - line.previous) / line.previou
 /** The five largest rises, then the five largest falls, from the day's trade file. */
 export const gainersLosers: DataSet = {
   table: 'top_gainers_losers',
-  records(market, query) {
-    const sides = query.options.type ?? 'GainersLosers';
-    return listTradingDays(market, query).flatMap((day) => {
-      const lines = market.lines(query.exchange, day);
+  records(market, request) {
+    const sides = request.options.type ?? 'GainersLosers';
+    return listTradingDays(market, request).flatMap((day) => {
+      const lines = market.lines(request.exchange, day);
       const rising = lines.filter((line) => line.close > line.previous);
       const falling = lines.filter((line) => line.close < line.previous);
       const gainers = rising.sort((a, b) => change(b) - change(a) || a.id - b.id).slice(0, TOP);
@@ -32,7 +32,7 @@ export const gainersLosers: DataSet = {
         turnover: round2(line.turnover / PAISE_PER_LAKH),
         isLoser,
         date: day,
-        ...market.audit('gainers', query.exchange, day, line.revision),
+        ...market.audit('gainers', request.exchange, day, line.revision),
       });
       return [
         ...(sides === 'Losers' ? [] : gainers.map((line) => record(line, false))),
@@ -45,9 +45,9 @@ export const gainersLosers: DataSet = {
 /** Sums of the day's trade file: one row `Total`, then one for each series or group. */
 export const highlights: DataSet = {
   table: 'total_trade_highlights',
-  records(market, query) {
-    return listTradingDays(market, query).flatMap((day) => {
-      const lines = market.lines(query.exchange, day);
+  records(market, request) {
+    return listTradingDays(market, request).flatMap((day) => {
+      const lines = market.lines(request.exchange, day);
       const groups = [...new Set(lines.map((line) => line.series))].sort();
       const row = (label: string, subset: readonly TradeLine[]): SourceRecord => {
         const sum = (of: (line: TradeLine) => number) => subset.reduce((total, line) => total + of(line), 0);
@@ -58,7 +58,7 @@ export const highlights: DataSet = {
           sharesVol: round2(sum((line) => line.quantity) / CRORE),
           turnoverRsCr: round2(sum((line) => line.turnover) / PAISE_PER_CRORE),
           date: day,
-          ...market.audit('highlights', query.exchange, day, largest(subset.map((line) => line.revision))),
+          ...market.audit('highlights', request.exchange, day, largest(subset.map((line) => line.revision))),
         };
       };
       if (lines.length === 0) return [];
@@ -81,12 +81,12 @@ const NO_AUDIT = { receivedAt: undefined, savedAt: undefined };
 /** Lines whose high or low reached a price band; a line may have reached both. */
 export const circuitBreakers: DataSet = {
   table: 'circuit_breakers',
-  records(market, query) {
-    const day = query.day ?? '';
-    const { band } = query.options;
-    return market.lines(query.exchange, day).flatMap((line) => {
+  records(market, request) {
+    const day = request.day ?? '';
+    const { band } = request.options;
+    return market.lines(request.exchange, day).flatMap((line) => {
       const { symbol, name } = line.share;
-      const suffix = query.exchange === 'NSE' && line.series !== 'EQ' ? `.${line.series}` : '';
+      const suffix = request.exchange === 'NSE' && line.series !== 'EQ' ? `.${line.series}` : '';
       const hits = [...(line.hitHigh ? ['H'] : []), ...(line.hitLow ? ['L'] : [])];
       return hits
         .filter((hit) => band === undefined || band === hit)
@@ -105,11 +105,11 @@ export const circuitBreakers: DataSet = {
 /** Moves between series; the trade file of the same day already shows the new one. */
 export const seriesChanges: DataSet = {
   table: 'series_changes',
-  records(market, query) {
-    const [wanted] = query.instruments;
-    return listTradingDays(market, query).flatMap((day) =>
+  records(market, request) {
+    const [wanted] = request.instruments;
+    return listTradingDays(market, request).flatMap((day) =>
       market
-        .moves(query.exchange, day)
+        .moves(request.exchange, day)
         .filter(({ share }) => wanted === undefined || wanted === share.symbol)
         .map(({ share, from, to }) => ({
           changeDate: day,

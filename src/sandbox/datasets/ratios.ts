@@ -1,8 +1,8 @@
 import { addDays, type Day } from '../../core/days.ts';
 import { findDays, findQuarter } from '../../operations/GetFinancialRatios.ts';
+import type { CheckedRequest } from '../checked-request.ts';
 import type { Market } from '../market/market.ts';
 import { computeClose } from '../market/shares.ts';
-import type { Query } from '../request-query.ts';
 import { type DataSet, rupees } from '../response/dataset.ts';
 import { complete, responseFields, type SourceRecord } from '../response/record.ts';
 
@@ -24,7 +24,7 @@ function newestReportedQuarter(day: Day): Period {
 /** The ratios of an instrument. Those that no price says are invented. */
 function ratioRecord(
   market: Market,
-  { exchange, instruments, operation, options }: Query,
+  { exchange, instruments, operation, options }: CheckedRequest,
   day: Day,
   reported?: Period,
 ): SourceRecord[] {
@@ -55,38 +55,38 @@ function ratioRecord(
 }
 
 /** Ratios of a day; none if it has no published trading day. */
-function endOfDay(market: Market, query: Query): SourceRecord[] {
-  const day = query.day ?? '';
-  if (market.tradingDays(query.exchange, day, day).length === 0) return [];
-  return ratioRecord(market, query, day);
+function endOfDay(market: Market, request: CheckedRequest): SourceRecord[] {
+  const day = request.day ?? '';
+  if (market.tradingDays(request.exchange, day, day).length === 0) return [];
+  return ratioRecord(market, request, day);
 }
 
 /** Ratios of the newest published trading day. */
-function current(market: Market, query: Query): SourceRecord[] {
-  const day = market.latestTradingDay(query.exchange);
-  return day === null ? [] : ratioRecord(market, query, day);
+function current(market: Market, request: CheckedRequest): SourceRecord[] {
+  const day = market.latestTradingDay(request.exchange);
+  return day === null ? [] : ratioRecord(market, request, day);
 }
 
 /** Ratios of a period at the price of its last trading day; none before its results are published. */
-function periodic(market: Market, query: Query): SourceRecord[] {
+function periodic(market: Market, request: CheckedRequest): SourceRecord[] {
   const newest = newestReportedQuarter(market.publishedUntil());
-  const { period = 'Latest', year } = query.options;
+  const { period = 'Latest', year } = request.options;
   const days = findDays(period, year);
   const reported = days === null ? newest : { year: `${year}`, period, to: days.to };
-  const day = market.tradingDays(query.exchange, addDays(reported.to, -20), reported.to).at(-1);
+  const day = market.tradingDays(request.exchange, addDays(reported.to, -20), reported.to).at(-1);
   if (reported.to > newest.to || day === undefined) return [];
-  return ratioRecord(market, query, day, reported);
+  return ratioRecord(market, request, day, reported);
 }
 
 /** The ratios of one instrument. */
 export const financialRatios: DataSet = {
   table: 'financial_ratios',
   bare: true,
-  records(market, query) {
-    if (query.operation.name === 'GetFinRatioSnapshot') return current(market, query);
-    if (query.operation.name === 'GetFinRatioEOD') return endOfDay(market, query);
-    const type = query.options.type ?? (query.day === null ? 'Quarter' : 'EOD');
-    if (type === 'Realtime') return current(market, query);
-    return type === 'Quarter' ? periodic(market, query) : endOfDay(market, query);
+  records(market, request) {
+    if (request.operation.name === 'GetFinRatioSnapshot') return current(market, request);
+    if (request.operation.name === 'GetFinRatioEOD') return endOfDay(market, request);
+    const type = request.options.type ?? (request.day === null ? 'Quarter' : 'EOD');
+    if (type === 'Realtime') return current(market, request);
+    return type === 'Quarter' ? periodic(market, request) : endOfDay(market, request);
   },
 };

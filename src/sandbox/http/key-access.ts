@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.ts';
 import { dayAt, timeAt } from '../../core/days.ts';
 import { MARKET_ZONE } from '../../core/exchanges.ts';
 import type { Behaviour } from '../behaviour.ts';
-import { Diagnostic } from '../request-query.ts';
+import { Diagnostic } from '../diagnostic.ts';
 
 type Counts = Record<string, number>;
 

@@ -8,8 +8,9 @@ import {
 } from '../../declaration/operation.ts';
 import { instrumentsParam, parameterNames } from '../../declaration/request-parameters.ts';
 import type { Behaviour } from '../behaviour.ts';
+import type { CheckedRequest } from '../checked-request.ts';
+import { Diagnostic } from '../diagnostic.ts';
 import type { Market } from '../market/market.ts';
-import { Diagnostic, type Query } from '../request-query.ts';
 
 const missing = (name: string) => new Diagnostic(`Parameter ${name} is missing.`);
 const invalid = (name: string) => new Diagnostic(`Parameter ${name} is invalid.`);
@@ -48,7 +49,7 @@ function chooseValue<T extends string>(
 }
 
 /** The days whose midnight (IST) is in [from, to], both ends included. */
-function readRange(parameters: Map<string, string>, market: Market): Query['range'] {
+function readRange(parameters: Map<string, string>, market: Market): CheckedRequest['range'] {
   const iso = parameters.has('fromDate') || parameters.has('toDate');
   const [fromName, toName] = iso ? ['fromDate', 'toDate'] : ['from', 'to'];
   const fromText = parameters.get(fromName);
@@ -95,7 +96,7 @@ function readOptions(operation: Operation, parameters: Map<string, string>): Rec
 }
 
 /** Checks that the request selects data: by date, or by filters where these are enough. */
-function checkSelection({ operation, options, day, range, instruments }: Query): void {
+function checkSelection({ operation, options, day, range, instruments }: CheckedRequest): void {
   const { dates, datedWhen } = operation.request;
   if (dates === 'range' && range === null) {
     if (datedWhen === undefined) throw missing('from');
@@ -105,7 +106,7 @@ function checkSelection({ operation, options, day, range, instruments }: Query):
   if (datedWhen?.({ params: options, instruments }) ?? true) throw missing('date');
 }
 
-function checkHistory({ range, day }: Query, { historyDays }: Behaviour, today: Day): void {
+function checkHistory({ range, day }: CheckedRequest, { historyDays }: Behaviour, today: Day): void {
   const from = range?.from ?? day;
   if (historyDays !== undefined && from !== null && daysBetween(from, today) > historyDays)
     throw new Diagnostic('Date is out of allowed range.');
@@ -116,12 +117,12 @@ function checkHistory({ range, day }: Query, { historyDays }: Behaviour, today: 
  *
  * @throws Diagnostic with the line to send.
  */
-export function readQuery(
+export function checkRequest(
   operation: Operation,
   search: URLSearchParams,
   behaviour: Behaviour,
   market: Market,
-): Query {
+): CheckedRequest {
   const parameters = collect(operation, search);
   const code = parameters.get('exchange');
   if (code === undefined) throw missing('exchange');
@@ -129,7 +130,7 @@ export function readQuery(
   if (segment === undefined) throw new Diagnostic('Data for requested exchange is disabled.');
   // Dates are sent as text in any case; both forms can be read.
   chooseValue(parameters, 'dTFormat', ['String', 'Epoch']);
-  const query: Query = {
+  const request: CheckedRequest = {
     operation,
     exchange: exchangeOfSegment(segment),
     range: readRange(parameters, market),
@@ -138,7 +139,7 @@ export function readQuery(
     options: readOptions(operation, parameters),
     format: chooseValue(parameters, 'format', ['Json', 'Xml', 'Csv', 'CsvContent']),
   };
-  checkSelection(query);
-  checkHistory(query, behaviour, market.today());
-  return query;
+  checkSelection(request);
+  checkHistory(request, behaviour, market.today());
+  return request;
 }

@@ -4,14 +4,15 @@ import { daysBetween } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Operation } from '../../declaration/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
+import type { CheckedRequest } from '../checked-request.ts';
+import { Diagnostic } from '../diagnostic.ts';
 import { type Fault, planFaults } from '../faults.ts';
 import type { Market } from '../market/market.ts';
-import { Diagnostic, type Query } from '../request-query.ts';
 import type { DataSet } from '../response/dataset.ts';
 import { pause, plain, send, sendDamaged, sendFault } from '../response/reply.ts';
 import { createResponse } from '../response/source-response.ts';
 import { createAccessControl, createRequestLog } from './key-access.ts';
-import { readQuery } from './parameters.ts';
+import { checkRequest } from './parameters.ts';
 
 interface ServerParts {
   readonly operations: readonly Operation[];
@@ -55,11 +56,11 @@ export function createResponder({ operations, market, behaviour, clock, accessKe
     access.checkKey(search.get('accessKey'));
     const early = nextFault(operation.name, search, null);
     if (applyFault(response, early)) return;
-    const query = readQuery(operation, search, behaviour, market);
-    const fault = early ?? nextFault(operation.name, search, countDays(query));
+    const request = checkRequest(operation, search, behaviour, market);
+    const fault = early ?? nextFault(operation.name, search, countDays(request));
     if (early === null && applyFault(response, fault)) return;
     access.checkReady(requestKey(operation, search));
-    const reply = createResponse(market, query, behaviour, dataSets[operation.name]);
+    const reply = createResponse(market, request, behaviour, dataSets[operation.name]);
     if (fault === null) send(response, reply);
     else await sendDamaged(response, reply, fault);
   }
@@ -100,7 +101,7 @@ export function createResponder({ operations, market, behaviour, clock, accessKe
 }
 
 /** The number of days in the requested range; 1 if there is none. */
-function countDays({ range }: Query): number {
+function countDays({ range }: CheckedRequest): number {
   return range === null ? 1 : daysBetween(range.from, range.to) + 1;
 }
 

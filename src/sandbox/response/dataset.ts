@@ -1,6 +1,6 @@
 import type { ResponseField } from '../../declaration/fields.ts';
+import type { CheckedRequest } from '../checked-request.ts';
 import type { Market } from '../market/market.ts';
-import type { Query } from '../request-query.ts';
 import type { SourceRecord } from './record.ts';
 
 /** What an operation responds with: records of a table. */
@@ -12,7 +12,7 @@ export interface DataSet {
   /** Fields that responses name or write in another way than declared, by their declared names. */
   readonly written?: Readonly<Record<string, Partial<Pick<ResponseField, 'source' | 'kind'>>>>;
   /** By the declared names. */
-  records(market: Market, query: Query): SourceRecord[];
+  records(market: Market, request: CheckedRequest): SourceRecord[];
 }
 
 /** Paise as rupees. */
@@ -22,6 +22,8 @@ export const rupees = (paise: number) => paise / 100;
 export const round2 = (value: number) => Math.round(value * 100) / 100;
 
 /** The published trading days in the requested range. */
-export function listTradingDays(market: Market, query: Query): string[] {
-  return query.range === null ? [] : market.tradingDays(query.exchange, query.range.from, query.range.to);
+export function listTradingDays(market: Market, request: CheckedRequest): string[] {
+  return request.range === null
+    ? []
+    : market.tradingDays(request.exchange, request.range.from, request.range.to);
 }

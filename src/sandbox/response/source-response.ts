@@ -1,8 +1,8 @@
 import type { Day } from '../../core/days.ts';
 import type { Operation } from '../../declaration/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
+import type { CheckedRequest } from '../checked-request.ts';
 import type { Market } from '../market/market.ts';
-import type { Query } from '../request-query.ts';
 import { type DataSet, listTradingDays } from './dataset.ts';
 import { csvBody, jsonBody, xmlBody } from './format.ts';
 import { complete, responseFields, type SourceRecord } from './record.ts';
@@ -22,16 +22,16 @@ function sampleDataSet({ shapes: [{ table }], sample }: Operation): DataSet {
   });
   return {
     table: table.name,
-    records: (market, query) =>
-      listDays(market, query).flatMap((day) => samples.map((record) => complete(record, fields, day, day))),
+    records: (market, request) =>
+      listDays(market, request).flatMap((day) => samples.map((record) => complete(record, fields, day, day))),
   };
 }
 
 /** The days of its records: the trading days that were requested, or the newest if none were. */
-function listDays(market: Market, query: Query): readonly Day[] {
-  const { exchange, day, range } = query;
+function listDays(market: Market, request: CheckedRequest): readonly Day[] {
+  const { exchange, day, range } = request;
   if (day !== null) return market.tradingDays(exchange, day, day);
-  if (range !== null) return listTradingDays(market, query);
+  if (range !== null) return listTradingDays(market, request);
   const latest = market.latestTradingDay(exchange);
   return latest === null ? [] : [latest];
 }
@@ -39,16 +39,16 @@ function listDays(market: Market, query: Query): readonly Day[] {
 /** Makes the body and headers of the response to a request that passed every check. */
 export function createResponse(
   market: Market,
-  query: Query,
+  request: CheckedRequest,
   { casing }: Pick<Behaviour, 'casing'>,
-  dataSet: DataSet = sampleDataSet(query.operation),
+  dataSet: DataSet = sampleDataSet(request.operation),
 ): Reply {
-  const { operation, format } = query;
+  const { operation, format } = request;
   const table = operation.shapes.find((shape) => shape.table.name === dataSet.table)?.table;
   if (table === undefined) throw new Error(`${operation.name} has no shape for ${dataSet.table}`);
   const declared = responseFields(table);
   const keys = declared.filter(({ column }) => table.key.includes(column));
-  const records = dataSet.records(market, query).map((record) => {
+  const records = dataSet.records(market, request).map((record) => {
     const key = keys.map(({ source }) => record[source]).join(' ');
     return complete(record, declared, `${table.name} ${key}`);
   });

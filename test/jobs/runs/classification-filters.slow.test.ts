@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { readGaps } from '../../../src/jobs/runs/read-gaps.ts';
 import { operationNamed, operations } from '../../../src/operations/registry.ts';
+import type { CheckedRequest } from '../../../src/sandbox/checked-request.ts';
 import { classification } from '../../../src/sandbox/datasets/company-responses.ts';
 import type { SeenRequest } from '../../../src/sandbox/index.ts';
 import type { Market } from '../../../src/sandbox/market/market.ts';
-import type { Query } from '../../../src/sandbox/request-query.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../../support/pipeline.ts';
 import { openSandbox } from '../../support/sandbox.ts';
 
@@ -39,8 +39,8 @@ describe('at a source where a range of days selects only what has changed', () =
       [NAME]: {
         ...classification,
         // No company's classification has changed in the range.
-        records: (market: Market, query: Query) =>
-          query.range === null ? classification.records(market, query) : [],
+        records: (market: Market, request: CheckedRequest) =>
+          request.range === null ? classification.records(market, request) : [],
       },
     };
     const sandbox = await openSandbox({ clock, instrumentsPerExchange: 300, dataSets });
