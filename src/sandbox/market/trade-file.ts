@@ -4,7 +4,10 @@ import { computeClose, dayNumber, limits, type Share, type Shares } from './shar
 
 /** Proportion of a day's rows that each revision corrects. */
 const CORRECTED = 0.02;
-/** Proportion of a day's rows that reach the upper band, the lower, or both. */
+/**
+ * Proportions of a day's rows that touch the upper band (`high`), of these also the lower (`both`), and only the lower
+ * (`low`).
+ */
 const TOUCHES = { high: 0.02, both: 0.002, low: 0.018 };
 
 /** One line of a trading day's trade file; prices and turnover in paise, exact integers. */
@@ -12,12 +15,14 @@ export type TradeLine = Readonly<ReturnType<typeof makeLine>>;
 
 const clamp = (value: number, low: number, high: number) => Math.max(low, Math.min(high, value));
 
-function drawPrices(share: Share, number: number, previous: number, close: number) {
+// The last argument of `chance`, `hash` and `between` is the purpose: each draw has a number of its own.
+
+function drawPrices(share: Share, dayIndex: number, previous: number, close: number) {
   const { tick, volatility, seed } = share;
   const bounds = limits(previous, share.band, tick);
   const near = (base: number, reach: number, purpose: number) =>
     clamp(
-      Math.round((base * (1 + reach * (2 * chance(seed, number, purpose) - 1))) / tick) * tick,
+      Math.round((base * (1 + reach * (2 * chance(seed, dayIndex, purpose) - 1))) / tick) * tick,
       bounds.low,
       bounds.high,
     );
@@ -26,7 +31,7 @@ function drawPrices(share: Share, number: number, previous: number, close: numbe
   let high = Math.max(open, last, close, near(Math.max(open, close), volatility * 0.7, 42));
   let low = Math.min(open, last, close, near(Math.min(open, close), volatility * 0.7, 43));
   // Sometimes the price touches a band, rarely both, without closing there.
-  const touch = chance(seed, number, 44);
+  const touch = chance(seed, dayIndex, 44);
   if (touch < TOUCHES.high) high = bounds.high;
   if (touch >= TOUCHES.high - TOUCHES.both && touch < TOUCHES.high + TOUCHES.low) low = bounds.low;
   const average = clamp(Math.round((open + high + low + 2 * close) / 5), low, high);
@@ -41,35 +46,35 @@ function drawPrices(share: Share, number: number, previous: number, close: numbe
   };
 }
 
-function computeQuantity({ seed, quantity: usual }: Share, number: number, revision: number) {
+function computeQuantity({ seed, quantity: usual }: Share, dayIndex: number, revision: number) {
   const factor =
-    0.35 + 1.9 * chance(seed, number, 45) * chance(seed, number, 46) + chance(seed, number, 47) * 0.4;
+    0.35 + 1.9 * chance(seed, dayIndex, 45) * chance(seed, dayIndex, 46) + chance(seed, dayIndex, 47) * 0.4;
   let quantity = Math.max(1, Math.round(usual * factor));
-  let newest = 0;
+  let lastCorrection = 0;
   for (let n = 1; n <= revision; n++) {
-    if (chance(seed, number, 1_000 + n) >= CORRECTED) continue;
-    quantity += between(1, Math.max(2, Math.round(quantity / 50)), seed, number, 2_000 + n);
-    newest = n;
+    if (chance(seed, dayIndex, 1_000 + n) >= CORRECTED) continue;
+    quantity += between(1, Math.max(2, Math.round(quantity / 50)), seed, dayIndex, 2_000 + n);
+    lastCorrection = n;
   }
-  return { quantity, revision: newest };
+  return { quantity, revision: lastCorrection };
 }
 
 function makeLine(shares: Shares, share: Share, day: Day, before: Day, revision: number) {
-  const number = dayNumber(day);
+  const dayIndex = dayNumber(day);
   const close = computeClose(share, day);
   const previous = computeClose(share, before);
   const series = shares.series(share, day);
-  const { average, ...prices } = drawPrices(share, number, previous, close);
-  const traded = computeQuantity(share, number, revision);
+  const { average, ...prices } = drawPrices(share, dayIndex, previous, close);
+  const traded = computeQuantity(share, dayIndex, revision);
   return {
     share,
     id: shares.shareId(share, series),
     series,
     ...prices,
     close,
-    /** The last close, adjusted on an ex-date. */
+    // The last close twice, until `applySplits` adjusts them: `previous` from the day of a split on, `lastClose`, which the
+    // exchanges print without adjustment, from the day after it.
     previous,
-    /** The last close as printed, without adjustment for splits, as the exchanges print it. */
     lastClose: previous,
     settlement: shares.exchange === 'BSE' ? average : close,
     quantity: traded.quantity,
