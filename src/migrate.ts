@@ -118,14 +118,14 @@ export async function explainMissingRight(
  *   migration that it has is not the one of this version, or when objects of users depend on what it drops.
  */
 export function migrateDatabase(database: Database, settings: Config = DEFAULT_SETTINGS): Promise<void> {
-  return database.withRetry(async (once) => {
+  return database.withRetry(async (withoutRetry) => {
     // Imported only here, because every command checks the schema first and few migrate it.
     const [{ ensureNextPartitions }, { writeCommentsAndFunctions }] = await Promise.all([
       import('./load/merge/merge.ts'),
       import('./load/schema/comments-and-functions.ts'),
     ]);
-    await checkServer(once);
-    const lock = await takeSessionLock(once, 'eod:migrate');
+    await checkServer(withoutRetry);
+    const lock = await takeSessionLock(withoutRetry, 'eod:migrate');
     const { client } = lock;
     try {
       // Otherwise notices such as "relation already exists, skipping" would be printed by every run.
@@ -144,8 +144,8 @@ export function migrateDatabase(database: Database, settings: Config = DEFAULT_S
         await writeCommentsAndFunctions(client);
       });
       await client.query('reset client_min_messages');
-      await client.query(`set statement_timeout = ${once.timeouts.statementMs}`);
-      endIfSilent(client, once.timeouts.statementMs);
+      await client.query(`set statement_timeout = ${withoutRetry.timeouts.statementMs}`);
+      endIfSilent(client, withoutRetry.timeouts.statementMs);
       await lock.release();
     } catch (error) {
       // Closing the connection ends the transaction, the lock and the settings.

@@ -8,7 +8,7 @@ export interface RetryOptions {
   readonly forMs: number;
   /** Ends the waiting at once. */
   readonly signal?: AbortSignal | undefined;
-  /** Called once for an outage, however many statements it hits. */
+  /** Called at most once in `forMs`, however many statements an outage hits. */
   readonly onRetry: (sentence: string) => void;
 }
 
@@ -18,7 +18,7 @@ export type Retry = <T>(step: () => Promise<T>) => Promise<T>;
 /** A restart takes a second or two; more frequent attempts would only fill the server's log. */
 const PAUSE_MS = 500;
 
-/** No try that finds no Postgres takes this long, because the pool stops connecting sooner. */
+/** A try that cannot reach Postgres fails sooner, because the pool gives up connecting after 15 s. */
 const LONGEST_TRY_MS = 20_000;
 
 /**

@@ -20,39 +20,40 @@ interface SessionLock {
 export function takeSessionLock(
   database: Database,
   name: string,
-  begin: (once: Database) => Promise<void> = async () => undefined,
+  begin: (withoutRetry: Database) => Promise<void> = async () => undefined,
 ): Promise<SessionLock> {
-  return database.withRetry(async (once) => {
-    const { lock } = await lockSession(once, name, 'pg_advisory_lock');
-    await discardAfterError(lock, () => begin(once));
+  return database.withRetry(async (withoutRetry) => {
+    const { lock } = await lockSession(withoutRetry, name, 'pg_advisory_lock');
+    await discardAfterError(lock, () => begin(withoutRetry));
     return lock;
   });
 }
 
 /**
  * The same for work that goes on after an outage of Postgres, which ends the session and with it the lock: it is taken
- * again as soon as Postgres is back.
+ * again as soon as Postgres is back. `begin` is not repeated then.
  */
 export async function keepSessionLock(
   database: Database,
   name: string,
-  begin: (once: Database) => Promise<void>,
+  begin: (withoutRetry: Database) => Promise<void>,
 ): Promise<Pick<SessionLock, 'release'>> {
   let isReleased = false;
   let current = takeSessionLock(database, name, begin);
-  const follow = (lock: SessionLock): SessionLock => {
+  const retakeAtEnd = (lock: SessionLock): SessionLock => {
     const takeAgain = () => {
       if (isReleased) return;
       lock.discard();
-      current = takeSessionLock(database, name).then(follow);
-      // Whoever releases the lock gets the error.
+      current = takeSessionLock(database, name).then(retakeAtEnd);
+      // Without a handler a failure would end the process. The work fails by itself without Postgres, and `release` then
+      // has no lock to release.
       current.catch(() => undefined);
     };
     lock.client.once('end', takeAgain);
-    // The connection goes back to the pool, for locks to come.
+    // After its release the connection is the pool's, and its end no longer concerns this lock.
     return { ...lock, release: () => lock.release().finally(() => lock.client.off('end', takeAgain)) };
   };
-  current = current.then(follow);
+  current = current.then(retakeAtEnd);
   await current;
   return {
     async release() {
@@ -71,12 +72,12 @@ export async function keepSessionLock(
 export function workWithSessionLock(
   database: Database,
   name: string,
-  work: (once: Database) => Promise<void>,
+  work: (withoutRetry: Database) => Promise<void>,
 ): Promise<boolean> {
-  return database.withRetry(async (once) => {
-    const lock = await trySessionLock(once, name);
+  return database.withRetry(async (withoutRetry) => {
+    const lock = await trySessionLock(withoutRetry, name);
     if (lock === null) return false;
-    await discardAfterError(lock, () => work(once));
+    await discardAfterError(lock, () => work(withoutRetry));
     await lock.release();
     return true;
   });
@@ -99,7 +100,11 @@ export async function trySessionLock(database: Database, name: string): Promise<
   return null;
 }
 
-async function lockSession(database: Database, name: string, take: string) {
+async function lockSession(
+  database: Database,
+  name: string,
+  lockFunction: 'pg_advisory_lock' | 'pg_try_advisory_lock',
+) {
   const key = 'hashtextextended($1, 0)';
   const client = await database.pool.connect();
   const lock: SessionLock = {
@@ -115,7 +120,9 @@ async function lockSession(database: Database, name: string, take: string) {
     discard: () => client.release(true),
   };
   try {
-    const { rows } = await client.query<{ result: unknown }>(`select ${take}(${key}) as result`, [name]);
+    const { rows } = await client.query<{ result: unknown }>(`select ${lockFunction}(${key}) as result`, [
+      name,
+    ]);
     return { result: firstItem(rows).result, lock };
   } catch (error) {
     lock.discard();

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { openDatabase } from '../../src/postgres/database.ts';
-import { readQuery } from '../../src/postgres/read-only.ts';
+import { readQuery } from '../../src/postgres/read-query.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { readerSql } from '../support/documented-roles.ts';
@@ -179,6 +179,10 @@ test('nothing can be written', async () => {
   }
   expect((await run('create table x (n int)')).stderr).toBe(
     'eod: "create" begins no statement that reads\n  line 1: create table x (n int)\n          ^\n' +
+      '  only one statement that reads can be run: select, with, values, table, explain or show\n',
+  );
+  expect((await run('select 1; select 2')).stderr).toBe(
+    'eod: Postgres: cannot insert multiple commands into a prepared statement (42601)\n' +
       '  only one statement that reads can be run: select, with, values, table, explain or show\n',
   );
   const onlyReads = 'nothing was changed\n  only one statement that reads can be run: select,';

@@ -3,7 +3,7 @@ import { text as readText } from 'node:stream/consumers';
 import { usageError } from '../../core/errors.ts';
 import { escapeControls } from '../../core/wording.ts';
 import { SHORT_EXAMPLES } from '../../load/examples.ts';
-import type { ResultColumn, ResultRow, RowSink } from '../../postgres/read-only.ts';
+import type { ResultColumn, ResultRow, RowSink } from '../../postgres/read-query.ts';
 import { type Cli, logNote, logStderr, print, writeOut } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { flag, integer, LIMIT, required } from '../options.ts';
@@ -32,7 +32,7 @@ export default defineCommand({
     'eod query --json - < report.sql | jq .',
   ],
   async run(cli, { sql, csv, limit, timeout, json }) {
-    const { readQuery } = await import('../../postgres/read-only.ts');
+    const { readQuery } = await import('../../postgres/read-query.ts');
     const { openForUser } = await import('../open-context.ts');
     if (csv && json) throw usageError('give one of --csv and --json');
     const text = sql === '-' ? await readText(cli.stdin?.() ?? Readable.from([])) : sql;

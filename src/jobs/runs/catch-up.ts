@@ -24,8 +24,8 @@ export async function catchUp(opened: QueueContext): Promise<number | null> {
   if (config.EOD_LOOKBACK_SESSIONS === 0) return null;
   let runId: number | null = null;
   // A process that starts at the same time finds the windows of this one.
-  const lock = await takeSessionLock(db, `eod:catch-up:${config.EOD_QUEUE_PREFIX}`, async (once) => {
-    const context = { ...opened, db: once };
+  const lock = await takeSessionLock(db, `eod:catch-up:${config.EOD_QUEUE_PREFIX}`, async (withoutRetry) => {
+    const context = { ...opened, db: withoutRetry };
     const tradingDays = await missedTradingDays(context);
     if (tradingDays.length === 0) return;
     const hour = new Date(Math.floor(clock.now() / HOUR_MS) * HOUR_MS).toISOString();
