@@ -17,7 +17,7 @@ export type Config = Readonly<z.output<typeof schema>>;
 export function loadConfig(env: Readonly<Record<string, string>>, folder = '.'): Config {
   const { values, problems } = readSecretFiles(env, folder);
   const result = schema.safeParse({ ...env, ...values });
-  const wrong = (result.error?.issues ?? []).map((issue) => {
+  const invalid = (result.error?.issues ?? []).map((issue) => {
     const name = String(issue.path[0]);
     // The address of the source is no secret; wrong ones may contain a password or the key.
     const isSecret =
@@ -30,7 +30,7 @@ export function loadConfig(env: Readonly<Record<string, string>>, folder = '.'):
   const mistyped = unknownSettings(env).flatMap(({ name, meant }) =>
     meant === null ? [] : [`  ${name} is no setting; did you mean ${meant}?`],
   );
-  const lines = [...mistyped, ...problems.map((problem) => `  ${problem}`), ...wrong];
+  const lines = [...mistyped, ...problems.map((problem) => `  ${problem}`), ...invalid];
   if (result.success && lines.length === 0) return Object.freeze(result.data);
   throw usageError(
     lines.length === 1
@@ -39,18 +39,11 @@ export function loadConfig(env: Readonly<Record<string, string>>, folder = '.'):
   );
 }
 
-/** A variable that begins with EOD_ and is no setting. */
-interface UnknownSetting {
-  readonly name: string;
-  /** The setting that was probably meant; null where none has a similar name. */
-  readonly meant: string | null;
-}
-
 /** A name that differs from a setting's in at most this many letters is probably a misspelling of it. */
 const MAX_TYPOS = 2;
 
-/** The variables of an environment that begin with EOD_ and are no settings, each with the setting it resembles. */
-export function unknownSettings(env: Readonly<Record<string, string>>): UnknownSetting[] {
+/** The variables that begin with EOD_ and are not settings, each with the setting that was probably meant, or null. */
+export function unknownSettings(env: Readonly<Record<string, string>>) {
   const known = [...Object.keys(settings), ...Object.values(fileSettings)];
   return Object.keys(env)
     .filter((name) => name.startsWith('EOD_') && !known.includes(name))

@@ -21,8 +21,8 @@ export function parseInteger(name: string, text: string, { least, most }: Number
   );
 }
 
-/** If there are more known words than this, a guess is named without them. */
-const MOST_NAMED = 8;
+/** If more words are known than this, the message has only the guess. */
+const MAX_LISTED = 8;
 
 /**
  * Finds the known word that was typed, in upper or lower case.
@@ -40,7 +40,7 @@ export function parseChoice<Word extends string>(
   if (match !== undefined) return match;
   const guess = didYouMean(text, known);
   // A long list would hide the guess.
-  const others = guess === '' || known.length <= MOST_NAMED ? ` (known: ${known.join(', ')})` : '';
+  const others = guess === '' || known.length <= MAX_LISTED ? ` (known: ${known.join(', ')})` : '';
   throw usageError(`${flag}: unknown ${noun} "${text}"${guess}${others}`);
 }
 
@@ -51,11 +51,12 @@ export function didYouMean(word: string, known: readonly string[]): string {
 }
 
 /**
- * The known word most like a mistyped one, or the first that begins with it; null when none resembles it.
+ * The known word that was probably meant, in upper or lower case; null if none is similar.
  *
- * @param most how many letters may differ; by default two, or half of the shorter word where that is more.
+ * @param maxChanges how many letters may differ, and nothing else counts. By default two, or half of the shorter word if
+ *   that is more; a word that begins with what was typed, or contains it, is similar as well.
  */
-export function nearest(word: string, known: readonly string[], most?: number): string | null {
+export function nearest(word: string, known: readonly string[], maxChanges?: number): string | null {
   if (known.length === 0) return null;
   const lower = word.toLowerCase();
   const guess = closest(
@@ -65,7 +66,7 @@ export function nearest(word: string, known: readonly string[], most?: number): 
   const match = known.find((name) => name.toLowerCase() === guess) ?? null;
   if (match === null) return null;
   const changes = distance(lower, guess);
-  if (most !== undefined) return changes <= most ? match : null;
+  if (maxChanges !== undefined) return changes <= maxChanges ? match : null;
   // The beginning of a name is more than a few letters that occur in another one.
   const begun = known.find((name) => name.toLowerCase().startsWith(lower));
   if (begun !== undefined && lower.length > 2 && changes > 2) return begun;

@@ -1,4 +1,4 @@
-/** A list of at least one. */
+/** A list of at least one item. */
 export type NonEmpty<Item> = [Item, ...Item[]];
 
 /** Groups items by a key, in the order in which keys and items occur: `Map.groupBy` of Node 21, for older ones. */
@@ -16,17 +16,17 @@ export function groupBy<Item, Key>(
   return groups;
 }
 
-/** The first of these. @throws Error if there is none. */
+/** The first item. @throws Error if there is none. */
 export function firstItem<Item>(items: Iterable<Item>): Item {
   for (const item of items) return item;
-  throw new Error('there is no first of an empty list');
+  throw new Error('an empty list has no first item');
 }
 
-/** The last of a list. */
-export const lastItem = <Item>(items: Readonly<NonEmpty<Item>>): Item => items.at(-1) ?? items[0];
+/** The last item. */
+export const lastItem = <Item>(items: Readonly<NonEmpty<Item>>): Item => items.at(-1) as Item;
 
 /**
- * The largest of these numbers, at least `least`. For any number of them: a call with as many arguments as there are rows
+ * The largest of these numbers and `least`. For any number of them: a call with as many arguments as there are rows
  * overflows the stack.
  */
 export function largest(numbers: Iterable<number>, least = Number.NEGATIVE_INFINITY): number {

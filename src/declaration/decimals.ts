@@ -10,7 +10,7 @@ const UNSAFE_NUMBER = `\u0000${randomUUID()}:`;
 export const markNumber = (token: string): string => JSON.stringify(UNSAFE_NUMBER + token);
 
 /** The number token as the source printed it, if the value is one that would have been rounded; else null. */
-export function unsafeNumberText(value: unknown): string | null {
+export function readMarkedNumber(value: unknown): string | null {
   return typeof value === 'string' && value.charCodeAt(0) === 0 && value.startsWith(UNSAFE_NUMBER)
     ? value.slice(UNSAFE_NUMBER.length)
     : null;
@@ -18,12 +18,13 @@ export function unsafeNumberText(value: unknown): string | null {
 
 /** An exact decimal: `digits` (no zeros at either end) times ten to the power of `exponent`. */
 interface Decimal {
-  readonly negative: boolean;
+  readonly isNegative: boolean;
   /** Empty for zero. */
   readonly digits: string;
   readonly exponent: number;
 }
 
+/** The character code of `0`. */
 const ZERO = 48;
 const DECIMAL = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?$/;
 
@@ -40,5 +41,5 @@ export function parseDecimal(text: string): Decimal | null {
   while (all.charCodeAt(end - 1) === ZERO) end--;
   const digits = all.slice(start, end);
   const exponent = digits === '' ? 0 : Number(power) - fraction.length + (all.length - end);
-  return { negative: sign === '-' && digits !== '', digits, exponent };
+  return { isNegative: sign === '-' && digits !== '', digits, exponent };
 }

@@ -14,11 +14,11 @@ export const SQL_TYPES = {
 export type Kind = keyof typeof SQL_TYPES;
 
 /** A value of a kind. Days and date-times are text; so are numbers that a double cannot hold exactly. */
-export type ValueOf<Of extends Kind> = Of extends 'boolean'
+export type ValueOf<ColumnKind extends Kind> = ColumnKind extends 'boolean'
   ? boolean
-  : Of extends 'int2' | 'int4'
+  : ColumnKind extends 'int2' | 'int4'
     ? number
-    : Of extends 'int8' | 'numeric'
+    : ColumnKind extends 'int8' | 'numeric'
       ? number | string
       : string;
 

@@ -28,10 +28,10 @@ export type Compute = (
 ) => Scalar;
 
 /** What every field declares. */
-interface ColumnOfField<Column extends string, Of extends Kind> {
+interface FieldBase<Column extends string, ColumnKind extends Kind> {
   /** In snake_case, of at most 63 characters, which Postgres does not shorten. */
   readonly column: Column;
-  readonly kind: Of;
+  readonly kind: ColumnKind;
   /** A sentence that says what the value means. */
   readonly meaning: string;
   /** Unit of the value, for comments and the data dictionary: `rupees`, `shares`, `percent`. */
@@ -51,9 +51,9 @@ interface ColumnOfField<Column extends string, Of extends Kind> {
 /** A field of the source's response. */
 export interface ResponseField<
   Column extends string = string,
-  Of extends Kind = Kind,
+  ColumnKind extends Kind = Kind,
   Source extends string = string,
-> extends ColumnOfField<Column, Of> {
+> extends FieldBase<Column, ColumnKind> {
   readonly from: 'response';
   /** The name in the service's interface description; matched without regard to case. */
   readonly source: Source;
@@ -62,23 +62,23 @@ export interface ResponseField<
 }
 
 /** A column whose value comes from the request, because the response does not have it. */
-export interface RequestField<Column extends string = string, Of extends Kind = Kind>
-  extends ColumnOfField<Column, Of> {
+export interface RequestField<Column extends string = string, ColumnKind extends Kind = Kind>
+  extends FieldBase<Column, ColumnKind> {
   readonly from: 'request';
   readonly value: (requested: Requested) => string;
 }
 
 /** A column that is computed from the record and its position in the response. */
-export interface DerivedField<Column extends string = string, Of extends Kind = Kind>
-  extends ColumnOfField<Column, Of> {
+export interface DerivedField<Column extends string = string, ColumnKind extends Kind = Kind>
+  extends FieldBase<Column, ColumnKind> {
   readonly from: 'derived';
   readonly value: Compute;
 }
 
-export type Field<Column extends string = string, Of extends Kind = Kind> =
-  | ResponseField<Column, Of>
-  | RequestField<Column, Of>
-  | DerivedField<Column, Of>;
+export type Field<Column extends string = string, ColumnKind extends Kind = Kind> =
+  | ResponseField<Column, ColumnKind>
+  | RequestField<Column, ColumnKind>
+  | DerivedField<Column, ColumnKind>;
 
 /**
  * The columns that name the instrument of a row. `market.instruments` is built from the rows of such tables: it states
@@ -228,6 +228,7 @@ export interface InstrumentRequest extends DayRange {
   readonly always?: boolean;
 }
 
+/** What the requests of an operation by instrument are computed from. */
 export interface RequestInput extends DayRange {
   /** Trading days of the exchange from `from` to `to`, ascending. */
   readonly tradingDays: readonly string[];
@@ -261,8 +262,8 @@ interface InstrumentWindows {
 }
 
 /**
- * How a date range is divided into windows, of which each is one request: `session`: one trading day; `once`: one a
- * run, without dates.
+ * How a range becomes windows, one request each. `session`: one for each trading day. `once`: one for each run, without
+ * dates.
  */
 type Windows = RangeWindows | InstrumentWindows | { readonly per: 'session' | 'once' };
 
@@ -277,19 +278,19 @@ export interface FileWindows {
 }
 
 export interface Schedule {
-  /** `HH:mm` in the source's zone, for the first exchange; the others follow a few minutes later. No other operation has it. */
+  /** `HH:mm` in the source's zone, for the first exchange; the others follow a few minutes later. Unique among the operations. */
   readonly at: string;
   /** Every day, or the weekday of a weekly operation. */
   readonly on: keyof typeof SCHEDULED_WEEKDAYS;
   /** True if the last EOD_LOOKBACK_SESSIONS trading days are requested again, to get late corrections. */
   readonly hasLookback: boolean;
-  /** When it comes in a night whose calls do not all fit: 1 prices, 2 lists of whole exchanges, 3 details of instruments. */
+  /** Its turn in a night whose calls do not all fit the quota: 1 prices, 2 lists of whole exchanges, 3 details of instruments. */
   readonly order: 1 | 2 | 3;
 }
 
 /** A data set that is requested from the source service. */
 export interface Operation {
-  /** By which the source is called, such as GetBhavCopyCM. */
+  /** Its name in requests to the source, such as GetBhavCopyCM. */
   readonly name: string;
   /** A plural of a few words, shown beside the name of its table. By default the words of that name. */
   readonly title?: string;
@@ -297,13 +298,13 @@ export interface Operation {
   /** A sentence that says what the records are. */
   readonly summary: string;
   /**
-   * A record is stored by the shape that reads most of its fields, of those it has. The first has the table by which
-   * the data set is known.
+   * Of the shapes that a record has, the one that reads most of its fields stores it. The table of the first one is that
+   * by whose name users know the data set.
    */
   readonly shapes: readonly [Shape, ...Shape[]];
   /**
-   * The exchanges' UDiFF files that have its records: those of a segment. `exchanges` says of which exchange their
-   * rows are, by the exchange that they name.
+   * The segment of the exchanges' UDiFF files that has its records. `exchanges` maps the exchange that a row names to the
+   * one it is stored under: `{ NSE: 'NFO' }`.
    */
   readonly udiff?: { readonly segment: string; readonly exchanges: Readonly<Record<string, string>> };
   /** Further tables that some imported files fill; responses of the source have no data for them. */
@@ -323,7 +324,7 @@ export interface Operation {
 
 /**
  * Records of one kind and the tables they are stored in, whether they are requested or, with `per: 'file'`, come from
- * imported files or are computed from stored data. These are never requested.
+ * imported files or are computed from stored data. Data sets with `per: 'file'` are never requested.
  */
 export interface DataSet extends Omit<Operation, 'windows' | 'schedule' | 'sample'> {
   readonly windows: Windows | FileWindows;

@@ -34,21 +34,21 @@ export const isRequestedDay = ({ from, to }: Requested, day: string): boolean =>
 type FieldOptions = Omit<ResponseField, 'from' | 'source' | 'column' | 'kind' | 'meaning'>;
 
 /** What a line says is the type of its field, from which that of the rows follows. */
-interface ResponseFieldMaker<Of extends Kind> {
+interface ResponseFieldMaker<ColumnKind extends Kind> {
   <const Source extends string, const Column extends string>(
     source: Source,
     column: Column,
     meaning: string,
-  ): ResponseField<Column, Of, Source>;
+  ): ResponseField<Column, ColumnKind, Source>;
   <const Source extends string, const Column extends string, const Options extends FieldOptions>(
     source: Source,
     column: Column,
     meaning: string,
     options: Options,
-  ): ResponseField<Column, Of, Source> & Options;
+  ): ResponseField<Column, ColumnKind, Source> & Options;
 }
 
-function responseField<Of extends Kind>(kind: Of): ResponseFieldMaker<Of> {
+function responseField<ColumnKind extends Kind>(kind: ColumnKind): ResponseFieldMaker<ColumnKind> {
   return <Source extends string, Column extends string, Options>(
     source: Source,
     column: Column,
@@ -72,22 +72,22 @@ export const date = responseField('date');
 export const datetime = responseField('datetime');
 
 /** A column filled from the request. */
-export function fromRequest<const Column extends string, const Of extends Kind>(
+export function fromRequest<const Column extends string, const ColumnKind extends Kind>(
   column: Column,
-  kind: Of,
+  kind: ColumnKind,
   meaning: string,
   value: RequestField['value'],
-): RequestField<Column, Of> {
+): RequestField<Column, ColumnKind> {
   return { from: 'request', column, kind, meaning, value, required: true };
 }
 
 /** A column computed from the record. */
-export function derived<const Column extends string, const Of extends Kind>(
+export function derived<const Column extends string, const ColumnKind extends Kind>(
   column: Column,
-  kind: Of,
+  kind: ColumnKind,
   meaning: string,
   value: Compute,
-): DerivedField<Column, Of> {
+): DerivedField<Column, ColumnKind> {
   return { from: 'derived', column, kind, meaning, value };
 }
 

@@ -1,4 +1,4 @@
-import { parseDecimal, unsafeNumberText } from './decimals.ts';
+import { parseDecimal, readMarkedNumber } from './decimals.ts';
 import type { Scalar } from './table.ts';
 
 /** A value that cannot be stored, and why. The sentence follows the name of the field. */
@@ -15,7 +15,7 @@ export type ValueReader = (value: unknown) => Scalar | InvalidValue;
 
 /** Says what was expected instead of a value, which is quoted, shortened and made printable. */
 export function invalid(value: unknown, expected: string): InvalidValue {
-  const token = unsafeNumberText(value);
+  const token = readMarkedNumber(value);
   if (token !== null) {
     return new InvalidValue(`${shorten(token)} has more digits than can be read without loss`);
   }
@@ -68,7 +68,7 @@ function isShortAscii(text: string): boolean {
 export function readText(value: unknown): Scalar | InvalidValue {
   if (typeof value === 'string') {
     if (!isShortAscii(value) && UNSTORABLE.test(value)) {
-      return unsafeNumberText(value) === null
+      return readMarkedNumber(value) === null
         ? new InvalidValue('contains a NUL or half a surrogate pair, which cannot be stored')
         : invalid(value, 'text');
     }
@@ -163,7 +163,7 @@ function parseInteger(text: string): bigint | null {
   const decimal = parseDecimal(text);
   if (decimal === null || decimal.exponent < 0) return null;
   const size = BigInt(decimal.digits || '0') * 10n ** BigInt(decimal.exponent);
-  return decimal.negative ? -size : size;
+  return decimal.isNegative ? -size : size;
 }
 
 export const readInt2 = createIntegerReader('int2');

@@ -1,4 +1,4 @@
-import { unsafeNumberText } from '../declaration/decimals.ts';
+import { readMarkedNumber } from '../declaration/decimals.ts';
 import { decodeText, isUtf16 } from './body.ts';
 import { endsItsLastLine, looksLikeCsv, readCsv, readCsvInSlices } from './csv.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
@@ -155,7 +155,7 @@ function openJson(json: unknown, context: EnvelopeContext, wrappings: number): R
   if (json === null) return noRecords();
   if (Array.isArray(json)) return { records: json, warnings: [] };
   if (typeof json === 'string') {
-    const token = unsafeNumberText(json);
+    const token = readMarkedNumber(json);
     if (token !== null || wrappings === 0) throw unknownDiagnostic(token ?? json, context.redact);
     return openText(json, context, wrappings - 1);
   }
@@ -254,7 +254,7 @@ function withCount(read: Records, name: string, count: unknown, rule: CountRule)
   const { records, warnings } = read;
   if (count === undefined || count === null) return read;
   const isScalar = typeof count === 'number' || typeof count === 'string';
-  const token = unsafeNumberText(count);
+  const token = readMarkedNumber(count);
   const number = isScalar ? Number(token ?? count) : Number.NaN;
   if (number === records.length) return read;
   const stated = isScalar ? printable((token ?? String(count)).slice(0, 40)) : typeof count;

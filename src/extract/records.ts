@@ -1,6 +1,6 @@
 import { $ZodTransform, type ParsePayload, safeParse } from 'zod/v4/core';
 import { compileMaker, compileReader } from '../core/compiled-objects.ts';
-import { unsafeNumberText } from '../declaration/decimals.ts';
+import { readMarkedNumber } from '../declaration/decimals.ts';
 import { type Kind, plainName, type Requested } from '../declaration/fields.ts';
 import { type DataSet, isByInstrument, type Shape } from '../declaration/operation.ts';
 import { chooseReader, madeOnce, readersOf } from '../declaration/readers.ts';
@@ -202,7 +202,7 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
 
 /** The value of a field as declarations see it: they convert it to text, where a nested value could throw or recurse. */
 const readScalar = (value: unknown): unknown =>
-  typeof value === 'object' ? null : (unsafeNumberText(value) ?? value);
+  typeof value === 'object' ? null : (readMarkedNumber(value) ?? value);
 
 /** True if at least one of the fields that name the instrument has a value. A code of 0 is none. */
 function isNamed({ namedBy }: LayoutState, record: Readonly<Record<string, unknown>>): boolean {

@@ -1,4 +1,4 @@
-import { unsafeNumberText } from '../declaration/decimals.ts';
+import { readMarkedNumber } from '../declaration/decimals.ts';
 
 const MAX_STRING = 2_000;
 const MAX_DEPTH = 20;
@@ -16,7 +16,7 @@ export function sanitizeRecord(record: unknown): unknown {
 }
 
 function copy(value: unknown, depth: number, budget: { bytes: number }): unknown {
-  if (typeof value === 'string') return spend(printable(unsafeNumberText(value) ?? value), budget);
+  if (typeof value === 'string') return spend(printable(readMarkedNumber(value) ?? value), budget);
   if (typeof value !== 'object' || value === null) {
     budget.bytes -= 26;
     return value ?? null;

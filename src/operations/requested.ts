@@ -9,45 +9,48 @@ import { allNamedBy, unknownOperation } from './registry.ts';
 const DEFAULT = 'default';
 
 /** The operations that an item of EOD_OPERATIONS means. @throws PipelineError `usage` */
-function operationsMeant(text: string): readonly Operation[] {
-  if (text.toLowerCase() === DEFAULT) return defaultOperations;
-  const meant = allNamedBy(operations, text);
-  if (meant.length > 0) return meant;
-  const { message, remedy } = unknownOperation(text, [DEFAULT, ...operations.map(({ name }) => name)]);
+function resolveItem(item: string): readonly Operation[] {
+  if (item.toLowerCase() === DEFAULT) return defaultOperations;
+  const named = allNamedBy(operations, item);
+  if (named.length > 0) return named;
+  const { message, remedy } = unknownOperation(item, [DEFAULT, ...operations.map(({ name }) => name)]);
   throw usageError(`EOD_OPERATIONS: ${message}`, remedy);
 }
 
 const isLeftOut = (item: string) => item.startsWith('-');
 
-const listNames = (some: readonly Operation[]) => some.map(({ name }) => name).join(', ');
+const listNames = (listed: readonly Operation[]) => listed.map(({ name }) => name).join(', ');
 
 /**
  * The operations that EOD_OPERATIONS requests, in alphabetical order, each once: those that it names, without those that
- * it leaves out, in whatever order it says so.
+ * it leaves out, in any order of the items.
  *
  * @throws PipelineError `usage` if it names something else, leaves out what it does not name, or requests nothing.
  */
 export function requestedOperations({ EOD_OPERATIONS: items }: Pick<Config, 'EOD_OPERATIONS'>): Operation[] {
-  const meantBy = (some: readonly string[]) => new Set(some.flatMap(operationsMeant));
-  const named = meantBy(items.filter((item) => !isLeftOut(item)));
-  const leftOut = meantBy(items.filter(isLeftOut).map((item) => item.slice(1).trim()));
-  const absent = [...leftOut].filter((operation) => !named.has(operation));
-  if (absent.length > 0) {
+  const resolveItems = (texts: readonly string[]) => new Set(texts.flatMap(resolveItem));
+  const named = resolveItems(items.filter((item) => !isLeftOut(item)));
+  const leftOut = resolveItems(items.filter(isLeftOut).map((item) => item.slice(1).trim()));
+  const notNamed = [...leftOut].filter((operation) => !named.has(operation));
+  if (notNamed.length > 0) {
     const remedy = named.size === 0 ? `write ${[DEFAULT, ...items].join()}` : 'remove it from the list';
-    throw usageError(`EOD_OPERATIONS leaves out ${listNames(absent)}, which it does not name: ${remedy}`);
+    throw usageError(`EOD_OPERATIONS leaves out ${listNames(notNamed)}, which it does not name: ${remedy}`);
   }
   const requested = operations.filter((operation) => named.has(operation) && !leftOut.has(operation));
   if (requested.length === 0) throw usageError('EOD_OPERATIONS leaves nothing to request: name an operation');
   return requested;
 }
 
-/** The value of EOD_OPERATIONS that leaves out one more operation than now; of the only one, those by default but it. */
+/**
+ * The value of EOD_OPERATIONS that also leaves out this operation. If no other is requested, it is the default without
+ * this one.
+ */
 export function settingWithout(config: Pick<Config, 'EOD_OPERATIONS'>, name: string): string {
-  const isIt = (operation: Operation) => operation.name === name;
+  const hasName = (operation: Operation) => operation.name === name;
   const others = config.EOD_OPERATIONS.filter((item) => item.toLowerCase() !== name.toLowerCase());
-  const items = requestedOperations(config).every(isIt) ? [DEFAULT] : others;
-  const isNamed = items.some((item) => !isLeftOut(item) && operationsMeant(item).some(isIt));
-  return [...items, ...(isNamed ? [`-${name}`] : [])].join();
+  const items = requestedOperations(config).every(hasName) ? [DEFAULT] : others;
+  const isStillNamed = items.some((item) => !isLeftOut(item) && resolveItem(item).some(hasName));
+  return [...items, ...(isStillNamed ? [`-${name}`] : [])].join();
 }
 
 /** The settings that say what is requested. */

@@ -1,24 +1,24 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseDecimal, unsafeNumberText } from '../../src/declaration/decimals.ts';
+import { parseDecimal, readMarkedNumber } from '../../src/declaration/decimals.ts';
 import { markUnsafeNumbers } from '../../src/extract/unsafe-numbers.ts';
 import { forAll } from '../support/for-all.ts';
 
 test.each([
-  ['0', { negative: false, digits: '', exponent: 0 }],
-  ['-0.00', { negative: false, digits: '', exponent: 0 }],
-  ['0e7', { negative: false, digits: '', exponent: 0 }],
-  ['7', { negative: false, digits: '7', exponent: 0 }],
-  ['+7', { negative: false, digits: '7', exponent: 0 }],
-  ['-7', { negative: true, digits: '7', exponent: 0 }],
-  ['100200', { negative: false, digits: '1002', exponent: 2 }],
-  ['00012', { negative: false, digits: '12', exponent: 0 }],
-  ['-0.0120', { negative: true, digits: '12', exponent: -3 }],
-  ['.5', { negative: false, digits: '5', exponent: -1 }],
-  ['5.', { negative: false, digits: '5', exponent: 0 }],
-  ['1.5e10', { negative: false, digits: '15', exponent: 9 }],
-  ['15E-3', { negative: false, digits: '15', exponent: -3 }],
-  ['1e+2', { negative: false, digits: '1', exponent: 2 }],
+  ['0', { isNegative: false, digits: '', exponent: 0 }],
+  ['-0.00', { isNegative: false, digits: '', exponent: 0 }],
+  ['0e7', { isNegative: false, digits: '', exponent: 0 }],
+  ['7', { isNegative: false, digits: '7', exponent: 0 }],
+  ['+7', { isNegative: false, digits: '7', exponent: 0 }],
+  ['-7', { isNegative: true, digits: '7', exponent: 0 }],
+  ['100200', { isNegative: false, digits: '1002', exponent: 2 }],
+  ['00012', { isNegative: false, digits: '12', exponent: 0 }],
+  ['-0.0120', { isNegative: true, digits: '12', exponent: -3 }],
+  ['.5', { isNegative: false, digits: '5', exponent: -1 }],
+  ['5.', { isNegative: false, digits: '5', exponent: 0 }],
+  ['1.5e10', { isNegative: false, digits: '15', exponent: 9 }],
+  ['15E-3', { isNegative: false, digits: '15', exponent: -3 }],
+  ['1e+2', { isNegative: false, digits: '1', exponent: 2 }],
 ])('%s in digits and exponent', (text, decimal) => {
   expect(parseDecimal(text)).toEqual(decimal);
 });
@@ -31,14 +31,14 @@ test.each(['', '.', '-', '+', 'e5', '.e5', 'x1', '1x', '1 2', '1e', '1e5.5', 'In
 );
 
 test('only marked texts have a token', () => {
-  for (const value of ['12', '', null, undefined, 12, {}]) expect(unsafeNumberText(value)).toBeNull();
+  for (const value of ['12', '', null, undefined, 12, {}]) expect(readMarkedNumber(value)).toBeNull();
 });
 
 /** What a JSON text reads as, with tokens that a double would round as they were printed. */
 function read(json: string): unknown {
   const marked = markUnsafeNumbers(Buffer.from(json));
   return JSON.parse(marked?.toString() ?? json, (_, value) => {
-    const token = unsafeNumberText(value);
+    const token = readMarkedNumber(value);
     return token === null ? value : { lossy: token };
   });
 }
