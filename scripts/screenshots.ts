@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium } from 'playwright-core';
 import { loadCalendar } from '../src/calendar/calendar.ts';
-import { sourceSettings } from '../src/cli/open-context.ts';
+import { sourceSettings } from '../src/cli/source-settings.ts';
 import { systemClock, today } from '../src/core/clock.ts';
 import { loadConfig } from '../src/core/config.ts';
 import { addDays, type Day } from '../src/core/days.ts';

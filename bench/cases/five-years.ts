@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { sourceSettings } from '../../src/cli/open-context.ts';
+import { sourceSettings } from '../../src/cli/source-settings.ts';
 import type { Clock } from '../../src/core/clock.ts';
 import { createSource } from '../../src/extract/index.ts';
 import type { WorkContext } from '../../src/jobs/context.ts';

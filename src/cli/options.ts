@@ -6,8 +6,6 @@ import { type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
 import type { Severity } from '../state/findings.ts';
 import type { ArgumentType, OptionType } from './define-command.ts';
 
-export { exampleDays };
-
 /** How severe findings are, the least first. */
 export const SEVERITIES = ['info', 'warning', 'error'] as const satisfies readonly Severity[];
 

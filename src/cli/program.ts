@@ -1,4 +1,5 @@
 import { Command, CommanderError, Help, Option } from 'commander';
+import { exampleDays } from '../core/clock.ts';
 import { type PipelineError, usageError } from '../core/errors.ts';
 import { didYouMean, nearest } from '../core/input.ts';
 import { largest } from '../core/iterables.ts';
@@ -8,7 +9,6 @@ import { type Cli, EXIT, logStderr, print, printJson } from './cli.ts';
 import { commands } from './commands/index.ts';
 import { GROUPS } from './define-command.ts';
 import { errorDocument, explain, findCause } from './explain-error.ts';
-import { exampleDays } from './options.ts';
 import { examples, PAGE_WIDTH, pageWidth, wrap } from './output.ts';
 
 const firstWord = (words: string) => words.split(' ', 1)[0];

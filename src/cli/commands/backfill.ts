@@ -1,7 +1,7 @@
-import { systemClock } from '../../core/clock.ts';
+import { exampleDays, systemClock } from '../../core/clock.ts';
 import { loadSettings } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import { day, detachOption, dryRunOption, exampleDays, flag, repeatable, several, text } from '../options.ts';
+import { day, detachOption, dryRunOption, flag, repeatable, several, text } from '../options.ts';
 import { backfillRequest, requestOptions } from '../parse-request.ts';
 
 const { from, to } = exampleDays();

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Calendar } from '../../calendar/calendar.ts';
+import { exampleDays } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { isInstalled } from '../../core/data-folder.ts';
 import { addDays, type Day } from '../../core/days.ts';
@@ -13,7 +14,7 @@ import type { RunReport } from '../../state/runs/reports.ts';
 import { EXIT, logNote, logStderr, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { demoSettings } from '../demo-settings.ts';
-import { exampleDays, flag } from '../options.ts';
+import { flag } from '../options.ts';
 import { bold, type Column, table } from '../output.ts';
 import { failuresText, runExitCode, runText } from '../run-output.ts';
 

@@ -1,3 +1,4 @@
+import { exampleDays } from '../../core/clock.ts';
 import { type PipelineError, usageError } from '../../core/errors.ts';
 import { priceEffectText } from '../../core/wording.ts';
 import { EVENT_KINDS, EVENT_STATUSES } from '../../extract/corporate-actions/purpose.ts';
@@ -5,16 +6,7 @@ import type { Context } from '../../jobs/context.ts';
 import type { StoredEvent } from '../../load/corporate-events.ts';
 import { type Cli, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import {
-  exampleDays,
-  exchangeOption,
-  limit,
-  onlyDays,
-  optional,
-  parseOpenRange,
-  text,
-  words,
-} from '../options.ts';
+import { exchangeOption, limit, onlyDays, optional, parseOpenRange, text, words } from '../options.ts';
 import { count, plural } from '../output.ts';
 
 /** An id has the exchange, the symbol, the day and the kind. */
@@ -47,7 +39,7 @@ export default defineCommand({
   async run(cli, { id, limit, json, ...values }) {
     if (id !== undefined && isEventId(id)) return showEvent(cli, id, json);
     const { listEvents } = await import('../../load/corporate-events.ts');
-    const { openReadable } = await import('../open-context.ts');
+    const { openReadable } = await import('../open-readable.ts');
     const symbol = (id ?? values.symbol)?.trim();
     const filter = {
       statuses: values.status,
@@ -71,7 +63,7 @@ export default defineCommand({
 
 async function showEvent(cli: Cli, id: string, json: boolean): Promise<void> {
   const { listEvents } = await import('../../load/corporate-events.ts');
-  const { openReadable } = await import('../open-context.ts');
+  const { openReadable } = await import('../open-readable.ts');
   const { db } = await openReadable(cli, 'tables');
   const [event] = (await listEvents(db.pool, { ids: [id] }, 1)).events;
   if (event === undefined) throw noSuchEvent(id);

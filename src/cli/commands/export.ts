@@ -1,12 +1,12 @@
 import { existsSync, rmSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { exampleDays } from '../../core/clock.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
 import type { exportTable, Format } from '../../export/export-table.ts';
 import { type Cli, logNote, print, printJson } from '../cli.ts';
 import { defineCommand, type OptionValues } from '../define-command.ts';
 import {
-  exampleDays,
   exchangeOption,
   flag,
   onlyDays,
@@ -79,7 +79,7 @@ export default defineCommand({
 
 async function exportRows(cli: Cli, table: string, format: Format, values: ExportValues): Promise<void> {
   const { exportTable } = await import('../../export/export-table.ts');
-  const { openForUser } = await import('../open-context.ts');
+  const { openForUser } = await import('../open-readable.ts');
   const { from, to } = parseOpenRange(values);
   const symbols = listed('--symbol', values.symbol);
   const series = listed('--series', values.series);
@@ -131,7 +131,7 @@ async function exportFolders(
   { format, by, ...values }: ExportValues & { readonly format: Format; readonly by: 'month' | 'year' },
 ): Promise<void> {
   const { exportPartitions } = await import('../../export/export-partitions.ts');
-  const { openForUser } = await import('../open-context.ts');
+  const { openForUser } = await import('../open-readable.ts');
   for (const name of ['from', 'to', 'symbol', 'series', 'exchange'] as const)
     if (values[name] !== undefined)
       throw usageError(`--${name} cannot be used with --partition, whose files have all rows`);

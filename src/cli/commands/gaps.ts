@@ -1,4 +1,4 @@
-import { systemClock } from '../../core/clock.ts';
+import { exampleDays, systemClock } from '../../core/clock.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { observedTradingDayText } from '../../core/wording.ts';
 import { isInFiles } from '../../extract/files/formats.ts';
@@ -8,7 +8,7 @@ import type { ImportedList } from '../../state/coverage/freshness.ts';
 import { gapText } from '../../state/coverage/gap-reasons.ts';
 import { EXIT, loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import { day, exampleDays, exchangeOption, flag, several } from '../options.ts';
+import { day, exchangeOption, flag, several } from '../options.ts';
 import { type Column, memberColumns, plural, rangeText, table } from '../output.ts';
 import { parseScope } from '../parse-request.ts';
 import { dataSetColumns, logUnknownYears } from '../shared-texts.ts';

@@ -15,7 +15,7 @@ export default defineCommand({
   async run(cli, { json }) {
     const { prepareQueueTables } = await import('../../jobs/queue/queue.ts');
     const { explainMissingRight, migrateDatabase, schemaState } = await import('../../migrate.ts');
-    const { openLog, openStore } = await import('../open-context.ts');
+    const { openLog, openStore } = await import('../open-store.ts');
     const config = await loadSettings(cli);
     const db = await openStore(cli, config, openLog(cli, config), 'short');
     let before: keyof typeof BEFORE;

@@ -1,7 +1,7 @@
-import { clockOf } from '../../core/clock.ts';
+import { clockOf, exampleDays } from '../../core/clock.ts';
 import { loadSettings } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import { day, dryRunOption, exampleDays, parseDay } from '../options.ts';
+import { day, dryRunOption, parseDay } from '../options.ts';
 
 export default defineCommand({
   path: 'nightly',

@@ -33,7 +33,7 @@ export default defineCommand({
   ],
   async run(cli, { sql, csv, limit, timeout, json }) {
     const { readQuery } = await import('../../postgres/read-query.ts');
-    const { openForUser } = await import('../open-context.ts');
+    const { openForUser } = await import('../open-readable.ts');
     if (csv && json) throw usageError('give one of --csv and --json');
     const text = sql === '-' ? await readText(cli.stdin?.() ?? Readable.from([])) : sql;
     if (text.trim() === '') throw usageError('there is no SQL: give a statement, or - to read it from stdin');

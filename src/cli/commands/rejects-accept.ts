@@ -1,8 +1,9 @@
+import { exampleDays } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import { exampleDays, optionalNumberOf } from '../options.ts';
+import { optionalNumberOf } from '../options.ts';
 import { plural } from '../output.ts';
 import { filterOptions, readFilter } from './rejects.ts';
 

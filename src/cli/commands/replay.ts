@@ -1,8 +1,8 @@
-import { systemClock } from '../../core/clock.ts';
+import { exampleDays, systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import { loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import { exampleDays, exchangeOption, flag, onlyDays, several } from '../options.ts';
+import { exchangeOption, flag, onlyDays, several } from '../options.ts';
 import { parseDataSet, parseScope } from '../parse-request.ts';
 
 const { from, to } = exampleDays();

@@ -10,7 +10,7 @@ export default defineCommand({
   async run(cli, { id, json }) {
     const { reopenRun, resumeRun } = await import('../../jobs/runs/run-control.ts');
     const { reportRun } = await import('../../state/runs/reports.ts');
-    const { openContext } = await import('../open-context.ts');
+    const { completeContext, openContext } = await import('../open-context.ts');
     const { printEnding, workOnReplay, workOnRun } = await import('../work-on-run.ts');
     const opened = await openContext(cli, { wait: 'short' });
     const { kind } = await reportRun(opened, id);
@@ -24,7 +24,7 @@ export default defineCommand({
       await reopenRun(opened, id);
       return printEnding(cli, await workOnReplay(cli, opened, id), json, opened.config);
     }
-    const context = await openContext(cli, { source: true, wait: 'short', opened });
+    const context = await completeContext(cli, opened, 'short');
     await resumeRun(context, id);
     printEnding(cli, await workOnRun(cli, context, id), json, opened.config);
   },

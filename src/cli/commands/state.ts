@@ -1,6 +1,7 @@
+import { exampleDays } from '../../core/clock.ts';
 import { loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import { exampleDays, parseMoment, text } from '../options.ts';
+import { parseMoment, text } from '../options.ts';
 import { momentText } from '../output.ts';
 
 export default defineCommand({
@@ -12,7 +13,7 @@ export default defineCommand({
   examples: ['eod state', `eod state --at ${exampleDays().to}T21:00:00+05:30 --json`],
   async run(cli, values) {
     const { readStateNumber } = await import('../../state/loads/state-numbers.ts');
-    const { openReadable } = await import('../open-context.ts');
+    const { openReadable } = await import('../open-readable.ts');
     const config = await loadSettings(cli);
     const at = values.at === undefined ? null : parseMoment('--at', values.at, { config });
     const { db } = await openReadable(cli, 'tables');

@@ -1,9 +1,9 @@
-import { systemClock } from '../../core/clock.ts';
+import { exampleDays, systemClock } from '../../core/clock.ts';
 import type { verifyRows } from '../../jobs/replay/verify-rows.ts';
 import { tables } from '../../operations/registry.ts';
 import { EXIT, loadSettings, logNote, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import { exampleDays, exchangeOption, onlyDays, several } from '../options.ts';
+import { exchangeOption, onlyDays, several } from '../options.ts';
 import { firstLines, plural } from '../output.ts';
 import { parseDataSet, parseScope } from '../parse-request.ts';
 

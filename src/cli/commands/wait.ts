@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { clockOf } from '../../core/clock.ts';
+import { clockOf, exampleDays } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
@@ -7,7 +7,7 @@ import { pairTitle } from '../../operations/registry.ts';
 import { GAP_REASONS } from '../../state/coverage/gap-reasons.ts';
 import { EXIT, loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
-import { day, duration, exampleDays, parseDay } from '../options.ts';
+import { day, duration, parseDay } from '../options.ts';
 import { firstLines, plural } from '../output.ts';
 
 /** How often the state is read. */

@@ -10,7 +10,8 @@ import type { Database } from '../../postgres/database.ts';
 import { clusterLocation } from '../../postgres/embedded/account.ts';
 import { readRoleRights, readServerFacts, type ServerFacts } from '../../postgres/inspect.ts';
 import type { Cli } from '../cli.ts';
-import { hasPrivatePostgres, openStore } from '../open-context.ts';
+import { hasPrivatePostgres } from '../open-readable.ts';
+import { openStore } from '../open-store.ts';
 import { describeFailure, describeLocation, readRedisFacts } from '../reachable.ts';
 import { failed, type Outcome, ok, skipped, warning } from './check.ts';
 

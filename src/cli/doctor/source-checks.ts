@@ -14,8 +14,8 @@ import { readServerTime } from '../../postgres/inspect.ts';
 import { returnCall, takeCall } from '../../state/source/call-budget.ts';
 import { noteSourceResponded } from '../../state/source/source-state.ts';
 import type { Cli } from '../cli.ts';
-import { sourceSettings } from '../open-context.ts';
 import { count, duration } from '../output.ts';
+import { sourceSettings } from '../source-settings.ts';
 import { failed, type Outcome, ok, skipped, warning } from './check.ts';
 
 /** The operation with the shortest response: a few figures about one trading day. */

@@ -6,8 +6,9 @@ import { isDated as hasDays } from '../../declaration/operation.ts';
 import { decideOutcome } from '../../jobs/responses/response-outcome.ts';
 import { type LastRequest, listLastRequests } from '../../jobs/runs/night-calls.ts';
 import { type Cli, EXIT, loadSettings, print, printJson } from '../cli.ts';
-import { openContext, sourceSettings } from '../open-context.ts';
+import { openContext } from '../open-context.ts';
 import { type Column, memberColumns, plural, table } from '../output.ts';
+import { sourceSettings } from '../source-settings.ts';
 import { call, openSource, remedyFor, USED_UP } from './source-checks.ts';
 
 /** After these no other call is served. */
