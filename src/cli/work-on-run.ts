@@ -41,7 +41,7 @@ interface RunValues {
  * Starts a run for a request and works on it to its end. With `--detach` it leaves the work to others; with `--dry-run`
  * it only prints a forecast.
  *
- * @param makeRequest the request; null if there is nothing to request, which the command then reports.
+ * @param makeRequest makes the request; null if there is nothing to request, which the command then reports.
  */
 export async function runRequest(
   cli: Cli,
@@ -49,35 +49,35 @@ export async function runRequest(
   config: Config,
   makeRequest: (context: Context) => Promise<RunRequest | null>,
 ): Promise<void> {
-  const request = async (context: Context) => {
-    const requested = await makeRequest(context);
-    if (requested !== null) logUnknownYears(cli, unknownYears(context.calendar, requested.targets));
-    return requested;
+  const readRequest = async (context: Context) => {
+    const request = await makeRequest(context);
+    if (request !== null) logUnknownYears(cli, unknownYears(context.calendar, request.targets));
+    return request;
   };
   if (dryRun) {
     const context = await openContext(cli, { config });
-    const requested = await request(context);
-    if (requested === null) return;
-    const forecast = await forecastRun(context, requested);
+    const request = await readRequest(context);
+    if (request === null) return;
+    const forecast = await forecastRun(context, request);
     if (json) return printJson(cli, forecast);
     return print(cli, forecastText(forecast, config.EOD_TIMEZONE, cli.demo));
   }
   if (detach) {
     const context = await openContext(cli, { config, queue: true, wait: 'short' });
-    const requested = await request(context);
-    if (requested === null) return;
+    const request = await readRequest(context);
+    if (request === null) return;
     const { drizzle } = context.db;
-    const report = await reportRun(context, await startNewRun(context, requested));
-    const nobody = noWorkersText(await readWorkers(drizzle), config.EOD_TIMEZONE);
-    if (nobody !== null) logNote(cli, nobody);
+    const report = await reportRun(context, await startNewRun(context, request));
+    const noWorkers = noWorkersText(await readWorkers(drizzle), config.EOD_TIMEZONE);
+    if (noWorkers !== null) logNote(cli, noWorkers);
     if (json) return printJson(cli, report);
     return print(cli, `run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
   }
   const context = await openContext(cli, { config, source: true, wait: 'short' });
-  const requested = await request(context);
-  if (requested === null) return;
+  const request = await readRequest(context);
+  if (request === null) return;
   const isAttended = cli.stdout.isTTY === true || cli.stderr.isTTY === true;
-  const runId = await startNewRun(context, { ...requested, ...(isAttended ? { isAttended } : {}) });
+  const runId = await startNewRun(context, { ...request, ...(isAttended ? { isAttended } : {}) });
   printEnding(cli, await workOnRun(cli, context, runId), json, config);
 }
 
@@ -92,7 +92,7 @@ export async function startNewRun(context: QueueContext, request: RunRequest): P
 interface Ending {
   readonly report: RunReport;
   /** Stopped by a signal before its end. */
-  readonly interrupted: boolean;
+  readonly isInterrupted: boolean;
 }
 
 /** Prints the report, what failed and how to go on, and sets the exit code. */
@@ -105,9 +105,13 @@ export function printEnding(cli: Cli, ending: Ending, json: boolean, config: Con
   cli.exitCode = concludeRun(cli, ending);
 }
 
-/** Prints how to go on with a run that a signal, or a refused key, has stopped. @returns the exit code of the command. */
-export function concludeRun(cli: Cli, { report, interrupted }: Ending): number {
-  if (!interrupted && report.state !== 'paused') return runExitCode(report);
+/**
+ * Prints how to go on with a run that a signal, or a refused key, has stopped.
+ *
+ * @returns the exit code of the command.
+ */
+export function concludeRun(cli: Cli, { report, isInterrupted }: Ending): number {
+  if (!isInterrupted && report.state !== 'paused') return runExitCode(report);
   const { runId, windows } = report;
   const left = plural(windows.open, 'window');
   logStderr(cli, `stopped: run ${runId} has ${left} left; go on with: eod runs resume ${runId}`);
@@ -125,23 +129,24 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
   const { life } = cli;
   const view = progressView(cli, runId);
   let worker: RunningWorker | undefined;
-  let ended = false;
+  let hasEnded = false;
   try {
     worker = await life.open(
       () => startWorker(context),
       (opened) => opened.stop(),
     );
-    ended = await followRun(cli, context, runId, view.update);
-    // After a first fill they take longer than the worker may take to stop, and cron may start no process until the next night.
-    if (ended) await Promise.race([followUp(context, runId), life.stopped]);
+    hasEnded = await followRun(cli, context, runId, view.update);
+    // Awaited here: after a first fill the checks take longer than the worker may take to stop, and with cron no other
+    // process would make them before the next night.
+    if (hasEnded) await Promise.race([followUp(context, runId), life.stopped]);
   } catch (error) {
     if (!life.signal.aborted) throw error;
   } finally {
     view.end();
-    if (!ended && life.signal.aborted) await pauseRun(context.db.drizzle, runId, SIGNAL);
+    if (!hasEnded && life.signal.aborted) await pauseRun(context.db.drizzle, runId, SIGNAL);
     await worker?.stop();
   }
-  return { report: await reportRun(context, runId), interrupted: !ended };
+  return { report: await reportRun(context, runId), isInterrupted: !hasEnded };
 }
 
 /** Makes the checks and alerts that follow the end of a run, or waits for them. They do not change how it ended. */
@@ -173,8 +178,10 @@ async function retriesText({ config, db }: WorkContext, runId: number): Promise<
 }
 
 /**
- * Waits for the end of a run. @returns false if a signal came first. @throws PipelineError if Postgres stays
- * unreachable.
+ * Waits for the end of a run.
+ *
+ * @returns false if a signal came first.
+ * @throws PipelineError if Postgres stays unreachable.
  */
 async function followRun(
   { life }: Cli,
@@ -226,7 +233,7 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
     });
   }
   const { state } = await readRunProgress(db.drizzle, runId);
-  const interrupted = life.signal.aborted && state === 'running';
-  if (interrupted) await pauseRun(context.db.drizzle, runId, SIGNAL);
-  return { report: await reportRun(context, runId), interrupted };
+  const isInterrupted = life.signal.aborted && state === 'running';
+  if (isInterrupted) await pauseRun(context.db.drizzle, runId, SIGNAL);
+  return { report: await reportRun(context, runId), isInterrupted };
 }

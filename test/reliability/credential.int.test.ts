@@ -39,7 +39,7 @@ describe.each(mostly('postgres'))('a refused key (queue on %s)', (backend) => {
     for (const run of [failed, paused]) expect(run?.error).toContain(line);
     // A command that works on the paused one ends, and says how to go on.
     const { cli, stderr } = captureCli();
-    const stopped = { report: await reportRun(setup, paused?.id ?? 0), interrupted: false };
+    const stopped = { report: await reportRun(setup, paused?.id ?? 0), isInterrupted: false };
     expect(concludeRun(cli, stopped)).toBe(1);
     expect(stderr()).toContain(`go on with: eod runs resume ${paused?.id}`);
     const report = await ended(setup, failed?.id ?? 0);

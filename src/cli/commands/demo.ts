@@ -54,8 +54,8 @@ export default defineCommand({
       `calling the sandbox at ${config.EOD_BASE_URL} for ${TRADING_DAYS} trading days of ${requestedOperations(config).length} operations`,
     );
     const runId = await startNewRun(context, request);
-    const { report, interrupted } = await workOnRun(cli, context, runId);
-    if (interrupted) {
+    const { report, isInterrupted } = await workOnRun(cli, context, runId);
+    if (isInterrupted) {
       await cancelRun(context, runId);
       logStderr(cli, `stopped: run ${runId} is cancelled; the next demo starts afresh`);
       if (json) printJson(cli, await reportRun(context, runId));

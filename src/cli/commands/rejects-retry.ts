@@ -34,6 +34,6 @@ export default defineCommand({
     const failures = report === null ? null : failuresText(report);
     if (failures !== null) logStderr(cli, failures);
     const code = ending === null ? EXIT.done : concludeRun(cli, ending);
-    cli.exitCode = ending?.interrupted !== true && open.length > 0 ? EXIT.failed : code;
+    cli.exitCode = ending?.isInterrupted !== true && open.length > 0 ? EXIT.failed : code;
   },
 });
