@@ -208,7 +208,7 @@ test('rejects of a response of which nothing was stored are settled by loading i
     'nothing of its response was stored',
   );
   expect((await runCli(['rejects', 'accept', '--exchange', 'NSE'], options)).stdout).toBe(
-    'no open reject matches whose other records are stored\n',
+    'no matching reject is open and part of a response that was stored\n',
   );
   expect((await listed()).json).toHaveLength(1);
   file(0);

@@ -5,7 +5,7 @@ import { print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { optionalNumberOf } from '../options.ts';
 import { plural } from '../output.ts';
-import { filterOptions, readFilter } from './findings.ts';
+import { findingFilterOptions, readFindingFilter } from './findings.ts';
 
 const { from } = exampleDays();
 
@@ -14,7 +14,7 @@ export default defineCommand({
   summary:
     'Accept that the data is so: of one finding, or of all that match. They are listed again once either value changes.',
   args: { id: optionalNumberOf('finding') },
-  options: filterOptions,
+  options: findingFilterOptions,
   examples: [
     'eod findings accept 3',
     `eod findings accept --check previous_close --from ${from} --to ${from}`,
@@ -25,7 +25,7 @@ export default defineCommand({
     const { id } = values;
     if (Object.values(values).every((value) => value === undefined))
       throw usageError('say which: eod findings accept 3, or --check, --exchange, --from and --to');
-    const filter = await readFilter(values);
+    const filter = await readFindingFilter(values);
     const { db } = await openContext(cli);
     const accepted = await acceptFindings(db.drizzle, { ...filter, id }, requesterName());
     if (id !== undefined && accepted === 0)

@@ -36,7 +36,7 @@ const STATE: Column<Finding> = {
 };
 
 /** Which findings are meant. */
-export const filterOptions = {
+export const findingFilterOptions = {
   ...onlyDays('days'),
   check: text('<name>', 'only findings of this check'),
   exchange: exchangeOption,
@@ -44,7 +44,7 @@ export const filterOptions = {
 };
 
 /** The findings that options mean. @throws PipelineError `usage` */
-export async function readFilter(values: OptionValues<typeof filterOptions>) {
+export async function readFindingFilter(values: OptionValues<typeof findingFilterOptions>) {
   const { parseCheckName } = await import('../../quality/index.ts');
   const { check, exchange, severity } = values;
   return {
@@ -61,7 +61,7 @@ export default defineCommand({
   summary: 'List the open findings of "eod reconcile", the newest days first; with a number, show that one.',
   args: { id: numberInList('finding', 'number of a finding, to show that one') },
   options: {
-    ...filterOptions,
+    ...findingFilterOptions,
     resolved: flag('also findings that a later check resolved, and accepted ones'),
     limit: limit(100),
   },
@@ -75,7 +75,7 @@ export default defineCommand({
     if (id !== undefined) return showFinding(cli, id, json);
     const { listFindings, readCheckedDays } = await import('../../state/findings.ts');
     const { openContext } = await import('../open-context.ts');
-    const filter = { ...(await readFilter(values)), resolved, limit };
+    const filter = { ...(await readFindingFilter(values)), resolved, limit };
     const { db } = await openContext(cli);
     const { total, findings } = await listFindings(db.drizzle, filter);
     if (json) return printJson(cli, findings);

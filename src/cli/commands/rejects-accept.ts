@@ -5,7 +5,7 @@ import { print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { optionalNumberOf } from '../options.ts';
 import { plural } from '../output.ts';
-import { filterOptions, readFilter } from './rejects.ts';
+import { readRejectFilter, rejectFilterOptions } from './rejects.ts';
 
 const { from } = exampleDays();
 
@@ -14,7 +14,7 @@ export default defineCommand({
   summary:
     'Accept that a record cannot be stored, so that it is no longer listed: one, or all that match. The same record stays accepted when it is sent again.',
   args: { id: optionalNumberOf('reject') },
-  options: filterOptions,
+  options: rejectFilterOptions,
   examples: [
     'eod rejects accept 17',
     `eod rejects accept --operation bhavcopy_cm --from ${from} --to ${from}`,
@@ -25,7 +25,7 @@ export default defineCommand({
     const { id } = values;
     if (Object.values(values).every((value) => value === undefined))
       throw usageError('say which: eod rejects accept 17, or --operation, --exchange, --from and --to');
-    const filter = { ...readFilter(values), ...(id === undefined ? {} : { ids: [id] }) };
+    const filter = { ...readRejectFilter(values), ...(id === undefined ? {} : { ids: [id] }) };
     const { drizzle } = (await openContext(cli)).db;
     const accepted = await acceptRejects(drizzle, filter, requesterName());
     if (id !== undefined && accepted === 0)
@@ -36,7 +36,7 @@ export default defineCommand({
     print(
       cli,
       accepted === 0
-        ? 'no open reject matches whose other records are stored'
+        ? 'no matching reject is open and part of a response that was stored'
         : `${plural(accepted, 'reject')} accepted: not stored, and no longer listed`,
     );
   },

@@ -2,18 +2,18 @@ import { EXIT, logStderr, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import { plural } from '../output.ts';
 import { failuresText } from '../run-output.ts';
-import { filterOptions, readFilter } from './rejects.ts';
+import { readRejectFilter, rejectFilterOptions } from './rejects.ts';
 
 export default defineCommand({
   path: 'rejects retry',
   summary: 'Read the rejected records again with the current code, and load those that pass now.',
-  options: filterOptions,
+  options: rejectFilterOptions,
   async run(cli, { json, ...values }) {
     const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
     const { listOpenRejectIds } = await import('../../state/rejects.ts');
     const { openContext } = await import('../open-context.ts');
     const { concludeRun, workOnReplay } = await import('../work-on-run.ts');
-    const filter = readFilter(values);
+    const filter = readRejectFilter(values);
     const context = await openContext(cli, { wait: 'short' });
     const { drizzle } = context.db;
     const before = await listOpenRejectIds(drizzle, filter);

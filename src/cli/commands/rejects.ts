@@ -21,19 +21,19 @@ const COLUMNS: readonly Column<OpenReject>[] = [
 export type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
 
 /** Which rejects are meant. */
-export const filterOptions = {
+export const rejectFilterOptions = {
   operation: text('<list>', 'only rejects of these operations'),
   exchange: exchangeOption,
   ...onlyDays('days'),
 };
 
 /** The rejects that options mean. @throws PipelineError `usage` */
-export const readFilter = ({
+export const readRejectFilter = ({
   operation,
   exchange,
   ...days
-}: OptionValues<typeof filterOptions>): RejectFilter =>
-  parseScope({ operations: [operation ?? []].flat(), exchange, ...days }, parseDataSet);
+}: OptionValues<typeof rejectFilterOptions>): RejectFilter =>
+  parseScope({ operations: operation === undefined ? [] : [operation], exchange, ...days }, parseDataSet);
 
 export default defineCommand({
   path: 'rejects',
@@ -41,14 +41,14 @@ export default defineCommand({
   summary:
     'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
   args: { id: numberInList('reject', 'number of a reject, to show the record as the source sent it') },
-  options: { ...filterOptions, limit: limit(50) },
+  options: { ...rejectFilterOptions, limit: limit(50) },
   json: 'a list of rejects',
   examples: ['eod rejects', 'eod rejects 17', 'eod rejects retry'],
   async run(cli, { id, limit, json, ...values }) {
     if (id !== undefined) return showReject(cli, id, json);
     const { listOpenRejectIds, openRejects } = await import('../../state/rejects.ts');
     const { openContext } = await import('../open-context.ts');
-    const filter = readFilter(values);
+    const filter = readRejectFilter(values);
     const { drizzle } = (await openContext(cli)).db;
     const rejects = await openRejects(drizzle, filter, limit);
     if (json) return printJson(cli, rejects);
