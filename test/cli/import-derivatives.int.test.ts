@@ -153,7 +153,7 @@ describe('files of derivatives', () => {
 
       const fill = ['gaps', 'fill', '--from', '2025-03-12', '--to', '2025-03-18'];
       const filled = await runCli(fill, options);
-      expect(filled.stderr).toContain('what files alone fill is not requested');
+      expect(filled.stderr).toContain('what no schedule requests is left out');
       await runCli(['nightly', '--date', '2025-03-19'], options);
       const calls = () => sandbox.stats().byOperation;
       expect(calls().GetBhavCopyCM).toBeGreaterThan(0);

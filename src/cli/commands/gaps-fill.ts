@@ -26,31 +26,32 @@ export default defineCommand({
     const config = await loadSettings(cli);
     const scope = parseScope(values, findOperations, { config, clock: systemClock });
     await runRequest(cli, values, config, async (context) => {
-      const { gaps: all, ...report } = await readGaps(context, scope);
-      // An operation that is not requested every night is requested if it is named here.
-      const requested = await readRequestedNames(context.db.drizzle);
-      const requestable = all.filter(
-        ({ operation }) => values.operations.length > 0 || requested.has(operation),
+      const { gaps: listed, ...report } = await readGaps(context, scope);
+      // An operation that no schedule requests is requested only if it is named here.
+      const scheduled = await readRequestedNames(context.db.drizzle);
+      const requestable = listed.filter(
+        ({ operation }) => values.operations.length > 0 || scheduled.has(operation),
       );
-      if (requestable.length < all.length)
+      if (requestable.length < listed.length)
         logNote(
           cli,
-          'what files alone fill is not requested: "eod gaps" lists the days, "eod import" loads their files',
+          'what no schedule requests is left out: name an operation to request it ("eod gaps" lists the days), or load its files with "eod import"',
         );
-      // Files may reach back for years that the source does not have. With --from these are requested too.
-      const isFar = ({ reason }: Gap) => values.from === undefined && reason === 'beyond_history';
-      const far = requestable.filter(isFar).reduce((sum, { sessions }) => sum + sessions, 0);
-      if (far > 0) logNote(cli, farText(far));
-      const gaps = requestable.filter((gap) => !isFar(gap));
+      // Imported files may reach further back than the source does. With --from these days are requested too.
+      const isTooOld = ({ reason }: Gap) => values.from === undefined && reason === 'beyond_history';
+      const tooOldDays = requestable.filter(isTooOld).reduce((sum, { sessions }) => sum + sessions, 0);
+      if (tooOldDays > 0) logNote(cli, tooOldText(tooOldDays));
+      const gaps = requestable.filter((gap) => !isTooOld(gap));
       if (gaps.length > 0) return gapRequest(gaps);
       logUnknownYears(cli, report.unknownYears);
       if (values.json) printJson(cli, null);
       else if (!report.hasTradingDay) print(cli, noTradingDayText(report));
-      else print(cli, far === 0 ? 'nothing is missing' : 'nothing is missing that the source still has');
+      else
+        print(cli, tooOldDays === 0 ? 'nothing is missing' : 'nothing is missing that the source still has');
       return null;
     });
   },
 });
 
-const farText = (tradingDays: number) =>
+const tooOldText = (tradingDays: number) =>
   `${plural(tradingDays, 'missing trading day')} too old for the source (EOD_HISTORY_DAYS): only "eod import" can load them; with --from they are requested nevertheless`;
