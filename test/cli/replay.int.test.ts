@@ -209,7 +209,7 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
   const refused = await runCli(['prune'], { ...options(), response: 'n' });
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toMatch(
-    /^This deletes for good 1 run, .*1 resolved finding, the counts of calls of 1 hour, 1 unreadable response \(0 MB\)\.\nGo on\? \[y\/N\] n\n/,
+    /^This permanently deletes 1 run, .*1 resolved finding, the call counts of 1 hour, 1 unreadable response \(0 MB\)\.\nGo on\? \[y\/N\] n\n/,
   );
   const real = await runJson<{ isDryRun: boolean }>(['prune', '--yes'], { ...options(), response: 'n' });
   expect(real.json).toMatchObject({ ...expected, isDryRun: false });

@@ -19,7 +19,7 @@ export default defineCommand({
     from: day('first day: YYYY-MM-DD, today or yesterday'),
     to: day('last day, the same'),
     all: flag('every operation'),
-    // A chosen operation may have further ones.
+    // Not `exchangeOption`: an operation may have exchanges that EXCHANGE_CODES lacks.
     exchange: text('<list>', 'exchanges to request, e.g. NSE,BSE (default: those of each operation)'),
     instruments: text('<list>', 'only these instruments: A,B or @file, a file with one on each line'),
     force: flag('also request what is loaded already'),

@@ -37,16 +37,16 @@ export default defineCommand({
         issues.map((issue) => ({ ...issue, command: issueCommand(issue, config) })),
       );
     }
-    const first = pipelineLines(await readCurrent(context), config.EOD_TIMEZONE);
-    const total = counts.reduce((sum, entry) => sum + entry.issues, 0);
+    const pipeline = pipelineLines(await readCurrent(context), config.EOD_TIMEZONE);
+    const total = counts.reduce((sum, ofKind) => sum + ofKind.issues, 0);
     const isFiltered = kinds !== undefined || exchanges !== undefined;
-    if (total === 0) return print(cli, [...first, await noneText({ db }, isFiltered)].join('\n'));
+    if (total === 0) return print(cli, [...pipeline, await noneText({ db }, isFiltered)].join('\n'));
     const listed = issues.reduce((sum, issue) => sum + issuesIn(issue), 0);
     const more = total > listed ? `; the first ${count(listed)} listed, --limit shows more` : '';
     print(
       cli,
       [
-        ...first,
+        ...pipeline,
         ...issues.map((issue) => issueText(issue, config)),
         '',
         wrap(`${issueCountsText(counts)}${more}`),
@@ -81,6 +81,7 @@ function headline({ kind, operation, exchange, exchanges, from, to, subject, ite
     case 'finding':
       return `${plural(items, 'finding')} of ${subject}: ${where}`;
     case 'missing_right':
+      // The key may use nothing of the exchange, or not this operation.
       return `missing right: ${operation === '' ? exchange : `${titleOf(operation)} ${exchanges.join(', ')}`}`;
   }
 }
@@ -90,18 +91,19 @@ function undecidedText(
   subject: string,
   { exchanges, day, effect }: Pick<Issue, 'exchanges' | 'effect'> & { readonly day: string | null },
 ): string {
+  // The subject is symbol and kind; no kind has a space.
   const kind = subject.split(' ').at(-1) ?? '';
   const symbol = subject.slice(0, -kind.length - 1);
   const moves = effect === null ? '' : `; ${priceEffectText(kind, effect)}`;
   return `undecided: ${symbol}, ${kind}, ex-date ${day} (${exchanges.join(', ')})${moves}`;
 }
 
-/** What is true where no issue is listed. */
+/** The text if no issue is listed. */
 async function noneText({ db }: Pick<Context, 'db'>, isFiltered: boolean): Promise<string> {
   const { countIssues } = await import('../../state/issues.ts');
   const { readStateNumber } = await import('../../state/loads/state-numbers.ts');
   if (isFiltered) {
-    const others = (await countIssues(db.drizzle)).reduce((sum, entry) => sum + entry.issues, 0);
+    const others = (await countIssues(db.drizzle)).reduce((sum, ofKind) => sum + ofKind.issues, 0);
     return `no issue matches${others === 0 ? '' : `; there ${others === 1 ? 'is' : 'are'} ${plural(others, 'other')}`}`;
   }
   if ((await readStateNumber(db.drizzle, null)).stateNumber === 0)

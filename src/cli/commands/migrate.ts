@@ -1,7 +1,8 @@
 import { loadSettings, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 
-const BEFORE = {
+/** What was done, by the state of the tables before. */
+const DONE_TEXTS = {
   missing: 'created the tables',
   behind: 'brought the tables up to date',
   current: 'the tables were up to date already',
@@ -18,7 +19,7 @@ export default defineCommand({
     const { openLog, openStore } = await import('../open-store.ts');
     const config = await loadSettings(cli);
     const db = await openStore(cli, config, openLog(cli, config), 'short');
-    let before: keyof typeof BEFORE;
+    let before: keyof typeof DONE_TEXTS;
     try {
       before = await schemaState(db);
       await migrateDatabase(db, config);
@@ -29,6 +30,6 @@ export default defineCommand({
       throw await explainMissingRight(db, error, 'migrate');
     }
     if (json) return printJson(cli, { before, hasMigrated: before !== 'current' });
-    print(cli, BEFORE[before]);
+    print(cli, DONE_TEXTS[before]);
   },
 });

@@ -18,8 +18,8 @@ export default defineCommand({
     const age = plural(context.config.EOD_KEEP_RUNS_DAYS, 'day');
     // What would be deleted is only counted if somebody can confirm.
     if (!isDryRun && !yes && cli.ask !== undefined) {
-      const old = deletedText(await pruneRuns(context, true));
-      if (old !== null && !(await confirm(cli, `This deletes for good ${old}.`, yes))) return;
+      const preview = deletedText(await pruneRuns(context, true));
+      if (preview !== null && !(await confirm(cli, `This permanently deletes ${preview}.`, yes))) return;
     }
     const pruned = await pruneRuns(context, isDryRun);
     if (json) return printJson(cli, { isDryRun, ...pruned });
@@ -29,19 +29,19 @@ export default defineCommand({
   },
 });
 
-/** What is deleted, as a list of those kinds of which there is something; null if there is nothing. */
-function deletedText(gone: Awaited<ReturnType<typeof pruneRuns>>): string | null {
-  const megabytes = count(Math.round(gone.bytes / 10_000) / 100);
+/** What is deleted, by kind, without the kinds of which there is nothing; null if nothing is. */
+function deletedText(pruned: Awaited<ReturnType<typeof pruneRuns>>): string | null {
+  const megabytes = count(Math.round(pruned.bytes / 10_000) / 100);
   const parts: readonly (readonly [number, string])[] = [
-    [gone.runs, plural(gone.runs, 'run')],
-    [gone.windows, plural(gone.windows, 'window')],
-    [gone.alerts, plural(gone.alerts, 'alert')],
-    [gone.rejects, plural(gone.rejects, 'resolved reject')],
-    [gone.withdrawals, plural(gone.withdrawals, 'outdated withdrawal')],
-    [gone.findings, plural(gone.findings, 'resolved finding')],
-    [gone.hours, `the counts of calls of ${plural(gone.hours, 'hour')}`],
-    [gone.bodies, `${plural(gone.bodies, 'unreadable response')} (${megabytes} MB)`],
+    [pruned.runs, plural(pruned.runs, 'run')],
+    [pruned.windows, plural(pruned.windows, 'window')],
+    [pruned.alerts, plural(pruned.alerts, 'alert')],
+    [pruned.rejects, plural(pruned.rejects, 'resolved reject')],
+    [pruned.withdrawals, plural(pruned.withdrawals, 'outdated withdrawal')],
+    [pruned.findings, plural(pruned.findings, 'resolved finding')],
+    [pruned.hours, `the call counts of ${plural(pruned.hours, 'hour')}`],
+    [pruned.bodies, `${plural(pruned.bodies, 'unreadable response')} (${megabytes} MB)`],
   ];
-  const texts = parts.flatMap(([rows, text]) => (rows === 0 ? [] : [text]));
+  const texts = parts.filter(([rows]) => rows > 0).map(([, text]) => text);
   return texts.length === 0 ? null : texts.join(', ');
 }

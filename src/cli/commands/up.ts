@@ -32,18 +32,17 @@ export default defineCommand({
     const worker = roles.includes('worker') ? await openContext(cli, { ...needs, source: true }) : null;
     const context = worker ?? (await openContext(cli, { ...needs, queue: true }));
     const url = await serve(cli, context, roles);
-    // Stopped side by side, because each may have to wait for a server that is silent.
-    const running: { stop(): Promise<void> }[] = [];
-    await life.open(
-      async () => undefined,
-      () => Promise.all(running.map((part) => part.stop())),
+    // Stopped side by side, because each may have to wait for a server that does not respond.
+    const running = await life.open(
+      async (): Promise<{ stop(): Promise<void> }[]> => [],
+      (parts) => Promise.all(parts.map((part) => part.stop())),
     );
     if (roles.includes('scheduler')) {
       await life.open(async () => running.push(await startScheduler(context)));
     }
     if (worker !== null) await life.open(async () => running.push(await startWorker(worker)));
     running.push(startAlertWatch(context));
-    logNote(cli, `eod is up (${roles.join(' and ')}); health: ${url}/healthz`);
+    logNote(cli, `eod is up (${roles.join(', ')}); health: ${url}/healthz`);
     if (roles.includes('web')) logDashboard(cli, config, url);
     if (config.DATABASE_URL === undefined) logNote(cli, `its private Postgres: psql '${context.db.url}'`);
     await life.stopped;

@@ -16,7 +16,7 @@ export default defineCommand({
   path: 'verify',
   group: 'Repair',
   summary:
-    'Check that the rows are what the kept responses say: fold these again, and name the rows that differ. Writes nothing.',
+    'Check that the rows are what the kept responses say: read these again in their order, and list the rows that differ. Writes nothing.',
   args: { operations: several('operations, or data sets of imported files, to verify (default: all)') },
   options: { ...onlyDays('responses about days'), exchange: exchangeOption },
   examples: ['eod verify', `eod verify GetBhavCopyCM --from ${from} --to ${to}`],
@@ -27,10 +27,10 @@ export default defineCommand({
     const filter = parseScope(values, parseDataSet, { config, clock: systemClock });
     const context = await openContext(cli, { config, wait: 'short' });
     let printed = performance.now();
-    const verified = await verifyRows(context, filter, cli.life.signal, ({ parts, of }) => {
+    const verified = await verifyRows(context, filter, cli.life.signal, ({ parts, of: total }) => {
       if (performance.now() - printed < PROGRESS_EVERY_MS) return;
       printed = performance.now();
-      logNote(cli, `${parts} of ${plural(of, 'part')} verified`);
+      logNote(cli, `${parts} of ${plural(total, 'part')} verified`);
     });
     if (values.json) printJson(cli, verified);
     else print(cli, verificationText(verified));
@@ -44,14 +44,10 @@ const PROBLEMS = {
   unexpected: 'is in no kept response, or was withdrawn by one',
 };
 
-function verificationText(verified: Awaited<ReturnType<typeof verifyRows>>): string {
-  const { isEqual, parts, of, continueFrom, differing, differences } = verified;
-  const verdict =
-    isEqual === null
-      ? 'nothing differs so far'
-      : isEqual
-        ? 'all rows are what the kept responses say'
-        : `${plural(differing, 'row')} ${differing === 1 ? 'differs' : 'differ'}`;
+type Verification = Awaited<ReturnType<typeof verifyRows>>;
+
+function verificationText(verified: Verification): string {
+  const { parts, of: total, continueFrom, differing, differences } = verified;
   return [
     ...firstLines(differences, ({ table, key, problem, loadId }) => {
       const columns = tables.find(({ name }) => name === table)?.key ?? [];
@@ -63,7 +59,13 @@ function verificationText(verified: Awaited<ReturnType<typeof verifyRows>>): str
           'eod replay writes what the kept responses say; after a change of the code that reads them, these are the rows that it would change',
         ]
       : []),
-    `${parts} of ${plural(of, 'part')} verified: ${verdict}`,
+    `${parts} of ${plural(total, 'part')} verified: ${verdictText(verified)}`,
     ...(continueFrom === null ? [] : [`interrupted: eod verify --from ${continueFrom} continues`]),
   ].join('\n');
+}
+
+function verdictText({ isEqual, differing }: Verification): string {
+  if (isEqual === null) return 'nothing differs so far';
+  if (isEqual) return 'all rows are what the kept responses say';
+  return `${plural(differing, 'row')} ${differing === 1 ? 'differs' : 'differ'}`;
 }

@@ -15,8 +15,9 @@ interface Difference extends TableDifference {
 interface Verification {
   /** Null if it was interrupted before anything was found that differs. */
   readonly isEqual: boolean | null;
-  /** Parts that were folded, of so many. */
+  /** How many parts were folded. */
   readonly parts: number;
+  /** Of how many. */
   readonly of: number;
   /** The first day that was not verified; null if all were. */
   readonly continueFrom: string | null;
@@ -25,7 +26,7 @@ interface Verification {
   readonly differences: readonly Difference[];
 }
 
-/** At most so many differences are listed. */
+/** At most this many differences are listed. */
 const MOST_DIFFERENCES = 100;
 
 /**
