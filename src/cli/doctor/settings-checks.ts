@@ -25,12 +25,20 @@ export function settingsChecks(config: Config): readonly Outcome[] {
       failed(messageOf(error), '"eod reconcile --help" and docs/completeness.md name the checks'),
     );
   }
-  return problems.length === 0 ? [ok('no two of them contradict each other')] : problems;
+  return problems.length === 0
+    ? [ok('they do not contradict each other, and name only what exists')]
+    : problems;
 }
 
-/** What makes more of a night fit. */
-const FITTING =
+/** What makes a night take fewer hours. */
+const SHORTER_NIGHT =
   'raise EOD_CALLS_PER_HOUR as far as the key allows, set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, or leave operations out (EOD_OPERATIONS=default,-NAME)';
+
+/**
+ * From 21:15, when the first schedule begins unless EOD_NIGHT_TIMES says otherwise, to 09:00, before the exchanges open,
+ * there are eleven whole hours.
+ */
+const HOURS_OF_NIGHT = 11;
 
 /** Checks that the calls of an ordinary night can be made before the next night begins. */
 export function nightCheck(config: Config, calendar: Calendar, clock = systemClock): Outcome {
@@ -38,8 +46,7 @@ export function nightCheck(config: Config, calendar: Calendar, clock = systemClo
   const perHour = config.EOD_CALLS_PER_HOUR;
   const hours = Math.ceil(daily / perHour);
   const nightText = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest night of the week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;
-  // The exchanges open 11 hours after the first schedule of an evening.
-  if (hours > 24) return failed(`${nightText}; the next one begins before it has ended`, FITTING);
-  if (hours <= 11) return ok(nightText);
-  return warning(`${nightText}; it ends after the exchanges have opened again`, FITTING);
+  if (hours > 24) return failed(`${nightText}; the next one begins before it has ended`, SHORTER_NIGHT);
+  if (hours <= HOURS_OF_NIGHT) return ok(nightText);
+  return warning(`${nightText}; it ends after the exchanges have opened again`, SHORTER_NIGHT);
 }
