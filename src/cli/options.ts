@@ -70,9 +70,10 @@ export const word = <Word extends string>(
 });
 
 /** The parts of a text that commas separate, without repeats. */
-export const splitList = (text: string): string[] => [
-  ...new Set(text.split(',').flatMap((part) => part.trim() || [])),
-];
+export const splitList = (text: string): string[] => {
+  const parts = text.split(',').map((part) => part.trim());
+  return [...new Set(parts.filter((part) => part !== ''))];
+};
 
 /** Several of these words, separated by commas, in any case and without repeats. */
 export const words = <Word extends string>(
@@ -89,20 +90,20 @@ export const words = <Word extends string>(
   },
 });
 
-/** Milliseconds. @param missing as it is typed: `2h`. */
-export const duration = (description: string, text: string): OptionType<number> => ({
+/** An option in milliseconds. @param byDefault its value if it is not given, as it is typed: `2h`. */
+export const duration = (description: string, byDefault: string): OptionType<number> => ({
   description,
   placeholder: '<time>',
   parse: (typed, name) => parseDuration(name, typed),
-  default: parseDuration('', text),
-  defaultText: text,
+  default: parseDuration('', byDefault),
+  defaultText: byDefault,
 });
 
 // Options of several commands.
 
 export const exchangeOption = words('only these exchanges, e.g. NSE,BSE', EXCHANGE_CODES, 'exchange');
 
-/** Which runs, rows or responses, by their days. @param things `days`, `ex-dates`, `responses about days`. */
+/** Two options that narrow a list by day. @param things what the list has: `days`, `ex-dates`, `responses about days`. */
 export const onlyDays = (things: string) => ({
   from: day(`only ${things} from this one on, YYYY-MM-DD`),
   to: day(`only ${things} up to this one, YYYY-MM-DD`),
@@ -113,7 +114,7 @@ export const detachOption = flag('only create the run and print its number; work
 
 export const dryRunOption = flag('only show which calls would be made', 'detach');
 
-/** Of commands that ask before they delete something. */
+/** Of commands that ask for a confirmation. */
 export const yesOption = flag('do not ask first (without a terminal there is no confirmation)');
 
 // Types of arguments.
@@ -137,13 +138,13 @@ export const numberOf = (noun: string): ArgumentType<number> => ({
   parse: (typed) => parseInteger(`the number of the ${noun}`, typed, { least: 1 }),
 });
 
-/** The same where there need not be one. */
+/** The same, but it may be left out. */
 export const optionalNumberOf = (noun: string): ArgumentType<number | undefined> => ({
   ...numberOf(noun),
   isRequired: false,
 });
 
-/** The number of one thing that a list can show, which is shown alone then. */
+/** The number of one entry of a list, to show that entry alone. */
 export const numberInList = (noun: string, description: string): ArgumentType<number | undefined> => ({
   ...optionalNumberOf(noun),
   description,
@@ -165,8 +166,8 @@ export interface DayContext {
 }
 
 /**
- * Parses a day. With a context, it must not be after today in EOD_TIMEZONE, and may be the word `today` or `yesterday`
- * for crontabs and units, in which the `%` of `date +%F` means something else.
+ * Parses a day. With a context, it must not be after today in EOD_TIMEZONE, and may be the word `today` or `yesterday`,
+ * for crontabs and systemd units, where `%` is special and `date +%F` would have to be escaped.
  *
  * @throws PipelineError `usage`
  */
@@ -190,7 +191,11 @@ export function parseDay(flag: string, text: string, context?: DayContext): Day 
   return text;
 }
 
-/** Parses a range in which both ends are optional. @throws PipelineError `usage` */
+/**
+ * Parses a range in which both ends are optional.
+ *
+ * @throws PipelineError `usage`
+ */
 export function parseOpenRange(
   flags: RangeValues,
   context?: DayContext,
@@ -203,7 +208,11 @@ export function parseOpenRange(
   return { from, to };
 }
 
-/** Parses a range in which both ends are required. @throws PipelineError `usage` */
+/**
+ * Parses a range in which both ends are required.
+ *
+ * @throws PipelineError `usage`
+ */
 export function parseRange(flags: RangeValues, context: DayContext): DayRange {
   const { from, to } = parseOpenRange(flags, context);
   if (from !== undefined && to !== undefined) return { from, to };
@@ -230,11 +239,11 @@ export function parseMoment(flag: string, text: string, { config }: Pick<DayCont
   );
 }
 
-const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
+const UNITS = { '': 1_000, s: 1_000, m: 60_000, h: 3_600_000 } as const;
 
 /** Milliseconds of `90s`, `30m`, `2h`, or of a number of seconds. @throws PipelineError `usage` */
 function parseDuration(flag: string, text: string): number {
-  const [, amount, unit = 's'] = /^(\d{1,6})([smh]?)$/.exec(text) ?? [];
+  const [, amount, unit] = /^(\d{1,6})([smh]?)$/.exec(text) ?? [];
   if (amount === undefined) throw usageError(`${flag}: "${text}" is not a time such as 90s, 30m or 2h`);
-  return Number(amount) * (UNITS[unit || 's'] as number);
+  return Number(amount) * UNITS[unit as keyof typeof UNITS];
 }

@@ -18,7 +18,7 @@ import type { RunRequest, Target } from '../state/request.ts';
 import type { OptionType } from './define-command.ts';
 import { type DayContext, parseOpenRange, parseRange, type RangeValues, splitList, text } from './options.ts';
 
-/** The options of `eod backfill` that say what to request. Request options have options of their own, by name. */
+/** The options of `eod backfill` that say what to request. Each request option is one too, under its own name. */
 export interface BackfillValues extends RangeValues {
   readonly all?: boolean;
   readonly exchange?: string | undefined;
@@ -57,9 +57,9 @@ export function backfillRequest(
     })),
   );
   if (targets.length === 0) {
-    const [first] = chosen;
+    const exchangesByDefault = [...new Set(chosen.flatMap((operation) => operation.exchanges))];
     throw usageError(
-      `${first?.name} is requested for ${first?.exchanges.join(' and ')} by default, which EOD_EXCHANGES leaves out: name an exchange with --exchange`,
+      `${listNames(chosen)} ${chosen.length === 1 ? 'is' : 'are'} requested for ${exchangesByDefault.join(' and ')} by default, which EOD_EXCHANGES leaves out: name an exchange with --exchange`,
     );
   }
   return { kind: 'backfill', targets, instruments, options, live: false };
@@ -83,7 +83,9 @@ const listNames = (chosen: readonly Operation[]) => chosen.map(({ name }) => nam
 
 /**
  * Parses names of operations, in any case and without repeats; EOD_OPERATIONS need not request them. With `--all` these
- * are the operations that it requests. @throws PipelineError `usage`
+ * are the operations that it requests.
+ *
+ * @throws PipelineError `usage`
  */
 function parseOperations(names: readonly string[], all: boolean, config: Config): Operation[] {
   if (all && names.length > 0) throw usageError('give names of operations or --all, not both');
@@ -104,7 +106,7 @@ interface ScopeValues extends RangeValues {
 }
 
 /**
- * Parses which gaps to look for, or which kept responses are meant.
+ * Parses the data sets, exchanges and days of gaps, rejects or kept responses.
  *
  * @param find the data sets that a name means.
  * @throws PipelineError `usage` if a name or a day is wrong.
@@ -124,13 +126,16 @@ export function parseScope<DataSet>(
 /** The request options of all operations as options of a command, e.g. `--nature-of-report <value>`. */
 export function requestOptions(): Record<string, OptionType<string | undefined>> {
   const options = optionNames().map((param) => {
-    const declaring = operations.filter((operation) => findOption(operation, param) !== undefined);
-    const meanings = declaring.map((operation) => {
+    const declared = operations.flatMap((operation) => {
       const option = findOption(operation, param);
-      const allowed = option === undefined ? null : allowedText(option);
-      return `${option?.meaning}${allowed === null ? '' : ` (${allowed})`}`;
+      return option === undefined ? [] : [{ operation, option }];
     });
-    return [param, text('<value>', `${[...new Set(meanings)].join(' / ')} [${listNames(declaring)}]`)];
+    const meanings = declared.map(({ option }) => {
+      const allowed = allowedText(option);
+      return allowed === null ? option.meaning : `${option.meaning} (${allowed})`;
+    });
+    const names = listNames(declared.map(({ operation }) => operation));
+    return [param, text('<value>', `${[...new Set(meanings)].join(' / ')} [${names}]`)];
   });
   return Object.fromEntries(options);
 }
@@ -157,8 +162,8 @@ function parseRequestOptions(
     const param = optionNames(chosen).find((option) => option.toLowerCase() === name.toLowerCase());
     if (param !== undefined) options[param] = readOptionValue(chosen, param, value);
     else {
-      const instead = OWN_PARAMS[name.toLowerCase()];
-      if (instead !== undefined) throw usageError(`--param: ${name} is set by ${instead}`);
+      const setBy = PARAMS_SET_ELSEWHERE[name.toLowerCase()];
+      if (setBy !== undefined) throw usageError(`--param: ${name} is set by ${setBy}`);
       options[furtherParam(name)] = value;
     }
   }
@@ -169,8 +174,8 @@ function parseRequestOptions(
   return options;
 }
 
-/** Parameters that are made from settings and other flags, in lower case, and what to use instead of `--param`. */
-const OWN_PARAMS: Readonly<Record<string, string>> = {
+/** Parameters, in lower case, that settings or other flags set, and which of these to use instead of `--param`. */
+const PARAMS_SET_ELSEWHERE: Readonly<Record<string, string>> = {
   accesskey: 'EOD_ACCESS_KEY',
   exchange: '--exchange',
   format: 'EOD_FORMAT',
@@ -185,8 +190,8 @@ const OWN_PARAMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Parses the exchanges of a backfill: codes that are known, declared by a chosen operation or named by a setting, because
- * a misspelled one costs calls and has no data.
+ * Parses the exchanges of a backfill. Only codes that are known, that a chosen operation declares or that a setting
+ * names: a misspelled one would cost calls and bring nothing.
  *
  * @throws PipelineError `usage`
  */

@@ -163,6 +163,12 @@ test.each(MISTAKES)('does not accept %j %j', (names, flags, says) => {
   expect(() => request(names, flags)).toThrow(says);
 });
 
-test('an operation that EOD_EXCHANGES leaves without an exchange is refused, not silently left out', () => {
-  expect(() => request(['GetSeriesChange'], RANGE, { EOD_EXCHANGES: 'BSE' })).toThrow(/--exchange/);
+test('operations that EOD_EXCHANGES leaves without an exchange are refused, not silently left out', () => {
+  const reason = 'by default, which EOD_EXCHANGES leaves out: name an exchange with --exchange';
+  expect(() => request(['GetSeriesChange'], RANGE, { EOD_EXCHANGES: 'BSE' })).toThrow(
+    `GetSeriesChange is requested for NSE ${reason}`,
+  );
+  expect(() => request(['GetIndexDetail', 'GetFinRatioEOD'], RANGE, { EOD_EXCHANGES: 'NSE' })).toThrow(
+    `GetIndexDetail, GetFinRatioEOD are requested for BSE_IDX and BSE ${reason}`,
+  );
 });
