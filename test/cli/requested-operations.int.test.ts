@@ -118,7 +118,16 @@ test('an operation that is no longer requested still has gaps, to be filled from
   const calls = () => sandbox.stats().byOperation.GetCircuitBreakers ?? 0;
   const before = calls();
   const range = ['--from', '2025-03-11', '--to', '2025-03-13'];
-  await runCli(['gaps', 'fill', ...range, '--exchange', 'NSE'], options);
+  const fill = ['gaps', 'fill', ...range, '--exchange', 'NSE'];
+  const leavesOut = 'what no schedule requests is left out: name an operation to request it';
+  expect(await runCli(fill, options)).toMatchObject({
+    stdout: expect.stringContaining('completed'),
+    stderr: expect.stringContaining(leavesOut),
+  });
+  expect(await runCli(fill, options)).toMatchObject({
+    stdout: 'nothing else is missing\n',
+    stderr: expect.stringContaining(leavesOut),
+  });
   expect(calls()).toBe(before);
   expect((await runCli(['gaps', 'fill', 'GetCircuitBreakers', ...range], options)).code).toBe(0);
   expect(calls()).toBe(before + 1);

@@ -32,7 +32,8 @@ export default defineCommand({
       const requestable = listed.filter(
         ({ operation }) => values.operations.length > 0 || scheduled.has(operation),
       );
-      if (requestable.length < listed.length)
+      const hasLeftOut = requestable.length < listed.length;
+      if (hasLeftOut)
         logNote(
           cli,
           'what no schedule requests is left out: name an operation to request it ("eod gaps" lists the days), or load its files with "eod import"',
@@ -46,8 +47,10 @@ export default defineCommand({
       logUnknownYears(cli, report.unknownYears);
       if (values.json) printJson(cli, null);
       else if (!report.hasTradingDay) print(cli, noTradingDayText(report));
-      else
-        print(cli, tooOldDays === 0 ? 'nothing is missing' : 'nothing is missing that the source still has');
+      else {
+        const nothing = hasLeftOut ? 'nothing else is missing' : 'nothing is missing';
+        print(cli, tooOldDays === 0 ? nothing : `${nothing} that the source still has`);
+      }
       return null;
     });
   },
