@@ -36,8 +36,8 @@ function read(records: readonly unknown[]): Row[] {
 
 /** Bytes of the rows' COPY text, made value by value. */
 function encodeSimply({ fields }: TableDefinition, rows: readonly Row[]): number {
-  const lines = rows.map((row, position) =>
-    [String(position), ...fields.map(({ column }) => encodeValue(row[column] ?? null))].join('\t'),
+  const lines = rows.map((row, index) =>
+    [String(index), ...fields.map(({ column }) => encodeValue(row[column] ?? null))].join('\t'),
   );
   return Buffer.from(`${lines.join('\n')}\n`).length;
 }

@@ -110,8 +110,8 @@ try {
   await Promise.all(Array.from({ length: flags.small ? 2 : 1 }, measureNext));
   const results = BENCHES.filter(({ name }) => wanted.has(name)).map((bench): Result => {
     const measured = rounds.get(bench.name) ?? [];
-    const reported = notes.get(bench.name) ?? [];
-    return { bench, rounds: measured, medians: summarize(bench, measured), notes: reported };
+    const lines = notes.get(bench.name) ?? [];
+    return { bench, rounds: measured, medians: summarize(bench, measured), notes: lines };
   });
   const settings = await settingsOf(site);
   if (flags.small) {

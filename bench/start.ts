@@ -45,10 +45,10 @@ try {
   for (let round = 0; round < rounds; round += 1) {
     const node = timed(() => spawnSync(process.execPath, ['-e', '0']));
     nodes.push(node);
-    for (const one of quick) {
-      const time = timed(() => run(one.args, {}));
-      one.times.push(time);
-      one.beyond.push(time - node);
+    for (const command of quick) {
+      const time = timed(() => run(command.args, {}));
+      command.times.push(time);
+      command.beyond.push(time - node);
     }
     statuses.push(timed(() => run(['status'], settings)));
   }

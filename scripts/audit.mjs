@@ -26,9 +26,9 @@ if (report === null || report.vulnerabilities === undefined) {
 }
 
 const exceptions = JSON.parse(readFileSync(new URL('audit-exceptions.json', import.meta.url), 'utf8'));
-const found = Object.entries(report.vulnerabilities);
-const unexplained = found.filter(([name]) => exceptions[name] === undefined);
+const vulnerable = Object.entries(report.vulnerabilities);
+const unexplained = vulnerable.filter(([name]) => exceptions[name] === undefined);
 for (const [name, { severity }] of unexplained)
   console.error(`audit: ${name}: ${severity}, not an exception`);
-console.log(`audit: ${found.length} vulnerable packages, ${unexplained.length} of them not exceptions`);
+console.log(`audit: ${vulnerable.length} vulnerable packages, ${unexplained.length} of them not exceptions`);
 process.exit(unexplained.length === 0 ? 0 : 1);

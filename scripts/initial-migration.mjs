@@ -76,7 +76,7 @@ writeFileSync(
 
 const file = join(MIGRATIONS, '0000_initial.sql');
 let text = readFileSync(file, 'utf8').trimEnd();
-text = replaceOnce(text, /(CREATE SCHEMA "market_history";\n)/, (found) => `${found}${PARTITIONS}`);
+text = replaceOnce(text, /(CREATE SCHEMA "market_history";\n)/, (statement) => `${statement}${PARTITIONS}`);
 for (const table of PARTITIONED) {
   text = replaceOnce(
     text,
@@ -93,7 +93,7 @@ console.log(
 
 /** @throws Error if the pattern is not there exactly once, as after a change of what drizzle-kit writes. */
 function replaceOnce(text, pattern, by) {
-  const found = text.match(new RegExp(pattern, 'g'))?.length ?? 0;
-  if (found !== 1) throw new Error(`${pattern} is in the generated migration ${found} times, and not once`);
+  const count = text.match(new RegExp(pattern, 'g'))?.length ?? 0;
+  if (count !== 1) throw new Error(`${pattern} is in the generated migration ${count} times, and not once`);
   return text.replace(pattern, by);
 }

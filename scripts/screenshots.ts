@@ -128,7 +128,7 @@ async function loadData(context: WorkContext): Promise<void> {
 function symbolWithSplit(sandbox: Sandbox): string {
   const day = (back: number) => addDays(today(systemClock, 'Asia/Kolkata'), -back);
   const all = sandbox.splits(day(DAYS_BACK), day(0));
-  const once = all.filter(({ symbol }) => all.filter((one) => one.symbol === symbol).length === 1);
+  const once = all.filter(({ symbol }) => all.filter((share) => share.symbol === symbol).length === 1);
   const chosen = once.find(({ kind, exDate }) => kind === 'split' && exDate > day(DAYS_BACK / 2));
   if (chosen === undefined) throw new Error('no share splits once in these days');
   return chosen.symbol;
@@ -149,7 +149,7 @@ async function takePicture(context: WorkContext, symbol: string, cleanups: Clean
   await page.goto(`${server.url}/coverage/GetBhavCopyCM/NSE?symbol=${symbol}`);
   const prices = await page.locator('section[aria-labelledby="prices"]').screenshot();
   const pictures = [coverage, prices].map(
-    (one) => `<img src="data:image/png;base64,${one.toString('base64')}">`,
+    (image) => `<img src="data:image/png;base64,${image.toString('base64')}">`,
   );
   // A page of its own, because the policy of ours allows no such styles.
   const composed = await browser.newPage({ viewport: VIEWPORT });

@@ -22,13 +22,13 @@ interface Described {
 function described(name: Name): Described {
   const { description = '', examples } = settings[name].meta() ?? {};
   const isSecret = name in fileSettings;
-  const given = Array.isArray(examples) ? String(examples[0]) : null;
+  const firstExample = Array.isArray(examples) ? String(examples[0]) : null;
   const value = defaults[name];
   const isEmpty = value === undefined || JSON.stringify(value) === '{}';
   // The example of a share is its default, because the default itself is a fraction here.
   const written = Array.isArray(value) ? value.join(',') : String(value);
-  const defaultText = isEmpty ? '' : (given ?? written);
-  const example = given ?? defaultText;
+  const defaultText = isEmpty ? '' : (firstExample ?? written);
+  const example = firstExample ?? defaultText;
   if (description === '' || example === '') {
     throw new Error(`${name} needs a description, and an example if it has no default`);
   }
@@ -126,7 +126,7 @@ export function settingsSchema(): string {
       'Rules for each setting. The program checks more than a schema can: run "eod config" for a full check.',
     type: 'object',
     properties: Object.fromEntries([
-      ...all.map((one) => [one.name, property(one)]),
+      ...all.map((setting) => [setting.name, property(setting)]),
       ...Object.entries(fileSettings).map(([name, file]) => [
         file,
         { description: `Path of a file that holds ${name}.`, type: 'string' },

@@ -36,10 +36,10 @@ const STOP_WITHIN_MS = 10_000;
 const flags = ['--prefer-offline', '--ignore-scripts', '--loglevel=error'];
 let filename = '';
 
-/** @param {unknown} is @param {string} what */
-function check(is, what) {
-  if (!is) throw new Error(what);
-  console.log(`ok: ${what}`);
+/** @param {unknown} is @param {string} expectation */
+function check(is, expectation) {
+  if (!is) throw new Error(expectation);
+  console.log(`ok: ${expectation}`);
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'eod-package-'));
@@ -70,8 +70,8 @@ function npm(...args) {
 
 try {
   const packed = JSON.parse(npm('pack', '--ignore-scripts', '--json', '--pack-destination', folder));
-  const [{ filename: made, files, size }] = Array.isArray(packed) ? packed : Object.values(packed);
-  filename = made;
+  const [{ filename: packageFile, files, size }] = Array.isArray(packed) ? packed : Object.values(packed);
+  filename = packageFile;
   const paths = files.map((/** @type {{ path: string }} */ { path }) => path);
   for (const path of NEEDED) if (!paths.includes(path)) throw new Error(`${path} is missing in the package`);
   const unwanted = paths.filter((/** @type {string} */ path) => UNWANTED.test(path));
@@ -84,8 +84,11 @@ try {
   npm('install', '--global', '--prefix', join(folder, 'installed'), ...flags, join(folder, filename));
   check(existsSync(join(folder, 'installed', 'bin', 'eod')), 'npm install --global gives the command eod');
   const stamped = readFileSync(join(root, 'dist', 'commit'), 'utf8');
-  const said = eod('--version').stdout.trim();
-  check(said === (stamped === '' ? version : `${version} (${stamped})`), `eod --version says ${said}`);
+  const printedVersion = eod('--version').stdout.trim();
+  check(
+    printedVersion === (stamped === '' ? version : `${version} (${stamped})`),
+    `eod --version says ${printedVersion}`,
+  );
   const { status: begun } = eod('init');
   check(begun === 0 && statSync(join(work, '.env')).size > 1_000, 'eod init writes .env');
   const demo = eod('demo');
@@ -118,8 +121,8 @@ async function serve() {
     service.once('exit', (code) => reject(new Error(`eod up ended with ${code}: ${printed}`)));
     service.stderr.on('data', (text) => {
       printed += text;
-      const found = /(http:\/\/\S+)\/healthz/.exec(printed);
-      if (found !== null) resolve(found[1]);
+      const match = /(http:\/\/\S+)\/healthz/.exec(printed);
+      if (match !== null) resolve(match[1]);
     });
   });
   for (const path of ['/readyz', '/', '/runs']) {

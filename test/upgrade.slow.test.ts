@@ -38,12 +38,12 @@ async function statesOf({ pool }: Database, columns: readonly Column[]): Promise
   const states = new Map<string, string>();
   for (const [table, of] of groupBy(columns, (column) => column.table)) {
     if (!table.startsWith('market.')) continue;
-    const found = await pool.query(
+    const result = await pool.query(
       `select s as state, (select md5(string_agg(r::text, '|' order by r::text))
           from (select ${of.map(({ name }) => name).join(', ')} from ${table.replace('market.', 'market_history.')}_at(s)) r) as sum
         from generate_series(0, ${rows[0].last}) s`,
     );
-    for (const { state, sum } of found.rows) states.set(`${table} ${state}`, sum);
+    for (const { state, sum } of result.rows) states.set(`${table} ${state}`, sum);
   }
   return states;
 }
@@ -91,7 +91,7 @@ test.each([
       .filter(({ table, name }) => table === 'market.bhavcopy_cm' && !LOAD_AUDIT_OF_RUNS.includes(name))
       .map(({ name }) => name)
       .join(', ');
-    const reported = {
+    const problem = {
       'market.bhavcopy_cm': `select ${columns} from %`,
       'market_history.bhavcopy_cm': `select ${columns} from %`,
       'etl.coverage':
@@ -100,7 +100,7 @@ test.each([
       'etl.withdrawals':
         "select operation, exchange, table_name, day, unlisted_rows, max_rows, remaining_rows, state, accepted_by from % where state in ('withheld', 'accepted')",
     };
-    for (const [table, select] of Object.entries(reported)) {
+    for (const [table, select] of Object.entries(problem)) {
       const all = (from: string) =>
         read(`select r::text from (${select.replace('%', from)}) r order by r::text`);
       const before = await all(`before_replay.${table.replace('.', '_')}`);

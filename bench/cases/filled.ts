@@ -251,13 +251,13 @@ async function ask(
 /** Values of a stored row, of another one each time. */
 async function valuesFor(client: Client, name: QueryName, days: readonly string[], nth: number) {
   const day = days[(nth * 7919) % days.length];
-  const found = await client.query<Record<string, string>>(
+  const result = await client.query<Record<string, string>>(
     `select exchange, symbol, isin, trade_date::text as day, exchange || ':' || exchange_instrument_id as instrument,
             (select max(state)::text from etl.loads where operation = 'GetBhavCopyCM' and inserted > 0) as state
        from market.bhavcopy_cm where exchange = $1 and trade_date = $2 order by symbol, series offset $3 limit 1`,
     [EXCHANGE, day, (nth * 37) % 100],
   );
-  return QUERIES[name].uses.map((column) => found.rows[0]?.[column]);
+  return QUERIES[name].uses.map((column) => result.rows[0]?.[column]);
 }
 
 function checkResponse(

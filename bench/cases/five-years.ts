@@ -116,14 +116,14 @@ interface TableSizes {
 async function sizesOf(url: string, nights: number): Promise<TableSizes> {
   return withClient(url, async (client) => {
     await client.query('vacuum analyze');
-    const found = await client.query<{ name: string; rows: string; bytes: string }>(
+    const result = await client.query<{ name: string; rows: string; bytes: string }>(
       `select relname as name, greatest(reltuples, 0)::bigint as rows, pg_total_relation_size(oid) as bytes
          from pg_class where relnamespace = 'etl'::regnamespace and relkind = 'r' order by relname`,
     );
     return {
       nights,
       tables: new Map(
-        found.rows.map(({ name, rows, bytes }) => [name, { rows: Number(rows), bytes: Number(bytes) }]),
+        result.rows.map(({ name, rows, bytes }) => [name, { rows: Number(rows), bytes: Number(bytes) }]),
       ),
     };
   });

@@ -76,13 +76,13 @@ interface Size {
 async function measureRound(site: Site, wanted: ReadonlySet<string>, size: Size) {
   const { server } = site;
   const figures: Record<string, Figures> = {};
-  const two = wanted.has('load-first-2') ? await loadFirst(site, size, 'load-first-2', 2) : null;
-  const one = await loadFirst(site, size, 'load-first', 1);
+  const twoWorkers = wanted.has('load-first-2') ? await loadFirst(site, size, 'load-first-2', 2) : null;
+  const oneWorker = await loadFirst(site, size, 'load-first', 1);
   const copy = await copyOf(site, 'bench_load_first', size);
-  if (two !== null) figures['load-first-2'] = beside(copy, size, two);
-  if (wanted.has('load-first')) figures['load-first'] = beside(copy, size, one);
+  if (twoWorkers !== null) figures['load-first-2'] = beside(copy, size, twoWorkers);
+  if (wanted.has('load-first')) figures['load-first'] = beside(copy, size, oneWorker);
   for (const name of RELOAD_NAMES) {
-    if (wanted.has(name)) figures[name] = beside(copy, size, await reload(site, size, name), one);
+    if (wanted.has(name)) figures[name] = beside(copy, size, await reload(site, size, name), oneWorker);
   }
   if (wanted.has('replay')) figures.replay = beside(copy, size, await replay(site, size));
   await dropDatabase(server.url, 'bench_load_first');
@@ -166,16 +166,16 @@ async function replay(site: Site, { rows }: Size): Promise<Taken> {
 async function run(
   site: Site,
   url: string,
-  requested: {
+  options: {
     readonly workers: number;
     readonly mode: SourceMode;
     readonly days: readonly string[];
     readonly again: boolean;
   },
 ): Promise<Taken & { readonly report: RunReport }> {
-  const pipeline = await startPipeline(site, url, requested);
+  const pipeline = await startPipeline(site, url, options);
   const { result, seconds, walBytes, processor } = await measured(url, () =>
-    pipeline.run(bhavRequest(requested.days, requested.again)),
+    pipeline.run(bhavRequest(options.days, options.again)),
   );
   const workers = await pipeline.stop();
   return {
@@ -222,6 +222,6 @@ export async function checkRows(
               (select count(*) from market_history.bhavcopy_cm)::int as history`,
     ),
   );
-  const found = counted.rows[0];
-  check(bench, { rows: [found?.rows, due.rows], history: [found?.history, due.history] });
+  const counts = counted.rows[0];
+  check(bench, { rows: [counts?.rows, due.rows], history: [counts?.history, due.history] });
 }

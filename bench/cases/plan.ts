@@ -35,9 +35,9 @@ export const plan: Case = {
     );
     const days = sessionsBefore(site.small ? 250 : SESSIONS);
     const url = await migratedDatabase(site.server.url, DATABASE);
-    const covered = await cover(url, days, instruments);
+    const entries = await cover(url, days, instruments);
     for (let round = 1; round <= site.rounds; round++) {
-      yield { plan: { ...(await planOnce(site, url, days, instruments)), covered } };
+      yield { plan: { ...(await planOnce(site, url, days, instruments)), covered: entries } };
     }
     await dropDatabase(site.server.url, DATABASE);
   },
@@ -68,12 +68,12 @@ async function planOnce(site: Site, url: string, days: readonly string[], instru
     site.note('plan', ended.message);
     return { seconds: Number.NaN, peakRssMb: Number.NaN };
   }
-  const { requested, windows } = ended.result;
+  const { requests, windows } = ended.result;
   check('plan', {
-    'windows of end-of-day ratios': [requested.GetFinRatioEOD, instruments.length * REQUESTS_PER_DAY],
-    'windows of quarterly ratios': [requested.GetFinancialRatios, instruments.length * REQUESTS_PER_DAY],
+    'windows of end-of-day ratios': [requests.GetFinRatioEOD, instruments.length * REQUESTS_PER_DAY],
+    'windows of quarterly ratios': [requests.GetFinancialRatios, instruments.length * REQUESTS_PER_DAY],
     'operations that request the last day': [
-      operations.filter(({ name, windows }) => windows.per !== 'instrument' && (requested[name] ?? 0) > 0)
+      operations.filter(({ name, windows }) => windows.per !== 'instrument' && (requests[name] ?? 0) > 0)
         .length,
       operations.filter(({ windows }) => windows.per !== 'instrument').length,
     ],
@@ -84,7 +84,7 @@ async function planOnce(site: Site, url: string, days: readonly string[], instru
 /** The result of the child's task: windows in all, and those to be requested by operation. */
 interface PlanCounts {
   readonly windows: number;
-  readonly requested: Readonly<Record<string, number>>;
+  readonly requests: Readonly<Record<string, number>>;
 }
 
 /** Writes the coverage that every request but those about the last day would have left. @returns its rows. */
@@ -92,7 +92,7 @@ async function cover(url: string, days: readonly string[], instruments: readonly
   return withClient(url, async (client) => {
     let rows = 0;
     for (const operation of operations) {
-      const requested = requestsOf(operation, days);
+      const requests = requestsOf(operation, days);
       const written = await client.query(
         `insert into etl.coverage (operation, exchange, day, instrument, variant, last_position, last_said, last_records, loaded_position,
            loaded_records, run_id, checked_at)
@@ -101,8 +101,8 @@ async function cover(url: string, days: readonly string[], instruments: readonly
         [
           operation.name,
           EXCHANGE,
-          requested.map(({ day }) => day),
-          requested.map(({ variant }) => variant),
+          requests.map(({ day }) => day),
+          requests.map(({ variant }) => variant),
           operation.windows.per === 'instrument' ? instruments : [''],
         ],
       );

@@ -32,7 +32,7 @@ async function loadWith(
   checkCounts(bench, result.result, { fetched: rows, inserted: rows });
   await checkRows(bench, url, { rows, history: 0 });
   await dropDatabase(site.server.url, name);
-  const peakRssMb = Math.max(...processes.map((one) => one.peakRssMb));
+  const peakRssMb = Math.max(...processes.map((process) => process.peakRssMb));
   return { seconds, peakRssMb, deadlocks: result.deadlocks, waiting: result.waiting };
 }
 
@@ -42,10 +42,10 @@ async function watchLocks<Result>(url: string, work: () => Promise<Result>) {
     const done = new AbortController();
     const watching = (async () => {
       while (!done.signal.aborted) {
-        const found = await client.query<{ waiting: number }>(
+        const result = await client.query<{ waiting: number }>(
           'select count(distinct pid)::int as waiting from pg_locks where not granted',
         );
-        looks.push(found.rows[0]?.waiting ?? 0);
+        looks.push(result.rows[0]?.waiting ?? 0);
         await pause(LOOK_EVERY_MS, undefined, { signal: done.signal }).catch(() => undefined);
       }
     })();
@@ -82,20 +82,24 @@ export const scaleWorkers: Case = {
   async *rounds(site) {
     const sessions = sessionsOf(site, site.records);
     for (let round = 1; round <= site.rounds; round++) {
-      const two = await loadWith(site, 'scale-workers', { workers: 2, sessions });
+      const twoWorkers = await loadWith(site, 'scale-workers', { workers: 2, sessions });
       // Their counts are no other than those of two.
-      const one = site.small ? two : await loadWith(site, 'scale-workers', { workers: 1, sessions });
-      const four = site.small ? two : await loadWith(site, 'scale-workers', { workers: 4, sessions });
+      const oneWorker = site.small
+        ? twoWorkers
+        : await loadWith(site, 'scale-workers', { workers: 1, sessions });
+      const fourWorkers = site.small
+        ? twoWorkers
+        : await loadWith(site, 'scale-workers', { workers: 4, sessions });
       const figures: Figures = {
-        ratio2: one.seconds / two.seconds,
-        ratio4: one.seconds / four.seconds,
-        deadlocks: one.deadlocks + two.deadlocks + four.deadlocks,
-        waiting: four.waiting,
-        waiting2: two.waiting,
-        waiting1: one.waiting,
-        seconds1: one.seconds,
-        seconds2: two.seconds,
-        seconds4: four.seconds,
+        ratio2: oneWorker.seconds / twoWorkers.seconds,
+        ratio4: oneWorker.seconds / fourWorkers.seconds,
+        deadlocks: oneWorker.deadlocks + twoWorkers.deadlocks + fourWorkers.deadlocks,
+        waiting: fourWorkers.waiting,
+        waiting2: twoWorkers.waiting,
+        waiting1: oneWorker.waiting,
+        seconds1: oneWorker.seconds,
+        seconds2: twoWorkers.seconds,
+        seconds4: fourWorkers.seconds,
       };
       yield { 'scale-workers': figures };
     }

@@ -43,8 +43,8 @@ export async function runCommand(command: Command): Promise<number> {
   try {
     const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
     if (code !== 0) {
-      const said = readFileSync(log, 'utf8').trim().split('\n').slice(-15).join('\n');
-      throw new Error(`${command.program} ended with ${code ?? signal}:\n${said}`);
+      const lastLines = readFileSync(log, 'utf8').trim().split('\n').slice(-15).join('\n');
+      throw new Error(`${command.program} ended with ${code ?? signal}:\n${lastLines}`);
     }
     return peak;
   } finally {

@@ -67,11 +67,8 @@ function sessionsOf(records: number): number {
 }
 
 function sessionsFor({ name, atMost }: Peer): number {
-  const requested = flags.rows.find((text) => text.startsWith(`${name}=`))?.split('=')[1];
-  return Math.min(
-    most,
-    requested === undefined ? sessionsOf(atMost ?? Infinity) : sessionsOf(Number(requested)),
-  );
+  const flag = flags.rows.find((text) => text.startsWith(`${name}=`))?.split('=')[1];
+  return Math.min(most, flag === undefined ? sessionsOf(atMost ?? Infinity) : sessionsOf(Number(flag)));
 }
 
 interface Load {
@@ -120,8 +117,8 @@ const expected = new Map<string, string>();
 async function expectRows(who: string, url: string, loaded: string, lastDay: string): Promise<void> {
   const known = expected.get(lastDay) ?? (await fingerprint(referenceUrl, 'peers.bhavcopy_cm', lastDay));
   expected.set(lastDay, known);
-  const found = await fingerprint(url, loaded, lastDay);
-  if (found !== known) throw new Error(`${who} has loaded ${found}, which should be ${known}`);
+  const actual = await fingerprint(url, loaded, lastDay);
+  if (actual !== known) throw new Error(`${who} has loaded ${actual}, which should be ${known}`);
 }
 
 async function measureCopy(files: RowFiles): Promise<Measured> {

@@ -58,6 +58,6 @@ export function check(
 ) {
   const wrong = Object.entries(counted).filter(([, [got, due]]) => got !== due);
   if (wrong.length === 0) return;
-  const reported = wrong.map(([name, [got, due]]) => `${name} is ${got} and should be ${due}`);
-  throw new Error(`${bench}: ${reported.join('; ')}`);
+  const deviations = wrong.map(([name, [got, due]]) => `${name} is ${got} and should be ${due}`);
+  throw new Error(`${bench}: ${deviations.join('; ')}`);
 }

@@ -47,13 +47,13 @@ const TASKS = {
   async plan(context, request: RunRequest) {
     return async () => {
       const { windows } = await planRun(context, request);
-      const requested: Record<string, number> = {};
+      const requests: Record<string, number> = {};
       let planned = 0;
       for (const { operation, state } of windows) {
         planned += 1;
-        if (state === 'pending') requested[operation] = (requested[operation] ?? 0) + 1;
+        if (state === 'pending') requests[operation] = (requests[operation] ?? 0) + 1;
       }
-      return { windows: planned, requested };
+      return { windows: planned, requests };
     };
   },
 

@@ -61,12 +61,12 @@ async function copyRows(
   days: readonly string[],
   other: Readonly<Record<string, string>>,
 ): Promise<void> {
-  const found = await client.query<{ name: string }>(
+  const result = await client.query<{ name: string }>(
     `select attname as name from pg_attribute
       where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`,
     [table],
   );
-  const columns = found.rows.map(({ name }) => name);
+  const columns = result.rows.map(({ name }) => name);
   const missing = Object.keys(other).filter((name) => !columns.includes(name));
   if (missing.length > 0) throw new Error(`${table} has no column ${missing.join(', ')}`);
   await client.query(`create temp table first_session as select * from ${table}`);

@@ -65,7 +65,7 @@ function processStat(pid: number): { parent: number; own: number; ended: number 
 function serverTicks(postmaster: number): number {
   const { own, ended } = processStat(postmaster);
   let sum = own + ended;
-  for (const name of readdirSync('/proc').filter((one) => /^\d+$/.test(one))) {
+  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
     try {
       const { parent, own: ticks } = processStat(Number(name));
       if (parent === postmaster) sum += ticks;

@@ -16,7 +16,7 @@ export interface Result {
 /** The median of every figure; of figures that may not grow beyond something the worst. */
 export function summarize({ reach }: Bench, rounds: readonly Figures[]): Figures {
   const names = Object.keys(rounds[0] ?? {});
-  const worst = new Set(reach.flatMap((one) => ('atMost' in one ? [one.figure] : [])));
+  const worst = new Set(reach.flatMap((limit) => ('atMost' in limit ? [limit.figure] : [])));
   return Object.fromEntries(
     names.map((name) => {
       const values = rounds.map((figures) => figures[name] ?? Number.NaN);
@@ -62,7 +62,7 @@ export function resultsText(results: readonly Result[]): string {
 
 /** What it was measured on, and how much. */
 export async function settingsOf({ server, source, records, rounds, small }: Site) {
-  const found = await withClient(server.url, (client) =>
+  const result = await withClient(server.url, (client) =>
     client.query<{ version: string; changed: Record<string, string> }>(
       `select current_setting('server_version') as version,
               (select coalesce(jsonb_object_agg(name, setting), '{}') from pg_settings
@@ -77,8 +77,8 @@ export async function settingsOf({ server, source, records, rounds, small }: Sit
       memoryGb: Math.round(totalmem() / 1e9),
     },
     node: process.versions.node,
-    postgres: found.rows[0]?.version ?? 'unknown',
-    postgresSettings: found.rows[0]?.changed ?? {},
+    postgres: result.rows[0]?.version ?? 'unknown',
+    postgresSettings: result.rows[0]?.changed ?? {},
     records,
     perSession: source.perSession,
     rounds,

@@ -84,10 +84,10 @@ describe('the reviewed calendar', () => {
   });
 
   it('treats an unknown exchange like NSE', () => {
-    const own = withLines('NSE,2027-01-26,holiday,', 'BSE,2027-01-27,holiday,');
-    expect(own.kindOf('MSEI', '2027-01-26')).toBe('holiday');
-    expect(own.kindOf('MSEI', '2027-01-27')).toBe('session');
-    expect(own.knows('MSEI', 2027)).toBe(true);
+    const calendar = withLines('NSE,2027-01-26,holiday,', 'BSE,2027-01-27,holiday,');
+    expect(calendar.kindOf('MSEI', '2027-01-26')).toBe('holiday');
+    expect(calendar.kindOf('MSEI', '2027-01-27')).toBe('session');
+    expect(calendar.knows('MSEI', 2027)).toBe(true);
   });
 });
 
@@ -160,27 +160,27 @@ describe('tradingDays and lastTradingDays', () => {
 
 describe('the calendar file of the user', () => {
   it('adds a year, opens and closes days, for one exchange or all', () => {
-    const own = withLines(
+    const calendar = withLines(
       '*,2027-01-26,holiday,Republic Day',
       'BSE,2027-01-26,session,BSE alone is open',
       '*,2026-11-24,session,holiday moved',
       '*,2026-11-25,holiday,to this day',
       '*,2026-11-08,holiday,muhurat called off',
     );
-    expect(own.kindOf('NSE', '2027-01-26')).toBe('holiday');
-    expect(own.kindOf('BSE', '2027-01-26')).toBe('special');
-    expect(own.kindOf('NSE', '2026-11-24')).toBe('special');
-    expect(own.kindOf('NSE', '2026-11-25')).toBe('holiday');
-    expect(own.kindOf('NSE', '2026-11-08')).toBe('weekend');
-    expect(own.knows('NSE', 2027)).toBe(true);
-    expect(own.kindOf('NSE', '2024-01-20')).toBe('special');
+    expect(calendar.kindOf('NSE', '2027-01-26')).toBe('holiday');
+    expect(calendar.kindOf('BSE', '2027-01-26')).toBe('special');
+    expect(calendar.kindOf('NSE', '2026-11-24')).toBe('special');
+    expect(calendar.kindOf('NSE', '2026-11-25')).toBe('holiday');
+    expect(calendar.kindOf('NSE', '2026-11-08')).toBe('weekend');
+    expect(calendar.knows('NSE', 2027)).toBe(true);
+    expect(calendar.kindOf('NSE', '2024-01-20')).toBe('special');
   });
 
   it('wins over the reviewed data, even with a * line where the data names the exchange', () => {
-    const own = withLines('*,2024-11-01,holiday,', 'NSE,2024-11-20,session,');
-    expect(own.isTradingDay('BSE', '2024-11-01')).toBe(false);
-    expect(own.isTradingDay('NSE', '2024-11-20')).toBe(true);
-    expect(own.isTradingDay('BSE', '2024-11-20')).toBe(false);
+    const calendar = withLines('*,2024-11-01,holiday,', 'NSE,2024-11-20,session,');
+    expect(calendar.isTradingDay('BSE', '2024-11-01')).toBe(false);
+    expect(calendar.isTradingDay('NSE', '2024-11-20')).toBe(true);
+    expect(calendar.isTradingDay('BSE', '2024-11-20')).toBe(false);
     const built = buildCalendar([
       [{ exchange: 'BSE', day: '2027-03-15', kind: 'holiday' }],
       [{ exchange: '*', day: '2027-03-15', kind: 'session' }],

@@ -29,9 +29,11 @@ describe.runIf(existsSync(OBSERVED))('the calendar against the trading days obse
   });
 
   it('has no weekday as a trading day that was not observed, but for the known holes', () => {
-    const seen = new Set(observed);
+    const observedDays = new Set(observed);
     const weekdays = eachDay('2015-01-01', last).filter((day) => !isWeekend(day));
-    expect(weekdays.filter((day) => calendar.isTradingDay('NSE', day) && !seen.has(day))).toEqual(HOLES);
+    expect(weekdays.filter((day) => calendar.isTradingDay('NSE', day) && !observedDays.has(day))).toEqual(
+      HOLES,
+    );
   });
 
   it('has exactly the observed weekend trading days, where those are complete', () => {

@@ -62,16 +62,16 @@ async function kill(worker: RunningEod): Promise<void> {
 async function killAt({ source, url, work }: Parts, table: string): Promise<void> {
   const holder = new pg.Client(url);
   await holder.connect();
-  let response = () => {};
+  let respond = () => {};
   source.mayRespond = new Promise((resolve) => {
-    response = resolve;
+    respond = resolve;
   });
   const before = source.requests;
   try {
     const worker = work();
     await waitFor(() => source.requests > before, { what: 'the call', timeoutMs: 30_000 });
     await holder.query(`begin; lock table ${table} in access exclusive mode`);
-    response();
+    respond();
     const waiting = `select from pg_locks where not granted and relation = '${table}'::regclass`;
     await waitFor(async () => ((await holder.query(waiting)).rowCount ?? 0) > 0, {
       what: `a load that waits for ${table}`,
@@ -79,7 +79,7 @@ async function killAt({ source, url, work }: Parts, table: string): Promise<void
     });
     await kill(worker);
   } finally {
-    response();
+    respond();
     await holder.end();
   }
 }
@@ -156,8 +156,8 @@ test('after a worker was killed, the time its window has waited for the response
   const runId = await start(pipeline, backfill(REQUESTED));
   const worker = work();
   const waited = async () => {
-    const found = await pipeline.db.pool.query<{ ms: number }>('select not_ready_ms as ms from etl.windows');
-    return found.rows[0]?.ms ?? 0;
+    const result = await pipeline.db.pool.query<{ ms: number }>('select not_ready_ms as ms from etl.windows');
+    return result.rows[0]?.ms ?? 0;
   };
   await waitFor(async () => (await waited()) >= 1_200, { everyMs: 5, timeoutMs: 30_000 });
   await kill(worker);

@@ -65,8 +65,8 @@ function start(args: readonly string[], databaseUrl: string) {
 }
 
 async function runIds(url: string): Promise<number[]> {
-  const found = await query<{ id: number }>(url, 'select id::int from etl.runs order by id');
-  return found.map(({ id }) => id);
+  const rows = await query<{ id: number }>(url, 'select id::int from etl.runs order by id');
+  return rows.map(({ id }) => id);
 }
 
 describe('Postgres dies while a run is being written', () => {

@@ -82,7 +82,7 @@ test.concurrent.for(mostly('redis'))(
         operations: ['GetFinRatioEOD'],
         from: '2025-09-11',
         to: '2025-09-11',
-        instruments: Array.from({ length: 100 }, (_, position) => `INSTRUMENT${position}`),
+        instruments: Array.from({ length: 100 }, (_, index) => `INSTRUMENT${index}`),
       }),
     );
     const running = [startOne(), startOne(), startOne()];

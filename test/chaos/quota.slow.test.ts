@@ -104,20 +104,20 @@ function ratios(instruments: number) {
     operations: ['GetFinRatioEOD'],
     from: '2025-09-11',
     to: '2025-09-11',
-    instruments: Array.from({ length: instruments }, (_, position) => `INSTRUMENT${position}`),
+    instruments: Array.from({ length: instruments }, (_, index) => `INSTRUMENT${index}`),
   });
 }
 
 async function budgetOf({ db }: Pipeline): Promise<number[]> {
-  const found = await db.pool.query<{ calls: number }>('select calls from etl.call_budget order by hour');
-  return found.rows.map(({ calls }) => calls);
+  const result = await db.pool.query<{ calls: number }>('select calls from etl.call_budget order by hour');
+  return result.rows.map(({ calls }) => calls);
 }
 
 async function attemptsOf({ db }: Pipeline): Promise<number[]> {
-  const found = await db.pool.query<{ attempts: number }>(
+  const result = await db.pool.query<{ attempts: number }>(
     "select distinct attempts from etl.windows where state <> 'skipped' order by 1",
   );
-  return found.rows.map(({ attempts }) => attempts);
+  return result.rows.map(({ attempts }) => attempts);
 }
 
 describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) => {

@@ -46,8 +46,8 @@ describe('a Redis that comes back empty', () => {
     return { redis, ...(await openParts(context, { backend: 'redis', settings: { REDIS_URL: redis.url } })) };
   }
 
-  async function restartAfter(calls: number, requested: () => number, redis: RestartableRedis) {
-    await waitFor(() => requested() >= calls, { what: `${calls} calls` });
+  async function restartAfter(calls: number, countRequests: () => number, redis: RestartableRedis) {
+    await waitFor(() => countRequests() >= calls, { what: `${calls} calls` });
     await redis.restart();
   }
 

@@ -22,9 +22,10 @@ interface Contradiction {
 }
 
 /** Runs a check that finds exactly these. */
-async function check(store: ReturnType<typeof openPool>, found: readonly Contradiction[]) {
-  const rows = found.map(
-    (one) => `('NSE', '${DAY}'::date, '${one.instrument}', '${one.expected}', '${one.found}')`,
+async function check(store: ReturnType<typeof openPool>, contradictions: readonly Contradiction[]) {
+  const rows = contradictions.map(
+    (contradiction) =>
+      `('NSE', '${DAY}'::date, '${contradiction.instrument}', '${contradiction.expected}', '${contradiction.found}')`,
   );
   const none = 'select null, null::date, null, null, null where false';
   const sql = rows.length === 0 ? none : `values ${rows.join(', ')}`;
@@ -49,7 +50,7 @@ const step = fc.oneof(
   fc.record({
     kind: fc.constant('check' as const),
     found: fc.uniqueArray(fc.record({ instrument, value: fc.constantFrom('1', '2') }), {
-      selector: (one) => one.instrument,
+      selector: (contradiction) => contradiction.instrument,
     }),
   }),
 );
@@ -63,32 +64,32 @@ test('an accepted finding is listed again exactly when its check finds another v
     await store.pool.query('delete from etl.findings');
     const open = new Map<string, string>();
     const accepted = new Map<string, string>();
-    for (const one of steps) {
-      if (one.kind === 'accept') {
-        const value = open.get(one.instrument);
+    for (const step of steps) {
+      if (step.kind === 'accept') {
+        const value = open.get(step.instrument);
         const findings = (await listFindings(store.drizzle, { limit: 9 })).findings;
-        const id = findings.find((finding) => finding.instrument === one.instrument)?.id;
+        const id = findings.find((finding) => finding.instrument === step.instrument)?.id;
         expect(id === undefined).toBe(value === undefined);
         if (id === undefined || value === undefined) continue;
         expect(await acceptFindings(store.drizzle, { id }, 'a person')).toBe(1);
-        accepted.set(one.instrument, value);
-        open.delete(one.instrument);
+        accepted.set(step.instrument, value);
+        open.delete(step.instrument);
         continue;
       }
       open.clear();
       for (const name of ['A', 'B']) {
-        const value = one.found.find((found) => found.instrument === name)?.value;
+        const value = step.found.find((contradiction) => contradiction.instrument === name)?.value;
         if (value !== accepted.get(name)) accepted.delete(name);
         if (value !== undefined && !accepted.has(name)) open.set(name, value);
       }
       const counts = await check(
         store,
-        one.found.map(({ instrument: name, value }) => ({ instrument: name, expected: '9', found: value })),
+        step.found.map(({ instrument: name, value }) => ({ instrument: name, expected: '9', found: value })),
       );
       expect(counts.open).toBe(open.size);
     }
     const listed = (await listFindings(store.drizzle, { limit: 9 })).findings;
-    expect(new Map(listed.map((one) => [one.instrument, one.found]))).toEqual(open);
+    expect(new Map(listed.map((finding) => [finding.instrument, finding.found]))).toEqual(open);
   });
 });
 
@@ -127,15 +128,15 @@ test('the commands that issues prints settle rejects and findings, single ones a
   const run = (command = '') => runCli(command.split(' ').slice(1), options);
 
   await send(1, record('about 5'));
-  const [one = ''] = await commands();
-  expect(one).toMatch(/^eod rejects accept \d+$/);
-  const id = one.replace(/\D+/g, '');
-  expect(await run(one)).toMatchObject({
+  const [command = ''] = await commands();
+  expect(command).toMatch(/^eod rejects accept \d+$/);
+  const id = command.replace(/\D+/g, '');
+  expect(await run(command)).toMatchObject({
     code: 0,
     stdout: '1 reject accepted: not stored, and no longer listed\n',
   });
   expect(await commands()).toEqual([]);
-  expect((await run(one)).stderr).toContain(`reject ${id} cannot be accepted: it is not open`);
+  expect((await run(command)).stderr).toContain(`reject ${id} cannot be accepted: it is not open`);
   expect((await run(`eod rejects ${id}`)).stdout).toMatch(/; accepted by \S+ at /);
   expect((await run('eod rejects retry')).stdout).toBe('no open rejects\n');
 

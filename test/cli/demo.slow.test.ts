@@ -125,7 +125,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   const rows: (number | null)[] = [];
   for (const { sql } of EXAMPLES) rows.push((await client.query(sql)).rowCount);
   await client.end();
-  expect(rows.map((found) => found !== null && found > 0)).toEqual([true, true, true]);
+  expect(rows.map((count) => count !== null && count > 0)).toEqual([true, true, true]);
   kept.signal('SIGINT');
   expect(await kept.ended).toMatchObject({ code: 0 });
   await serverGone();
@@ -140,12 +140,12 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
 }, 180_000);
 
 test('what an interrupted demo has loaded can be looked at, and the status says how to load the rest', async () => {
-  const own = { cwd: temporaryFolder(), env };
-  const broken = startCli(['demo'], own);
+  const options = { cwd: temporaryFolder(), env };
+  const broken = startCli(['demo'], options);
   await broken.output(/calling the sandbox/, 30_000);
   broken.signal('SIGINT');
   expect(await broken.ended).toMatchObject({ code: 130 });
-  const { code, stdout } = await runCli(['--demo', 'status'], own);
+  const { code, stdout } = await runCli(['--demo', 'status'], options);
   expect(code).toBe(0);
   expect(stdout).toContain('the demo was stopped before its end; "eod demo" loads what is missing');
   expect(stdout).not.toMatch(/EOD_BASE_URL|"eod up"/);

@@ -36,9 +36,9 @@ async function setUp(fault?: string) {
 
 /** The requests that the sandbox got after the first so many, each as `operation exchange first last`. */
 async function requestedSince({ url }: Sandbox, requests: number): Promise<string[]> {
-  const seen = (await (await fetch(`${url}/_sandbox/requests`)).json()) as SeenRequest[];
+  const sandboxRequests = (await (await fetch(`${url}/_sandbox/requests`)).json()) as SeenRequest[];
   const day = (seconds: string | undefined) => dayAt(Number(seconds), 'Asia/Kolkata');
-  return seen
+  return sandboxRequests
     .filter(({ number }) => number > requests)
     .map(({ operation, params }) =>
       [operation, params.exchange, day(params.from ?? params.date), day(params.to ?? params.date)].join(' '),

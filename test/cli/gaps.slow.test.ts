@@ -93,8 +93,8 @@ test('a year that the calendar does not know is reported once, where days of it 
 }) => {
   const env = { DATABASE_URL: url, EOD_BASE_URL: 'http://127.0.0.1:9', EOD_ACCESS_KEY: 'kiwi' };
   const range = ['--from', '2014-12-29', '--to', '2015-01-02'];
-  const requested = ['GetBhavCopyCM', 'GetTotalTradeHighlights', '--exchange', 'BSE', ...range];
-  const { code, stdout, stderr } = await runCli(['backfill', ...requested, '--dry-run'], { cwd, env });
+  const flags = ['GetBhavCopyCM', 'GetTotalTradeHighlights', '--exchange', 'BSE', ...range];
+  const { code, stdout, stderr } = await runCli(['backfill', ...flags, '--dry-run'], { cwd, env });
   expect(code).toBe(0);
   expect(stdout).toContain('2014-12-29 to 2015-01-02');
   expect(stderr).toBe('no calendar data for BSE 2014: Monday to Friday was assumed (EOD_CALENDAR_FILE)\n');

@@ -220,18 +220,18 @@ describe('files of derivatives', () => {
     );
     const range = ['--from', '2024-11-12', '--to', '2024-11-14'];
     expect(await runCli(['reconcile', ...range], optionsFor(url))).toMatchObject({ code: 0 });
-    const { json: found } = await runJson<object[]>(
+    const { json: findings } = await runJson<object[]>(
       ['findings', '--check', 'missing_deliveries'],
       optionsFor(url),
     );
-    expect(found).toMatchObject([{ exchange: 'NSE', date: '2024-11-13' }]);
+    expect(findings).toMatchObject([{ exchange: 'NSE', date: '2024-11-13' }]);
   });
 
   test('prices have the same gaps with and without --exchange, and eod import is not advised where no file helps', async () => {
     const { url } = await testDatabase();
     await runCli(['import', fixture('files/EQ070421.CSV')], optionsFor(url));
-    const named = ['gaps', 'bhavcopy_cm', '--exchange', 'BSE'];
-    for (const command of [['gaps'], ['gaps', 'bhavcopy_cm'], named])
+    const gapsOfBse = ['gaps', 'bhavcopy_cm', '--exchange', 'BSE'];
+    for (const command of [['gaps'], ['gaps', 'bhavcopy_cm'], gapsOfBse])
       expect((await runJson<Gaps>(command, optionsFor(url))).json.total, command.join(' ')).toBe(0);
     const movers = await runCli(
       ['gaps', 'top_gainers_losers', '--exchange', 'BSE', '--from', '2021-04-07', '--to', '2021-04-07'],

@@ -21,24 +21,24 @@ const SYMBOLS = ['ACC', 'M&M', 'TCS'];
 /** The files of a trading day, as the exchange publishes them, by path. */
 function filesOf(date: Date, at: number): Record<string, string | Buffer> {
   const [year, month, day] = date.toISOString().slice(0, 10).split('-') as [string, string, string];
-  const named = `${day}-${MONTHS[Number(month) - 1]}-${year}`;
-  const joined = named.replaceAll('-', '');
+  const writtenDay = `${day}-${MONTHS[Number(month) - 1]}-${year}`;
+  const joined = writtenDay.replaceAll('-', '');
   const lines = (header: string, row: (symbol: string, at: number) => string) =>
     `${header}\n${SYMBOLS.map(row).join('\n')}\n`;
-  const one = (name: string, text: string) => zip([{ name, text }]);
+  const zipOf = (name: string, text: string) => zip([{ name, text }]);
   return {
-    [`nse/cm${joined}bhav.csv.zip`]: one(
+    [`nse/cm${joined}bhav.csv.zip`]: zipOf(
       `cm${joined}bhav.csv`,
       lines(
         'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,TOTALTRADES,ISIN,',
         (symbol, no) =>
-          `${symbol},EQ,100,101,99,100,100,100,${at + no},${100 * (at + no)},${named},5,INE00${no}A01018,`,
+          `${symbol},EQ,100,101,99,100,100,100,${at + no},${100 * (at + no)},${writtenDay},5,INE00${no}A01018,`,
       ),
     ),
     [`nse/sec_bhavdata_full_${day}${month}${year}.csv`]: lines(
       'SYMBOL, SERIES, DATE1, PREV_CLOSE, OPEN_PRICE, HIGH_PRICE, LOW_PRICE, LAST_PRICE, CLOSE_PRICE, AVG_PRICE, TTL_TRD_QNTY, TURNOVER_LACS, NO_OF_TRADES, DELIV_QTY, DELIV_PER',
       (symbol, no) =>
-        `${symbol}, EQ, ${named}, 100, 100, 101, 99, 100, 100, 100, ${at + no}, ${((at + no) / 1000).toFixed(2)}, 5, ${at}, 50.00`,
+        `${symbol}, EQ, ${writtenDay}, 100, 100, 101, 99, 100, 100, 100, ${at + no}, ${((at + no) / 1000).toFixed(2)}, 5, ${at}, 50.00`,
     ),
     [`nse/PR${day}${month}${year.slice(2)}.zip`]: zip([
       {
@@ -54,16 +54,16 @@ function filesOf(date: Date, at: number): Record<string, string | Buffer> {
         text: 'GAIN_LOSS,SECURITY,CLOSE_PRIC,PREV_CL_PR,PERCENT_CG\nG,ACC,2,1,100\n',
       },
     ]),
-    [`fo/fo${joined}bhav.csv.zip`]: one(
+    [`fo/fo${joined}bhav.csv.zip`]: zipOf(
       `fo${joined}bhav.csv`,
       lines(
         'INSTRUMENT,SYMBOL,EXPIRY_DT,STRIKE_PR,OPTION_TYP,OPEN,HIGH,LOW,CLOSE,SETTLE_PR,CONTRACTS,VAL_INLAKH,OPEN_INT,CHG_IN_OI,TIMESTAMP,',
         (symbol, no) =>
-          `FUTSTK,${symbol},29-Dec-2022,0,XX,100,101,99,100,100,${at + no},1.00,${75 * at},0,${named},`,
+          `FUTSTK,${symbol},29-Dec-2022,0,XX,100,101,99,100,100,${at + no},1.00,${75 * at},0,${writtenDay},`,
       ),
     ),
     [`fo/fao_participant_oi_${day}${month}${year}.csv`]: `"Participant wise Open Interest (no. of contracts) in Equity Derivatives as on ${MONTHS[Number(month) - 1]} ${day},${year}",,\nClient Type,Future Index Long,Total Long Contracts\t\nFII,${at},${2 * at}\nPro,1,2\n`,
-    [`fo/fo_secban_${day}${month}${year}.csv`]: `Securities in Ban For Trade Date ${named}:${at % 2 === 0 ? ' NIL\n' : '\n1,ACC\n'}`,
+    [`fo/fo_secban_${day}${month}${year}.csv`]: `Securities in Ban For Trade Date ${writtenDay}:${at % 2 === 0 ? ' NIL\n' : '\n1,ACC\n'}`,
     [`index/ind_close_all_${day}${month}${year}.csv`]: `Index Name,Index Date,Open Index Value,High Index Value,Low Index Value,Closing Index Value,Points Change,Change(%)\nNifty 50,${day}-${month}-${year},1,2,1,${at}.5,1,.5\n`,
   };
 }
@@ -105,8 +105,9 @@ test('a year of everything that is published is loaded by one command, to the su
   expect(stderr).toContain(`${TRADING_DAYS.length} files not recognised:`);
   const days = TRADING_DAYS.length;
   const sum = TRADING_DAYS.reduce((all, _, at) => all + 3 * at + 3, 0);
-  const count = async (table: string, what = 'count(*)') =>
-    (await query<{ found: number }>(url, `select (${what})::float8 as found from market.${table}`))[0]?.found;
+  const count = async (table: string, expression = 'count(*)') =>
+    (await query<{ found: number }>(url, `select (${expression})::float8 as found from market.${table}`))[0]
+      ?.found;
   expect({
     prices: await count('bhavcopy_cm'),
     quantity: await count('bhavcopy_cm', 'sum(traded_quantity)'),

@@ -107,8 +107,8 @@ describe('eod import', () => {
     expect(status.stdout).toContain('“missing” counts the last 30 trading days; eod gaps lists all of them');
     expect(status.stdout).toContain('\ncome from files: deliveries, bhavcopy_cm');
     const { operations } = (await runJson<Status>(['status'], options)).json;
-    for (const one of operations) {
-      expect(one).toMatchObject({ hasBeenRequested: false, lastRun: null, lastRequestedAt: null });
+    for (const operation of operations) {
+      expect(operation).toMatchObject({ hasBeenRequested: false, lastRun: null, lastRequestedAt: null });
     }
     const good = await runCli(['import', join(cwd, 'archive', 'old', 'EQ070421.CSV'), '--force'], options);
     expect(good.code).toBe(0);

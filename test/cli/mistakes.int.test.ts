@@ -397,12 +397,12 @@ async function expectMistake([line, says]: Mistake, options: { cwd: string; env?
   const { code, stdout, stderr } = await runCli(args, { ...options, env: { ...options.env, ...env } });
   const [first = ''] = stderr.split('\n');
   const { from, to } = exampleDays();
-  const named = says
+  const message = says
     .replace('TODAY', today(systemClock, 'Asia/Kolkata'))
     .replace('FROM', from)
     .replace('TO', to);
-  if (named.endsWith('…')) expect(first.slice(0, named.length + 4)).toBe(`eod: ${named.slice(0, -1)}`);
-  else expect(first).toBe(`eod: ${named}`);
+  if (message.endsWith('…')) expect(first.slice(0, message.length + 4)).toBe(`eod: ${message.slice(0, -1)}`);
+  else expect(first).toBe(`eod: ${message}`);
   expect(stderr).not.toMatch(/^\s+at |hunter2/m);
   expect(code).toBe(2);
   if (args.includes('--json')) expect(JSON.parse(stdout)).toMatchObject({ error: { exitCode: 2 } });

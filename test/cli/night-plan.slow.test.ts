@@ -32,12 +32,12 @@ beforeAll(async () => {
 });
 
 test('the plan of a night counts every operation, its calls, and the hours that these take', async () => {
-  const found = await plan(5_000, { EOD_CALLS_PER_HOUR: '450' });
-  for (const { name } of operations) expect(names(found.operations)).toContain(name);
-  expect(found.requests).toBe(found.operations.reduce((sum, { requests }) => sum + requests, 0));
-  expect(found.hours).toBe(Math.ceil(found.requests / 450));
+  const nightPlan = await plan(5_000, { EOD_CALLS_PER_HOUR: '450' });
+  for (const { name } of operations) expect(names(nightPlan.operations)).toContain(name);
+  expect(nightPlan.requests).toBe(nightPlan.operations.reduce((sum, { requests }) => sum + requests, 0));
+  expect(nightPlan.hours).toBe(Math.ceil(nightPlan.requests / 450));
   const { stdout } = await runCli(['nightly', '--dry-run'], optionsFor(5_000, { EOD_CALLS_PER_HOUR: '450' }));
-  expect(unwrapped(stdout)).toContain(`done in ${found.hours} clock hours, by `);
+  expect(unwrapped(stdout)).toContain(`done in ${nightPlan.hours} clock hours, by `);
 });
 
 test('the doctor says the same of an ordinary night', async () => {

@@ -83,7 +83,7 @@ test('words for counts, times and ranges', () => {
   expect(rangeText({ from: '2025-02-27', to: '2025-02-27' })).toBe('2025-02-27');
   expect(rangeText({ from: '2025-02-20', to: '2025-02-27' })).toBe('2025-02-20 to 2025-02-27');
   const numbers = Array.from({ length: 22 }, (_, at) => at);
-  const lines = firstLines(numbers, (one) => `${one}`);
+  const lines = firstLines(numbers, (number) => `${number}`);
   expect(lines).toEqual([...numbers.slice(0, 20).map(String), '  … and 2 more']);
 });
 
@@ -147,8 +147,8 @@ describe('what is wider than the page', () => {
       { name: words, rows: 2 },
     ]);
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
-    const named = [{ head: 'at', cell: (row: Row) => row.rows }, ...COLUMNS.slice(0, 1)];
-    const text = (name: string) => stripVTControlCharacters(table(named, [{ name, rows: 1 }])).split('\n');
+    const columns = [{ head: 'at', cell: (row: Row) => row.rows }, ...COLUMNS.slice(0, 1)];
+    const text = (name: string) => stripVTControlCharacters(table(columns, [{ name, rows: 1 }])).split('\n');
     expect(text(words).slice(0, 3)).toEqual([
       'at  name',
       expect.stringMatching(/^ 1 {2}word0 /),
@@ -159,12 +159,12 @@ describe('what is wider than the page', () => {
 
   test('stands below its row, by name where several columns do', () => {
     const wide = (head: string) => ({ head, cell: (row: Row) => `${head} ${row.name.padEnd(60, '.')}` });
-    const [one, two] = [
+    const [first, second] = [
       [wide('first'), wide('second')],
       [wide('first'), wide('second'), wide('third')],
     ].map((columns) => stripVTControlCharacters(table(columns, [{ name: 'a', rows: 1 }])));
-    expect(one?.replaceAll(/\.+/g, '')).toBe('first\n    second\nfirst a\n    second a');
-    expect(two?.replaceAll(/\.+/g, '')).toBe('first\nfirst a\n    second: second a\n    third: third a');
+    expect(first?.replaceAll(/\.+/g, '')).toBe('first\n    second\nfirst a\n    second a');
+    expect(second?.replaceAll(/\.+/g, '')).toBe('first\nfirst a\n    second: second a\n    third: third a');
   });
 });
 
@@ -339,9 +339,9 @@ describe('progress without a terminal', () => {
 });
 
 describe('on a terminal that is narrower than the page', () => {
-  const own = { isTTY: process.stdout.isTTY, columns: process.stdout.columns };
+  const terminalBefore = { isTTY: process.stdout.isTTY, columns: process.stdout.columns };
   afterEach(() => {
-    Object.assign(process.stdout, own);
+    Object.assign(process.stdout, terminalBefore);
   });
   const columns = [
     { head: 'operation', cell: (row: { name: string; rows: number }) => row.name },
@@ -358,11 +358,11 @@ describe('on a terminal that is narrower than the page', () => {
     [20, 40],
     [200, 80],
     [0, 80],
-  ])('of %i columns, tables and texts have lines of %i at most', (terminal, most) => {
+  ])('of %i columns, tables and texts have lines of %i at most', (terminal, maxWidth) => {
     Object.assign(process.stdout, { isTTY: true, columns: terminal });
     const text = `${table(columns, rows)}\n${wrap('words '.repeat(40))}`;
-    expect(widest(stripVTControlCharacters(text))).toBeLessThanOrEqual(most);
-    expect(widest(stripVTControlCharacters(text))).toBeGreaterThan(most - 12);
+    expect(widest(stripVTControlCharacters(text))).toBeLessThanOrEqual(maxWidth);
+    expect(widest(stripVTControlCharacters(text))).toBeGreaterThan(maxWidth - 12);
     expect(text).toContain('2025-08-29');
   });
 

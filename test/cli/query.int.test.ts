@@ -66,7 +66,8 @@ test('nothing that is printed can control a terminal; CSV in a file is what is s
   // ESC, CSI, DEL, a mark of direction, CR.
   const hostile = String.raw`U&'a\001b[31m \009b \007f \202e \000d z'`;
   const raw = 'a\u001b[31m \u009b \u007f \u202e \r z';
-  const controlsIn = (text: string) => [...'\u001b\u009b\u007f\u202e\r'].filter((one) => text.includes(one));
+  const controlsIn = (text: string) =>
+    [...'\u001b\u009b\u007f\u202e\r'].filter((control) => text.includes(control));
   for (const sql of [
     `select ${hostile} as t`,
     `select 1 as ${hostile.replaceAll("'", '"')}`,
@@ -264,7 +265,7 @@ test('what only looks like EXPLAIN or SHOW is not run, whatever comments and quo
     await client.query('rollback');
     return command;
   };
-  const seen = new Set<string | null>();
+  const commands = new Set<string | null>();
   // The program reads what is copied: to write to one that has ended is an error.
   const starts = fc.array(fc.constantFrom(...pieces), { maxLength: 6 });
   // Not at the start, where it is refused although it means nothing.
@@ -294,7 +295,7 @@ test('what only looks like EXPLAIN or SHOW is not run, whatever comments and quo
     async (start, end, rest) => {
       const text = [...start, end, ...rest].join('');
       const command = await commandOf(text);
-      seen.add(command);
+      commands.add(command);
       const isRead = await readQuery(database, text, limits, {
         begin: () => undefined,
         rows: async () => true,
@@ -309,7 +310,9 @@ test('what only looks like EXPLAIN or SHOW is not run, whatever comments and quo
     await client.end();
     await database.close();
   });
-  expect([...seen]).toEqual(expect.arrayContaining([null, 'SELECT', 'EXPLAIN', 'SHOW', 'COPY', 'CREATE']));
+  expect([...commands]).toEqual(
+    expect.arrayContaining([null, 'SELECT', 'EXPLAIN', 'SHOW', 'COPY', 'CREATE']),
+  );
 });
 
 test('query creates no database where there is none', async () => {

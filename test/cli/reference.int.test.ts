@@ -67,13 +67,13 @@ describe.concurrent('eod config', () => {
     const root = '/usr/lib/node_modules/eod-pipeline';
     const folder = temporaryFolder();
     const data = temporaryFolder();
-    const given = { cwd: folder, root, env: { XDG_DATA_HOME: data } };
+    const surroundings = { cwd: folder, root, env: { XDG_DATA_HOME: data } };
     const shown = async (options: object) =>
-      (await runJson<Shown>(['config'], { ...given, ...options })).json.EOD_DATA_DIR;
+      (await runJson<Shown>(['config'], { ...surroundings, ...options })).json.EOD_DATA_DIR;
     const value = join(data, 'eod-pipeline');
     const why = expect.stringMatching(/installed as a package/);
     expect(await shown({})).toEqual({ value, from: 'default', why });
-    expect(unwrapped((await runCli(['config'], given)).stdout).replaceAll(/\s+/g, ' ')).toContain(
+    expect(unwrapped((await runCli(['config'], surroundings)).stdout).replaceAll(/\s+/g, ' ')).toContain(
       `EOD_DATA_DIR is ${value}, because eod is installed as a package`,
     );
     expect(await shown({ root: folder })).toEqual({
@@ -82,7 +82,7 @@ describe.concurrent('eod config', () => {
       why: expect.stringMatching(/checkout/),
     });
     // What is set wins, and needs no reason.
-    const env = { ...given.env, EOD_DATA_DIR: 'mine' };
+    const env = { ...surroundings.env, EOD_DATA_DIR: 'mine' };
     expect(await shown({ env })).toEqual({ value: 'mine', from: 'environment' });
     // What an earlier version has left here is not lost from sight.
     mkdirSync(join(folder, '.eod', 'postgres'), { recursive: true });
@@ -159,8 +159,8 @@ describe.concurrent('eod schedules', () => {
 
 test('docs/configuration.md explains every setting, and no other', () => {
   const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
-  const named = [...text.matchAll(/^- `([A-Z_]+)`/gm)].map((match) => match[1]);
-  expect(named.toSorted()).toEqual(Object.keys(settings).toSorted());
+  const names = [...text.matchAll(/^- `([A-Z_]+)`/gm)].map((match) => match[1]);
+  expect(names.toSorted()).toEqual(Object.keys(settings).toSorted());
 });
 
 test('docs/commands.md explains every command', () => {

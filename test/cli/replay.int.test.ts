@@ -35,7 +35,7 @@ beforeAll(async () => {
 const options = (databaseUrl = url) => ({ cwd, env: { DATABASE_URL: databaseUrl } });
 
 test('kept responses fill an empty database, without the source', async () => {
-  const requested = sandbox.stats().requests;
+  const requestsBefore = sandbox.stats().requests;
   const fresh = (await testDatabase()).url;
   await copyResponses(openPool(url), openPool(fresh));
   const { json, code } = await runJson<RunReport>(['replay'], options(fresh));
@@ -43,7 +43,7 @@ test('kept responses fill an empty database, without the source', async () => {
   expect(json).toMatchObject({ kind: 'replay', state: 'completed', requests: 0, from: '2025-09-11' });
   expect(json.inserted).toBe(loaded.inserted);
   expect(await query(fresh, ROWS)).toEqual(await query(url, ROWS));
-  expect(sandbox.stats().requests).toBe(requested);
+  expect(sandbox.stats().requests).toBe(requestsBefore);
   const again = await runCli(
     ['replay', 'getbhavcopycm', '--exchange', 'NSE', '--from', '2025-09-12'],
     options(fresh),
@@ -206,12 +206,12 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
     /^would delete 1 run, .*1 unreadable response \(0 MB\); nothing else was older than 400 days $/,
   );
   expect(counts.stdout).not.toContain(' 0 alerts');
-  const refused = await runCli(['prune'], { ...options(), response: 'n' });
+  const refused = await runCli(['prune'], { ...options(), typed: 'n' });
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toMatch(
     /^This permanently deletes 1 run, .*1 resolved finding, the call counts of 1 hour, 1 unreadable response \(0 MB\)\.\nGo on\? \[y\/N\] n\n/,
   );
-  const real = await runJson<{ isDryRun: boolean }>(['prune', '--yes'], { ...options(), response: 'n' });
+  const real = await runJson<{ isDryRun: boolean }>(['prune', '--yes'], { ...options(), typed: 'n' });
   expect(real.json).toMatchObject({ ...expected, isDryRun: false });
   expect(await query(url, hours), 'the calls of this hour still count').toEqual(counted);
   expect(counted).not.toEqual([]);

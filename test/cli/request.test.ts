@@ -81,8 +81,8 @@ describe('what a backfill requests', () => {
     );
     const exchangesOf = (flags: BackfillValues, env = {}) =>
       request(['GetCircuitBreakers'], { ...RANGE, ...flags }, env).targets.map(({ exchange }) => exchange);
-    const named = { EOD_OPERATION_EXCHANGES: 'GetCircuitBreakers=NYSE' };
-    expect(exchangesOf({ exchange: 'NYSE' }, named)).toEqual(['NYSE']);
+    const env = { EOD_OPERATION_EXCHANGES: 'GetCircuitBreakers=NYSE' };
+    expect(exchangesOf({ exchange: 'NYSE' }, env)).toEqual(['NYSE']);
   });
 
   test('values that are not known are sent as they are, and parameters that nobody declares too', () => {

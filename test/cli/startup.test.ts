@@ -19,10 +19,10 @@ function staticImports(code: string): string[] {
 /** Every package that is loaded with these files, and the files on the way to each. */
 function packagesLoadedWith(files: readonly string[]): Map<string, string> {
   const packages = new Map<string, string>();
-  const seen = new Set<string>();
+  const visited = new Set<string>();
   const visit = (file: string, path: readonly string[]) => {
-    if (seen.has(file)) return;
-    seen.add(file);
+    if (visited.has(file)) return;
+    visited.add(file);
     const way = [...path, relative(SRC, file)];
     for (const name of staticImports(readFileSync(file, 'utf8'))) {
       if (name.startsWith('.')) visit(join(dirname(file), name), way);

@@ -125,11 +125,11 @@ test('nightly --dry-run says what the night would take, and requests nothing', a
 });
 
 test('where there is no DATABASE_URL, up prints how to query the private Postgres', async () => {
-  const own = temporaryFolder();
-  const up = startCli(['up', '--roles', 'scheduler'], { cwd: own, env: { EOD_HTTP_PORT: '0' } });
-  const says =
+  const cwd = temporaryFolder();
+  const up = startCli(['up', '--roles', 'scheduler'], { cwd: cwd, env: { EOD_HTTP_PORT: '0' } });
+  const psqlLine =
     /^its private Postgres: psql '(postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod\?sslmode=disable)'$/m;
-  const [, url = ''] = await up.output(says, 50_000);
+  const [, url = ''] = await up.output(psqlLine, 50_000);
   // Its tables are there, though nobody has migrated them.
   expect(await query(url, 'select market.state()::int as state')).toEqual([{ state: 0 }]);
   expect(up.stderr()).toMatch(/^eod: DATABASE_URL is not set: created a private Postgres in .*postgres$/m);

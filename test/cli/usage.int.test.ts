@@ -218,8 +218,8 @@ describe('help', () => {
   });
 
   test.each([40, 60, 80, 200])('on a terminal of %i columns no line of any help is longer', (columns) => {
-    const own = { isTTY: process.stdout.isTTY, columns: process.stdout.columns };
-    onTestFinished(() => void Object.assign(process.stdout, own));
+    const terminalBefore = { isTTY: process.stdout.isTTY, columns: process.stdout.columns };
+    onTestFinished(() => void Object.assign(process.stdout, terminalBefore));
     Object.assign(process.stdout, { isTTY: true, columns });
     const { cli, stdout } = captureCli();
     const program = buildProgram(cli);
@@ -234,40 +234,42 @@ describe('help', () => {
 
   test('eod --help lists what is needed first, eod help --all every command by what it is for', async () => {
     const first = await runCli(['--help'], { cwd });
-    const named = [...first.stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name]) => name);
-    expect(named).toEqual('demo init doctor import backfill nightly up status query'.split(' '));
+    const commonCommands = [...first.stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name]) => name);
+    expect(commonCommands).toEqual('demo init doctor import backfill nightly up status query'.split(' '));
     const all = await runCli(['help', '--all'], { cwd });
     const listed = all.stdout.match(/^ {2}[a-z]+ {2,}/gm) ?? [];
-    expect(first.stdout).toContain(`\n${listed.length - named.length} more commands: eod help --all\n`);
+    expect(first.stdout).toContain(
+      `\n${listed.length - commonCommands.length} more commands: eod help --all\n`,
+    );
     for (const command of COMMANDS) expect(all.stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
     expect(all.stdout.match(/^[A-Z][a-z ]+:$/gm)).toEqual(['Load:', 'Look:', 'Repair:', 'Set up:']);
-    const one = await runCli(['runs', '--help'], { cwd });
-    expect(one.stdout).toContain('$ eod runs 12');
-    expect([first.code, all.code, one.code]).toEqual([0, 0, 0]);
-    expect(first.stderr + all.stderr + one.stderr).toBe('');
+    const help = await runCli(['runs', '--help'], { cwd });
+    expect(help.stdout).toContain('$ eod runs 12');
+    expect([first.code, all.code, help.code]).toEqual([0, 0, 0]);
+    expect(first.stderr + all.stderr + help.stderr).toBe('');
   });
 
   test.each([
     ['operations bhavcopy_cm', 'operations GetBhavCopyCM'],
     ['operations MARKET.BHAVCOPY_CM --json', 'operations getbhavcopycm --json'],
   ])('a data set has the name of its operation and that of its table: %s', async (byTable, byOperation) => {
-    const [one, other] = await Promise.all(
+    const [first, second] = await Promise.all(
       [byTable, byOperation].map((words) => runCli(words.split(' '), { cwd })),
     );
-    expect(one).toEqual(other);
+    expect(first).toEqual(second);
   });
 
   test('eod help does the same', async () => {
     const all = await runCli(['help'], { cwd });
     expect(all).toEqual(await runCli(['--help'], { cwd }));
-    const one = await runCli(['help', 'backfill'], { cwd });
-    expect(one).toEqual(await runCli(['backfill', '--help'], { cwd }));
-    expect(one.stdout).toMatch(/--nature-of-report <value> +only Standalone/);
+    const help = await runCli(['help', 'backfill'], { cwd });
+    expect(help).toEqual(await runCli(['backfill', '--help'], { cwd }));
+    expect(help.stdout).toMatch(/--nature-of-report <value> +only Standalone/);
   });
 
   test('knows commands of commands', async () => {
-    const one = await runCli(['help', 'rejects', 'retry'], { cwd });
-    expect(one).toEqual(await runCli(['rejects', 'retry', '--help'], { cwd }));
+    const help = await runCli(['help', 'rejects', 'retry'], { cwd });
+    expect(help).toEqual(await runCli(['rejects', 'retry', '--help'], { cwd }));
   });
 
   test('gives examples of days that a source still has', async () => {

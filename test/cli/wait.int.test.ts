@@ -13,7 +13,7 @@ const DAY = '2025-02-27';
 let env: Record<string, string>;
 
 /** What listeners received, in the order in which it came. */
-const reported: { readonly state: number; readonly tables: readonly unknown[] }[] = [];
+const notifications: { readonly state: number; readonly tables: readonly unknown[] }[] = [];
 
 beforeAll(async () => {
   const { url } = await testDatabase();
@@ -22,7 +22,7 @@ beforeAll(async () => {
   const listener = new pg.Client({ connectionString: url });
   await listener.connect();
   closeAfterFile(() => listener.end());
-  listener.on('notification', ({ payload = '' }) => reported.push(JSON.parse(payload)));
+  listener.on('notification', ({ payload = '' }) => notifications.push(JSON.parse(payload)));
   await listener.query('listen eod');
 });
 
@@ -34,8 +34,8 @@ const load = async (...flags: string[]) => {
 
 test('each commit of a load is reported, with its state, tables and days', async () => {
   const { runId } = await load();
-  await waitFor(() => reported.length === 1);
-  expect(reported[0]).toEqual({
+  await waitFor(() => notifications.length === 1);
+  expect(notifications[0]).toEqual({
     state: 1,
     run: runId,
     operation: 'GetCircuitBreakers',
@@ -44,24 +44,24 @@ test('each commit of a load is reported, with its state, tables and days', async
   });
   // The same response again is a load, and a state, that changes nothing.
   await load('--force');
-  await waitFor(() => reported.length === 2);
-  expect(reported[1]).toMatchObject({ state: 2, tables: [] });
+  await waitFor(() => notifications.length === 2);
+  expect(notifications[1]).toMatchObject({ state: 2, tables: [] });
 });
 
 test('wait --night names what is missing, and ends with 0 once it is there', async () => {
-  const one = { ...env, EOD_EXCHANGES: 'NSE', EOD_OPERATION_EXCHANGES: '' };
-  await runJson(['migrate'], { cwd, env: one });
-  const late = await runCli(['wait', '--night', DAY, '--timeout', '0'], { cwd, env: one });
+  const nseOnly = { ...env, EOD_EXCHANGES: 'NSE', EOD_OPERATION_EXCHANGES: '' };
+  await runJson(['migrate'], { cwd, env: nseOnly });
+  const late = await runCli(['wait', '--night', DAY, '--timeout', '0'], { cwd, env: nseOnly });
   expect(late.code).toBe(1);
   expect(late.stdout).toContain(`the night of ${DAY} is not complete`);
   expect(late.stdout).toContain(`Prices, bhavcopy_cm NSE ${DAY}: not requested yet`);
-  const waiting = runCli(['wait', '--night', DAY, '--timeout', '60s'], { cwd, env: one });
-  await runJson(['backfill', '--all', '--from', DAY, '--to', DAY], { cwd, env: one });
+  const waiting = runCli(['wait', '--night', DAY, '--timeout', '60s'], { cwd, env: nseOnly });
+  await runJson(['backfill', '--all', '--from', DAY, '--to', DAY], { cwd, env: nseOnly });
   expect(await waiting).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^the night of 2025-02-27 is complete; the tables have state \d+\n$/),
   });
-  const { json } = await runJson(['wait', '--night', DAY], { cwd, env: one });
+  const { json } = await runJson(['wait', '--night', DAY], { cwd, env: nseOnly });
   expect(json).toEqual({
     isThere: true,
     state: expect.any(Number),
@@ -71,9 +71,9 @@ test('wait --night names what is missing, and ends with 0 once it is there', asy
 });
 
 test('wait --night of a holiday is over at once, because nothing becomes due', async () => {
-  const one = { ...env, EOD_EXCHANGES: 'NSE', EOD_OPERATION_EXCHANGES: '' };
-  await runJson(['migrate'], { cwd, env: one });
-  const holiday = await runCli(['wait', '--night', '2025-02-26'], { cwd, env: one });
+  const nseOnly = { ...env, EOD_EXCHANGES: 'NSE', EOD_OPERATION_EXCHANGES: '' };
+  await runJson(['migrate'], { cwd, env: nseOnly });
+  const holiday = await runCli(['wait', '--night', '2025-02-26'], { cwd, env: nseOnly });
   expect(holiday).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^nothing was due on 2025-02-26; the tables have state \d+\n$/),

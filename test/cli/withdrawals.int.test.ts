@@ -57,8 +57,8 @@ test('a withdrawal that was withheld is listed with its rows, and done when some
     /^withdrawal \d+: market.bhavcopy_cm NSE 2025-08-29\n8 rows not listed any more, 12 would be left, of at most 20\n/,
   );
   expect(shown.stdout.match(/^ {2}EQ S00\d$/gm)).toHaveLength(8);
-  const { json: one } = await runJson<{ id: number; rows: object[] }>(['withdrawals', id], options);
-  expect([one.id, one.rows.length]).toEqual([Number(id), 8]);
+  const { json: withdrawal } = await runJson<{ id: number; rows: object[] }>(['withdrawals', id], options);
+  expect([withdrawal.id, withdrawal.rows.length]).toEqual([Number(id), 8]);
   const accepted = await runCli(['withdrawals', 'accept', id], options);
   expect(accepted).toMatchObject({
     code: 0,

@@ -272,19 +272,19 @@ describe('a run that is stopped', () => {
     const options = { cwd, env: environment(url) };
     const detached = await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
     expect(detached).toMatchObject({ code: 0, stdout: 'run 1 enqueued: 10 windows\n' });
-    for (const response of ['', 'n', 'no', 'yesterday']) {
-      expect(await runCli(['runs', 'cancel', '1'], { ...options, response })).toEqual({
+    for (const typed of ['', 'n', 'no', 'yesterday']) {
+      expect(await runCli(['runs', 'cancel', '1'], { ...options, typed })).toEqual({
         code: 1,
         stdout: '',
-        stderr: `Run 1 is cancelled for good: 10 windows will not be loaded by it.\nGo on? [y/N] ${response}\neod: nothing was changed\n`,
+        stderr: `Run 1 is cancelled for good: 10 windows will not be loaded by it.\nGo on? [y/N] ${typed}\neod: nothing was changed\n`,
       });
     }
-    const cancelled = await runJson<RunReport>(['runs', 'cancel', '1'], { ...options, response: ' Yes ' });
+    const cancelled = await runJson<RunReport>(['runs', 'cancel', '1'], { ...options, typed: ' Yes ' });
     expect(cancelled.json).toMatchObject({ state: 'cancelled', windows: { cancelled: 10, open: 0 } });
     expect(cancelled.json.failures).toHaveLength(10);
     expect(await runCli(['runs', 'resume', '1'], options)).toMatchObject({ code: 2 });
     // Nobody is asked to confirm what cannot be done.
-    const again = await runCli(['runs', 'cancel', '1'], { ...options, response: 'n' });
+    const again = await runCli(['runs', 'cancel', '1'], { ...options, typed: 'n' });
     expect(again).toMatchObject({ code: 2, stderr: expect.not.stringContaining('Go on?') });
   });
 
@@ -339,10 +339,10 @@ describe('eod up', () => {
       async () => (await query(url, "select from etl.runs where state = 'completed'")).length === 1,
     );
 
-    const requested = Date.now();
+    const signalledAt = Date.now();
     up.signal('SIGTERM');
     expect(await up.ended).toMatchObject({ code: 0 });
-    expect(Date.now() - requested).toBeLessThan(10_000);
+    expect(Date.now() - signalledAt).toBeLessThan(10_000);
   });
 
   test('a scheduler alone needs no source', async ({ url }) => {

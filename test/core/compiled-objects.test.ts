@@ -9,14 +9,18 @@ const name = fc.oneof(
 );
 
 test('an object has its names in order, whatever they are, and its values are read again', () =>
-  forAll([fc.uniqueArray(fc.tuple(name, fc.anything()), { selector: ([one]) => one })], (members) => {
-    const names = members.map(([one]) => one);
-    const made = compileMaker<unknown>(names)(members.map(([, value]) => value));
-    expect(Object.getPrototypeOf(made)).toBe(Object.prototype);
-    // Names that are whole numbers come first in any object.
-    expect(Object.keys(made)).toEqual(Object.keys(Object.fromEntries(members)));
-    for (const [one, value] of members) expect(Object.getOwnPropertyDescriptor(made, one)?.value).toBe(value);
-    const values: unknown[] = [];
-    compileReader<unknown>(names)(made, values);
-    for (const [at, [, value]] of members.entries()) expect(values[at]).toBe(value);
-  }));
+  forAll(
+    [fc.uniqueArray(fc.tuple(name, fc.anything()), { selector: ([memberName]) => memberName })],
+    (members) => {
+      const names = members.map(([memberName]) => memberName);
+      const object = compileMaker<unknown>(names)(members.map(([, value]) => value));
+      expect(Object.getPrototypeOf(object)).toBe(Object.prototype);
+      // Names that are whole numbers come first in any object.
+      expect(Object.keys(object)).toEqual(Object.keys(Object.fromEntries(members)));
+      for (const [memberName, value] of members)
+        expect(Object.getOwnPropertyDescriptor(object, memberName)?.value).toBe(value);
+      const values: unknown[] = [];
+      compileReader<unknown>(names)(object, values);
+      for (const [at, [, value]] of members.entries()) expect(values[at]).toBe(value);
+    },
+  ));

@@ -64,7 +64,7 @@ test.each(['postgres', 'demo/postgres'])('.eod/%s of the working folder goes on 
   expect(defaultDataFolder({ root, cwd: folder, env }).path).not.toBe('.eod');
   mkdirSync(join(folder, '.eod', database), { recursive: true });
   const why = expect.stringMatching(/there is a database in \.eod/);
-  for (const one of [root, '/home/asha/eod-pipeline']) {
-    expect(defaultDataFolder({ root: one, cwd: folder, env })).toEqual({ path: '.eod', why });
+  for (const checkout of [root, '/home/asha/eod-pipeline']) {
+    expect(defaultDataFolder({ root: checkout, cwd: folder, env })).toEqual({ path: '.eod', why });
   }
 });

@@ -92,8 +92,8 @@ describe('the last night', () => {
 describe('the times of schedules', () => {
   const patternsOf = (id: string, times?: string) =>
     plannedSchedules(loadConfig(times === undefined ? {} : { EOD_NIGHT_TIMES: times }))
-      .filter((one) => `${one.operation}-${one.exchange}` === id)
-      .map((one) => [one.id, one.pattern]);
+      .filter((schedule) => `${schedule.operation}-${schedule.exchange}` === id)
+      .map((schedule) => [schedule.id, schedule.pattern]);
 
   test('are moved by EOD_NIGHT_TIMES, in the declared order, and repeated for each of them', () => {
     expect(patternsOf('GetBhavCopyCM-NSE')).toEqual([['GetBhavCopyCM-NSE', '17 21 * * *']]);
@@ -117,7 +117,7 @@ describe('the times of schedules', () => {
         const config = loadConfig({ EOD_OPERATIONS: operation.name, EOD_NIGHT_TIMES: times.join(',') });
         const exchange = exchangesOf(operation, config).at(-1) ?? '';
         const nights = plannedSchedules(config)
-          .filter((one) => one.operation === operation.name && one.exchange === exchange)
+          .filter((schedule) => schedule.operation === operation.name && schedule.exchange === exchange)
           .flatMap(({ pattern }) => {
             const currentDate = new Date(epochOf('2025-09-01', 0, ZONE) * 1000);
             const ticks = CronExpressionParser.parse(pattern, { tz: ZONE, currentDate });
@@ -127,7 +127,7 @@ describe('the times of schedules', () => {
         const wanted = { daily: null, sunday: 0, friday: 5, saturday: 6 }[operation.schedule.on];
         for (const night of days.slice(2, 12)) {
           const isRequested = wanted === null || new Date(night).getUTCDay() === wanted;
-          expect(nights.filter((one) => one === night)).toHaveLength(isRequested ? times.length : 0);
+          expect(nights.filter((other) => other === night)).toHaveLength(isRequested ? times.length : 0);
         }
       },
     );

@@ -126,7 +126,7 @@ const round = fc.record({
 });
 
 test('after any loads, corrections, withdrawals and backfills a folder has the rows of the table, and files that need no change stay', async () => {
-  const seen = { withdrawn: 0, kept: 0, stopped: 0 };
+  const counts = { withdrawn: 0, kept: 0, stopped: 0 };
   await forAllAsync([fc.array(round, { minLength: 3, maxLength: 5 })], { numRuns: 1 }, async (rounds) => {
     const database = (await testDatabase()).url;
     const store = await openStore(database);
@@ -147,7 +147,7 @@ test('after any loads, corrections, withdrawals and backfills a folder has the r
           await importInto(store, [events(`NSE,${change.split},${change.exDate},split,5:1,`)]);
         else {
           const lines = linesOfDay(change.day, change.missing, change.raised, price);
-          seen.withdrawn += (await importInto(store, bhavCopies(lines), { force: true })).withdrawn;
+          counts.withdrawn += (await importInto(store, bhavCopies(lines), { force: true })).withdrawn;
         }
       }
       const known = Object.fromEntries(
@@ -160,10 +160,10 @@ test('after any loads, corrections, withdrawals and backfills a folder has the r
       );
       if (failsAt !== null)
         await exportTo(store, folder, failsAt).catch(() => {
-          seen.stopped += 1;
+          counts.stopped += 1;
         });
-      const written = (await exportTo(store, folder)).tables.map((one) =>
-        one.written.map(({ file }) => file),
+      const written = (await exportTo(store, folder)).tables.map((table) =>
+        table.written.map(({ file }) => file),
       );
       for (const [at, table] of TABLES.entries()) {
         const stored = await storedLines(database, table);
@@ -174,13 +174,13 @@ test('after any loads, corrections, withdrawals and backfills a folder has the r
             expect([table, month, written[at]?.includes(`${month}.ndjson`)]).toEqual([table, month, !isSame]);
           if (!isSame || failsAt !== null) continue;
           expect(identity(table, month)).toBe(known[table]?.[month]);
-          seen.kept += 1;
+          counts.kept += 1;
         }
         before = { ...before, [table]: stored };
       }
     }
   });
-  for (const number of Object.values(seen)) expect(number).toBeGreaterThan(0);
+  for (const number of Object.values(counts)) expect(number).toBeGreaterThan(0);
 });
 
 test.runIf(isSlowLayer)(

@@ -395,11 +395,11 @@ test('rows are sorted by day and key, and chosen by series', async () => {
     );
     const [head = '', ...lines] = readFileSync(join(cwd, 'sorted.csv'), 'utf8').trimEnd().split('\n');
     const at = ['trade_date', 'symbol', 'series'].map((name) => head.split(',').indexOf(name));
-    return lines.map((line) => at.map((one) => line.split(',')[one]).join(' '));
+    return lines.map((line) => at.map((column) => line.split(',')[column]).join(' '));
   };
   const all = days
     .toSorted()
     .flatMap((day) => ['ABB BE', 'ABB EQ', 'ZEE EQ'].map((name) => `${day} ${name}`));
   expect(await csv()).toEqual(all);
-  expect(await csv('--series', 'be')).toEqual(all.filter((one) => one.endsWith('BE')));
+  expect(await csv('--series', 'be')).toEqual(all.filter((line) => line.endsWith('BE')));
 });

@@ -37,7 +37,8 @@ const copied = (text: string | null) =>
     ? '\\N'
     : text.replace(
         /[\\\b\f\n\r\t\v]/g,
-        (one) => `\\${{ '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't', '\v': 'v' }[one] ?? one}`,
+        (character) =>
+          `\\${{ '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't', '\v': 'v' }[character] ?? character}`,
       );
 
 test('each row has its text, whatever texts came before, and each distinct text is there once', () => {
@@ -59,11 +60,11 @@ test('each row has its text, whatever texts came before, and each distinct text 
         for (const [which, column] of columns.entries()) {
           const wanted = rows.map((row) => row[which] ?? null);
           const distinct = column.values((value) => Buffer.from(value, 'latin1').toString());
-          const found = [...column.rows.subarray(0, rows.length)].map((index) =>
+          const values = [...column.rows.subarray(0, rows.length)].map((index) =>
             index === NULL ? null : distinct[index],
           );
           const bytes = (value: string | null) => (value === null ? null : Buffer.from(value).toString());
-          expect(found).toEqual(wanted.map(bytes));
+          expect(values).toEqual(wanted.map(bytes));
           expect(new Set(distinct).size).toBe(distinct.length);
           expect(column.nulls).toBe(wanted.filter((value) => value === null).length);
           column.clear();

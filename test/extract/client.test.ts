@@ -20,9 +20,9 @@ const requested = requestedOf(operation);
 const GOOD = JSON.stringify(operation.sample.response);
 
 function source(changes: Partial<SourceSettings>) {
-  const made = createSource({ ...SETTINGS, ...changes });
-  onTestFinished(() => made.close());
-  return made;
+  const source = createSource({ ...SETTINGS, ...changes });
+  onTestFinished(() => source.close());
+  return source;
 }
 
 /** The error a call ends in; also proves that the key is nowhere in it. */
@@ -43,11 +43,11 @@ describe('a good response', () => {
     const { baseUrl, requests } = await serve((_, response) => {
       response.setHeader('content-type', 'text/plain').end(GOOD);
     });
-    const made = source({ baseUrl });
-    const response = await made.fetch(operation, requested);
+    const client = source({ baseUrl });
+    const response = await client.fetch(operation, requested);
     const body = Buffer.from(GOOD);
     expect(response).toEqual({ body, contentType: 'text/plain', bytes: GOOD.length, hash: sha256(body) });
-    expect(made.read(operation, requested, response).fetched).toBe(1);
+    expect(client.read(operation, requested, response).fetched).toBe(1);
     expect(requests[0]?.method).toBe('GET');
     expect(requests[0]?.headers['accept-encoding']).toBe('gzip');
   });
@@ -297,15 +297,15 @@ describe('failures become typed errors', () => {
 
 test('no more connections than allowed', async () => {
   let open = 0;
-  let most = 0;
+  let maxOpen = 0;
   const server = createServer((_, response) => void setImmediate(() => response.end('{}')));
   server.on('connection', (socket) => {
-    most = Math.max(most, ++open);
+    maxOpen = Math.max(maxOpen, ++open);
     socket.on('close', () => open--);
   });
-  const made = source({ baseUrl: await listen(server), connections: 3 });
-  await Promise.all(Array.from({ length: 12 }, () => made.fetch(operation, requested)));
-  expect(most).toBe(3);
+  const client = source({ baseUrl: await listen(server), connections: 3 });
+  await Promise.all(Array.from({ length: 12 }, () => client.fetch(operation, requested)));
+  expect(maxOpen).toBe(3);
 });
 
 const pem = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url));
@@ -319,7 +319,7 @@ describe('through a proxy', () => {
     expect((await failure(settings)).message).toContain('self-signed certificate');
     const response = await source({ ...settings, tlsVerify: false }).fetch(operation, requested);
     expect(response.body.toString()).toBe(GOOD);
-    expect(proxy.requested).toEqual(['CONNECT service.example:4532', 'CONNECT service.example:4532']);
+    expect(proxy.requests).toEqual(['CONNECT service.example:4532', 'CONNECT service.example:4532']);
   });
 
   test('http: by asking the proxy itself, with a password that is in no error', async () => {
@@ -329,7 +329,7 @@ describe('through a proxy', () => {
     const settings = { baseUrl: 'http://service.example', proxies: { HTTP_PROXY } };
     const response = await source(settings).fetch(operation, requested);
     expect(response.body.toString()).toBe(GOOD);
-    expect(proxy.requested[0]).toMatch(/^GET http:\/\/service\.example\/GetTotalTradeHighlights\?/);
+    expect(proxy.requests[0]).toMatch(/^GET http:\/\/service\.example\/GetTotalTradeHighlights\?/);
 
     const wrong = { ...settings, proxies: { HTTP_PROXY: HTTP_PROXY.replace('pa%2F', 'wrong') } };
     const error = await failure(wrong);
@@ -368,7 +368,7 @@ describe('through a proxy', () => {
       expect(response.body.toString()).toBe(GOOD);
     }
     expect(requests).toHaveLength(2);
-    expect(proxy.requested).toEqual([]);
+    expect(proxy.requests).toEqual([]);
   });
 });
 
@@ -389,10 +389,10 @@ test('the log has each call at level debug, and never the key', async () => {
       requests.length === 1 ? GOOD : `no idea what ${decodeURIComponent(request.url ?? '')} means`,
     );
   });
-  const made = createSource({ ...SETTINGS, baseUrl }, log);
-  onTestFinished(() => made.close());
-  await made.fetch(operation, requested);
-  await expect(made.fetch(operation, requested)).rejects.toMatchObject({ kind: 'unknown_diagnostic' });
+  const client = createSource({ ...SETTINGS, baseUrl }, log);
+  onTestFinished(() => client.close());
+  await client.fetch(operation, requested);
+  await expect(client.fetch(operation, requested)).rejects.toMatchObject({ kind: 'unknown_diagnostic' });
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     {
       operation: 'GetTotalTradeHighlights',

@@ -80,7 +80,7 @@ describe('a list in slices', () => {
     const body = Buffer.from(`[${Array(5).fill('{"a":12345678901234567890.5}').join()}]`);
     const read = readInSlices(body, 1);
     expect(
-      read?.records.map((one) => String((one as { readonly a: string }).a).replace(/^.*:/s, '')),
+      read?.records.map((record) => String((record as { readonly a: string }).a).replace(/^.*:/s, '')),
     ).toEqual(Array(5).fill('12345678901234567890.5'));
   });
 

@@ -34,7 +34,7 @@ function bodiesOf(records: readonly SourceRecord[]): Record<string, string> {
 }
 
 /** Everything that is stored or reported, with values as text, because XML and CSV have no others. */
-function reported({ batches, rejects, warnings, unknownFields }: Extracted) {
+function comparable({ batches, rejects, warnings, unknownFields }: Extracted) {
   return {
     tables: batches.map(({ table, rows }) => ({
       table: table.name,
@@ -56,12 +56,12 @@ function readRecords(name: string, records: readonly SourceRecord[], changes: Pa
   const requested = requestedOf(operation, { instruments: [], ...changes });
   const read = (body: string) => readResponse(operation, requested, raw(body), SETTINGS);
   const { Json = '', ...others } = bodiesOf(records);
-  const result = reported(read(Json));
+  const result = comparable(read(Json));
   const long = Array.from({ length: 40 }, () => records).flat();
   const rows = long.length / records.length;
-  const all = reported(read(bodiesOf(long).Json as string));
+  const all = comparable(read(bodiesOf(long).Json as string));
   expect(all.tables.map(({ rows }) => rows.length)).toEqual(
-    result.tables.map(({ rows: one }) => one.length * rows),
+    result.tables.map(({ rows: tableRows }) => tableRows.length * rows),
   );
   expect(all.warnings).toEqual(result.warnings);
   return {
@@ -70,7 +70,7 @@ function readRecords(name: string, records: readonly SourceRecord[], changes: Pa
     /** For records that other formats can have as well. */
     inAllFormats() {
       for (const [format, body] of Object.entries(others)) {
-        const { warnings: _, problems, ...other } = reported(read(body));
+        const { warnings: _, problems, ...other } = comparable(read(body));
         const { warnings: __, problems: expected, ...same } = result;
         expect(other, format).toEqual(same);
         expect(problems, format).toHaveLength(expected.length);

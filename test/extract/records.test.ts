@@ -111,17 +111,17 @@ test.each(tables.map((table) => [table.name, table] as const))(
       .chain((oddity) => fc.array(fc.tuple(...table.fields.map(ofField(oddity))), { maxLength: 8 }));
     const schema = schemaOf(table, ZONE);
     const byField = schemaByField(table, readersOf(table, ZONE));
-    const found = { rows: 0, rejects: 0 };
+    const counts = { rows: 0, rejects: 0 };
     forAll([records], { numRuns: 60 }, (texts) => {
       for (const values of texts.map(parsed)) {
         const record = Object.fromEntries(table.fields.map(({ column }, at) => [column, values[at]]));
         const result = safeParse(schema, values);
         expect(factsOf(result)).toStrictEqual(factsOf(byField.safeParse(record)));
-        found[result.success ? 'rows' : 'rejects'] += 1;
+        counts[result.success ? 'rows' : 'rejects'] += 1;
       }
     });
-    expect(found.rejects).toBeGreaterThan(10);
-    expect(found.rows).toBeGreaterThan(table.fields.some(({ required }) => required) ? 0 : 10);
+    expect(counts.rejects).toBeGreaterThan(10);
+    expect(counts.rows).toBeGreaterThan(table.fields.some(({ required }) => required) ? 0 : 10);
   },
 );
 
@@ -142,8 +142,8 @@ test.each(operations.map((operation) => [operation.name, operation] as const))(
       );
     const newReader = () => createRecordReader(operation, requestedOf(operation), ZONE);
     /** What is read, without the columns that depend on the records before. */
-    const read = (reader: ReturnType<typeof newReader>, one: unknown) => {
-      const result = reader.read(one);
+    const read = (reader: ReturnType<typeof newReader>, record: unknown) => {
+      const result = reader.read(record);
       if (result.table === null) return result;
       const { name, fields } = result.table;
       const isOwn = (field: Field) => field.from !== 'derived' && !('compute' in field);
@@ -154,7 +154,7 @@ test.each(operations.map((operation) => [operation.name, operation] as const))(
       { numRuns: 30 },
       (records) => {
         const reader = newReader();
-        for (const one of records) expect(read(reader, one)).toStrictEqual(read(newReader(), one));
+        for (const record of records) expect(read(reader, record)).toStrictEqual(read(newReader(), record));
       },
     );
   },

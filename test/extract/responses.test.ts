@@ -79,8 +79,8 @@ describe('envelopes', () => {
   });
 
   test('a count of fewer records, or one that is no number, is a warning', () => {
-    const said = { 0: 0, '00': '00', '-1': -1, many: 'many', object: {} };
-    for (const [name, count] of Object.entries(said)) {
+    const counts = { 0: 0, '00': '00', '-1': -1, many: 'many', object: {} };
+    for (const [name, count] of Object.entries(counts)) {
       const read = readAs(NAME, { value: [RECORD], count });
       expect(read.fetched).toBe(1);
       expect(read.warnings).toEqual([`count says ${name}, the response holds 1 records`]);
@@ -131,8 +131,8 @@ describe('envelopes', () => {
   });
 
   test('a field of a record that is called as a count or a link is none', () => {
-    const named = { ...RECORD, Count: 20, TotalCount: 20, 'odata.nextLink': 'x', __next: 'x' };
-    for (const body of [named, [named], { value: [named] }]) {
+    const record = { ...RECORD, Count: 20, TotalCount: 20, 'odata.nextLink': 'x', __next: 'x' };
+    for (const body of [record, [record], { value: [record] }]) {
       expect(readAs(NAME, body)).toMatchObject({
         fetched: 1,
         rejects: [],
@@ -467,12 +467,12 @@ describe('a response that has none of the days requested', () => {
 
   test('names the day if all of its records are of one', () =>
     forAll([fc.array(day, { maxLength: 4 })], (days) => {
-      const isOther = (one: string | undefined) =>
-        one !== undefined && (one < requested.from || one > requested.to);
-      const one = new Set(days).size === 1 && isOther(days[0]) ? days[0] : undefined;
+      const isOther = (day: string | undefined) =>
+        day !== undefined && (day < requested.from || day > requested.to);
+      const singleDay = new Set(days).size === 1 && isOther(days[0]) ? days[0] : undefined;
       const { doubts, rejects } = read(days);
       const strays = days.filter(isOther).length;
-      expect(doubts).toEqual(strays === 0 ? [] : [strayDoubt(strays, one ?? null)]);
+      expect(doubts).toEqual(strays === 0 ? [] : [strayDoubt(strays, singleDay ?? null)]);
       expect(rejects.map(({ problems: [problem] }) => problem?.message)).toEqual(
         days.filter(isOther).map((other) => `is ${other}, a day that was not requested`),
       );

@@ -188,8 +188,8 @@ test('any text in any field is what was sent, or a reject: nothing crashes', () 
       const bad = { ...good, [keys[pick % keys.length] as string]: text };
       const xml = `<A>${[good, bad]
         .map(
-          (one) =>
-            `<R>${Object.entries(one)
+          (character) =>
+            `<R>${Object.entries(character)
               .map(([key, value]) => `<${key}>${escaped(String(value ?? ''))}</${key}>`)
               .join('')}</R>`,
         )

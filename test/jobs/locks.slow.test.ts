@@ -27,13 +27,13 @@ const COUNT_LOCKS = 'select count(*)::int as locks from pg_locks where pid = pg_
 
 /** Counts the locks of each transaction on these connections, from now on. None may be open yet. */
 function countLocks({ pool }: Context['db']): Held[] {
-  const held: Held[] = [];
+  const counts: Held[] = [];
   pool.on('connect', (client) => {
     const { query } = client;
     const statements: string[] = [];
     const queryAndCount = async (args: unknown[]) => {
       const counted = await Reflect.apply(query, client, [COUNT_LOCKS]);
-      held.push({ locks: counted.rows[0].locks, statements: statements.splice(0) });
+      counts.push({ locks: counted.rows[0].locks, statements: statements.splice(0) });
       return Reflect.apply(query, client, args);
     };
     Object.assign(client, {
@@ -47,22 +47,22 @@ function countLocks({ pool }: Context['db']): Held[] {
       },
     });
   });
-  return held;
+  return counts;
 }
 
 /** Transactions with too many locks. */
-const tooMany = (held: readonly Held[]) => held.filter((one) => one.locks > 200);
+const tooMany = (counts: readonly Held[]) => counts.filter((count) => count.locks > 200);
 
 describe('on a server with the settings that Postgres comes with', () => {
   let context: Context;
-  let held: Held[];
+  let counts: Held[];
   beforeAll(async () => {
     const settings = { max_connections: '100', max_locks_per_transaction: '64' };
     const server = await startRestartablePostgres(temporaryFolder(), settings);
     closeAfterFile(() => server.stop());
     await prepareTemplate(server.adminUrl);
     context = await openStore((await testDatabase(server.adminUrl)).url);
-    held = countLocks(context.db);
+    counts = countLocks(context.db);
   });
 
   test('files of all kinds, of 27 years, are imported and loaded again with few locks at a time', async () => {
@@ -74,8 +74,8 @@ describe('on a server with the settings that Postgres comes with', () => {
     expect(rows).toEqual([{ changes: 264 }]);
     await importInto(context, folders, { force: true });
     expect(await replayAnew(context)).toMatchObject({ state: 'completed' });
-    expect(held.length).toBeGreaterThan(30);
-    expect(tooMany(held)).toEqual([]);
+    expect(counts.length).toBeGreaterThan(30);
+    expect(tooMany(counts)).toEqual([]);
   });
 
   test('days of a table with 32 yearly partitions are loaded, corrected, replayed and checked with few locks at a time', async () => {
@@ -92,7 +92,7 @@ describe('on a server with the settings that Postgres comes with', () => {
       }
     };
     writeFiles((same) => same);
-    const before = held.length;
+    const before = counts.length;
     expect((await importInto(context, [folder])).files.filter(({ state }) => state !== 'loaded')).toEqual([]);
     const partitions = await query<{ years: number }>(
       context,
@@ -113,7 +113,7 @@ describe('on a server with the settings that Postgres comes with', () => {
     await replay(context, {});
     await replayAnew(context);
     await checkQuality(context, { from: '2024-01-01', to: '2024-12-31' });
-    expect(held.length - before).toBeGreaterThan(150);
-    expect(tooMany(held)).toEqual([]);
+    expect(counts.length - before).toBeGreaterThan(150);
+    expect(tooMany(counts)).toEqual([]);
   });
 });

@@ -38,10 +38,10 @@ describe('loads at the same time', () => {
         });
       });
       for (const counts of await Promise.all(loads)) expect(counts?.fetched).toBe(keys.length);
-      const found = await store.pool.query(
+      const result = await store.pool.query(
         'select distinct close_price::text as price from market.bhavcopy_cm',
       );
-      expect(found.rows).toEqual([{ price: `${round}.7` }]);
+      expect(result.rows).toEqual([{ price: `${round}.7` }]);
     }
     const totals = await store.pool.query<{ inserted: number; updated: number; revisions: number }>(
       `select (select sum(inserted)::int from etl.windows) as inserted,
@@ -62,11 +62,11 @@ describe('loads at the same time', () => {
       ),
     );
     for (const counts of await Promise.all(loads)) expect(counts).toMatchObject({ inserted: 1 });
-    const found = await store.pool.query(
+    const result = await store.pool.query(
       `select tableoid::regclass::text as partition, count(*)::int as rows from market.bhavcopy_cm
         where symbol like 'P%' group by 1 order by 1`,
     );
-    expect(found.rows).toEqual(
+    expect(result.rows).toEqual(
       [2011, 2012, 2013].map((year) => ({ partition: `market_partitions.bhavcopy_cm_${year}`, rows: 6 })),
     );
   });
@@ -87,7 +87,7 @@ describe('loads at the same time', () => {
 
   test('of responses to different requests do not wait for each other, those to the same one do', async () => {
     const blank = Object.fromEntries(ratios.fields.map((field) => [field.column, null]));
-    const requested = {
+    const keyColumns = {
       nature_of_report: 'Standalone',
       variant: 'eod',
       as_of_date: '2025-08-29',
@@ -95,9 +95,9 @@ describe('loads at the same time', () => {
     };
     const ask = (symbol: string) =>
       load(store, {
-        batches: [{ table: ratios, rows: [{ ...blank, ...requested, exchange: 'BSE', symbol }] }],
+        batches: [{ table: ratios, rows: [{ ...blank, ...keyColumns, exchange: 'BSE', symbol }] }],
         coverage: [
-          { day: requested.as_of_date, instrument: symbol, variant: '', state: 'loaded', records: 1 },
+          { day: keyColumns.as_of_date, instrument: symbol, variant: '', state: 'loaded', records: 1 },
         ],
       });
     await Promise.all([ask('A'), ask('B')]);
@@ -138,7 +138,7 @@ describe('the lock of a process', () => {
       return rows.map(({ pid }) => pid);
     };
     const lock = await keepSessionLock(store, 'a run', async () => undefined);
-    const seen = await holders();
+    const pids = await holders();
     for (let broken = 0; broken < 3; broken += 1) {
       const [pid = 0] = await holders();
       await store.pool.query('select pg_terminate_backend($1)', [pid]);
@@ -146,9 +146,9 @@ describe('the lock of a process', () => {
         const others = (await holders()).filter((holder) => holder !== pid);
         return others.length > 0 && others;
       });
-      seen.push(next);
+      pids.push(next);
     }
-    expect(new Set(seen).size).toBe(4);
+    expect(new Set(pids).size).toBe(4);
     await lock.release();
     expect(await holders()).toEqual([]);
   });

@@ -63,28 +63,28 @@ test('after each list the day has its deals, equal ones as often as one list has
     price: 81 + pick(2) / 2,
   });
   let deals = Array.from({ length: 8 }, deal);
-  const most = new Map<string, number>();
-  const seen: { readonly state: number; readonly lines: readonly string[] }[] = [];
+  const maxCounts = new Map<string, number>();
+  const states: { readonly state: number; readonly lines: readonly string[] }[] = [];
   const [{ table }] = dataSetNamed('GetBulkDeals').shapes;
-  const requested = { table: table.name, key: table.key, exchange: 'NSE' };
+  const followed = { table: table.name, key: table.key, exchange: 'NSE' };
   const copy = emptyCopy();
   for (let at = 0; at < LISTS; at += 1) {
     // One or two lines are corrected, one is added or gone, and the order is another.
-    deals = deals.map((one) => (pick(6) === 0 ? deal() : one)).sort(() => random() - 0.5);
+    deals = deals.map((known) => (pick(6) === 0 ? deal() : known)).sort(() => random() - 0.5);
     if (pick(4) === 0) deals.push(deal());
     if (pick(4) === 0 && deals.length > 7) deals.pop();
     await importList(deals);
     for (const [line, count] of countsOf(deals.map(lineOf)))
-      most.set(line, Math.max(count, most.get(line) ?? 0));
-    const lines = [...most].flatMap(([line, count]) => Array<string>(count).fill(line)).sort();
+      maxCounts.set(line, Math.max(count, maxCounts.get(line) ?? 0));
+    const lines = [...maxCounts].flatMap(([line, count]) => Array<string>(count).fill(line)).sort();
     expect(await linesOf('market.bulk_deals')).toEqual(lines);
     // A copy that follows by changes alone has them, too.
-    expect(await follow(context.db.pool, requested, copy)).toEqual([]);
+    expect(await follow(context.db.pool, followed, copy)).toEqual([]);
     expect(copy.rows.size).toBe(lines.length);
     const { rows } = await context.db.pool.query<{ state: number }>('select market.state()::int as state');
-    seen.push({ state: rows[0]?.state ?? 0, lines });
+    states.push({ state: rows[0]?.state ?? 0, lines });
   }
-  for (const { state, lines } of seen)
+  for (const { state, lines } of states)
     expect(await linesOf(`market_history.bulk_deals_at(${state})`)).toEqual(lines);
   // The same list in another order changes nothing.
   expect(await importList([...deals].reverse())).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0 });

@@ -167,7 +167,7 @@ test('the last rows of a trading day that always has rows are not withdrawn, how
     suspicious: null,
   });
   // Where a trading day may well have none, a few may go.
-  const mayBeEmpty = both.map((one) => ({ ...one, mayBeEmpty: true }));
+  const mayBeEmpty = both.map((fullSet) => ({ ...fullSet, mayBeEmpty: true }));
   expect(await loadAndReport(store, [], { fullSets: mayBeEmpty })).toEqual({
     withdrawn: 2,
     suspicious: null,

@@ -38,7 +38,7 @@ test('etl.hit_bands has the records of market.circuit_breakers, whatever was loa
   await forAllAsync([fc.array(loaded, { minLength: 4, maxLength: 10 })], { numRuns: 5 }, async (loads) => {
     for (const { records, exchange, isDerived, listed } of loads) {
       const rows = records
-        .filter((one) => listed === null || one.day === listed)
+        .filter((record) => listed === null || record.day === listed)
         .map(({ day: trade_date, id: scrip_id, band }) => ({
           ...BLANK,
           ...{ exchange, trade_date, scrip_id, band, series: 'EQ' },
@@ -182,10 +182,10 @@ test('of several series of the trading day before, the one with the previous clo
   );
   await db.pool.query(SPLIT, ['2026-01-02']);
   await deriveButEvents(db);
-  const { rows: found } = await db.pool.query(
+  const { rows: previousCloses } = await db.pool.query(
     `select series, adjusted_previous_close_price::float8 as price from market.prices where trade_date = '2026-01-05' order by 1`,
   );
-  expect(found).toEqual([
+  expect(previousCloses).toEqual([
     { series: 'BE', price: 45 },
     { series: 'EQ', price: 50 },
   ]);

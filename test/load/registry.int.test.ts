@@ -4,12 +4,12 @@ import { operations } from '../../src/operations/registry.ts';
 import type { Database } from '../../src/postgres/database.ts';
 import {
   expectedRow,
-  madeUp,
+  makeRecord,
   offlineSource,
   recordsOf,
-  requested,
   shapeOf,
-  stored,
+  storedRows,
+  widenedRequest,
 } from '../support/expected.ts';
 import { load, openStore } from './support.ts';
 
@@ -25,7 +25,7 @@ describe('from the source to the table and back', () => {
   });
 
   async function roundTrip(operation: Operation, shape: Shape, response: unknown) {
-    const request = requested(operation);
+    const request = widenedRequest(operation);
     const body = Buffer.from(JSON.stringify(response));
     const read = source.read(operation, request, { body, contentType: 'text/plain', bytes: body.length });
     expect(read).toMatchObject({ rejects: [], warnings: [], unknownFields: [] });
@@ -35,7 +35,7 @@ describe('from the source to the table and back', () => {
     expect(counts).toMatchObject({ fetched: records.length, inserted: records.length });
     const memory = new Map<string, number>();
     const expected = records.map((record) => expectedRow(shape, request, record, memory));
-    const rows = await stored(store, shape.table);
+    const rows = await storedRows(store, shape.table);
     expect(rows).toHaveLength(expected.length);
     expect(rows).toEqual(expect.arrayContaining(expected));
     expect(await load(store, { batches: read.batches })).toMatchObject({
@@ -54,6 +54,6 @@ describe('from the source to the table and back', () => {
   );
 
   test.each(shapes)('%s: a full record comes back from %s', async (_operation, _table, operation, shape) => {
-    await roundTrip(operation, shape, { Value: [madeUp(shape)] });
+    await roundTrip(operation, shape, { Value: [makeRecord(shape)] });
   });
 });

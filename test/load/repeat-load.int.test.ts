@@ -55,7 +55,7 @@ type Step =
   /** The response before, once more. */
   | { readonly do: 'again' };
 
-const few = fc.nat({ max: 7 }).map((one) => one === 0);
+const few = fc.nat({ max: 7 }).map((number) => number === 0);
 const listings = fc.array(
   fc.record({
     first: fc.nat({ max: 3 }),
@@ -149,7 +149,7 @@ async function empty({ db }: Context): Promise<number> {
 async function contents({ db }: Context) {
   const without = (table: string, columns: string) =>
     `select '${table}' as kind, (to_jsonb(t) - '{${columns}}'::text[])::text as text from ${table} t`;
-  const found = await db.pool.query<{ kind: string; text: string }>(
+  const result = await db.pool.query<{ kind: string; text: string }>(
     [
       ...USED.map((name) => without(`market.${name}`, 'first_loaded_at,last_changed_at')),
       ...USED.map((name) =>
@@ -168,7 +168,7 @@ async function contents({ db }: Context) {
   const numbers = new Map(ids.rows.map(({ id }, at) => [id, String(at + 1)]));
   const numbered = (text: string, name: RegExp) =>
     text.replaceAll(name, (_, before: string, id: string) => `${before}${numbers.get(id)}`);
-  return found.rows
+  return result.rows
     .map(({ kind, text }) => {
       const row = numbered(text, /("(?:load_id|replaced_by_load_id)": )(\d+)/g);
       return `${kind} ${kind === 'etl.loads' ? numbered(row, /("id": )(\d+)/g) : row}`;
@@ -179,7 +179,7 @@ async function contents({ db }: Context) {
 let repeated = 0;
 
 /** Loads a response as a worker does. @returns what became of its records. */
-async function response(
+async function loadStep(
   context: Context,
   runId: number,
   step: Step & { do: 'response' },
@@ -201,7 +201,7 @@ async function response(
   const body = bodyOf(step, listing);
   const calledAt = FIRST_CALL + (step.late ? -60_000 : 60_000) * (position + 1);
   const raw = { body, contentType: 'application/json', bytes: body.length };
-  const covered = {
+  const response = {
     window: { ...window, id },
     position: positionOf(calledAt),
     calledAt,
@@ -213,16 +213,20 @@ async function response(
       calledOn: requested.calledOn,
     },
   };
-  if (context === fast && covered.digest !== undefined) {
-    const { digest } = covered;
-    const counts = await repeatLoad(context.db, { ...describeResponse(covered), digest }, requested.calledOn);
+  if (context === fast && response.digest !== undefined) {
+    const { digest } = response;
+    const counts = await repeatLoad(
+      context.db,
+      { ...describeResponse(response), digest },
+      requested.calledOn,
+    );
     if (counts !== null) {
       repeated += 1;
       return counts;
     }
   }
   const extracted = readResponse(operation, requested, raw, { accessKey: '', timeZone: 'Asia/Kolkata' });
-  return (await storeResponse(context, { ...covered, extracted }))?.counts ?? null;
+  return (await storeResponse(context, { ...response, extracted }))?.counts ?? null;
 }
 
 type ResponseStep = Exclude<Step, { do: 'again' }>;
@@ -268,7 +272,9 @@ describe('a response that was loaded before', () => {
       const [runId] = await Promise.all([empty(fast), empty(full)]);
       for (const [position, step] of spelledOut(sequence).entries()) {
         const [quick, slow] = await Promise.all(
-          [fast, full].map((one) => response(one, runId, step, all[step.listing] as Listing, position)),
+          [fast, full].map((context) =>
+            loadStep(context, runId, step, all[step.listing] as Listing, position),
+          ),
         );
         expect(quick).toEqual(slow);
       }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { expectedRow, offlineSource, recordsOf, shapeOf, stored } from '../support/expected.ts';
+import { expectedRow, offlineSource, recordsOf, shapeOf, storedRows } from '../support/expected.ts';
 import { load, openStore } from './support.ts';
 
 /** Named corrections of what is printed wrong in the documentation. */
@@ -98,9 +98,9 @@ describe('the sample responses as the documentation prints them', () => {
     const expected = isAction
       ? [ACTION]
       : records.map((record) => expectedRow(shape, requested, record, memory));
-    const found = await stored(store, shape.table);
-    expect(found).toHaveLength(records.length);
-    expect(found).toEqual(expect.arrayContaining(expected));
+    const rows = await storedRows(store, shape.table);
+    expect(rows).toHaveLength(records.length);
+    expect(rows).toEqual(expect.arrayContaining(expected));
   });
 
   test.each(BROKEN)(

@@ -32,11 +32,11 @@ export const contextOf = (db: Database) => ({ config: DEFAULT_SETTINGS, clock: D
 
 /** A run for windows to belong to. */
 export async function newRun({ pool }: Database): Promise<number> {
-  const found = await pool.query<{ id: number }>(
+  const result = await pool.query<{ id: number }>(
     `insert into etl.runs (kind, requested_by, request, from_date, to_date)
      values ('backfill', 'test', '{}', '2025-01-01', '2025-01-01') returning id::int`,
   );
-  return found.rows[0]?.id ?? 0;
+  return result.rows[0]?.id ?? 0;
 }
 
 /** What a window requests. */
@@ -56,16 +56,16 @@ export async function newWindow(
   { pool }: Database,
   runId: number,
   state = 'running',
-  requested: Requested = {},
+  request: Requested = {},
 ): Promise<number> {
-  const { operation = 'GetBhavCopyCM', exchange = 'NSE', from = '2025-01-01', to = '2025-01-01' } = requested;
-  const { instruments = [], params = {}, variant = '', filtered = false } = requested;
-  const found = await pool.query<{ id: number }>(
+  const { operation = 'GetBhavCopyCM', exchange = 'NSE', from = '2025-01-01', to = '2025-01-01' } = request;
+  const { instruments = [], params = {}, variant = '', filtered = false } = request;
+  const result = await pool.query<{ id: number }>(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id::int`,
     [runId, operation, exchange, from, to, instruments, params, variant, filtered, state],
   );
-  return found.rows[0]?.id ?? 0;
+  return result.rows[0]?.id ?? 0;
 }
 
 export interface Response {
@@ -93,8 +93,8 @@ export async function load(database: Database, response: Response): Promise<Reco
   const exchange = response.exchange ?? String([...(batches[0]?.rows ?? [])][0]?.exchange ?? 'NSE');
   const filling = dataSets.find(({ shapes }) => shapes.some(({ table }) => table === batches[0]?.table));
   const operation = response.operation ?? filling?.name ?? 'GetBhavCopyCM';
-  const requested = { operation, exchange };
-  const windowId = response.windowId ?? (await newWindow(database, runId, 'running', requested));
+  const request = { operation, exchange };
+  const windowId = response.windowId ?? (await newWindow(database, runId, 'running', request));
   const fetchedAt = response.fetchedAt ?? new Date();
   const position =
     response.position ??
@@ -104,7 +104,7 @@ export async function load(database: Database, response: Response): Promise<Reco
   const stored = await loadWindow(database, {
     windowId,
     runId,
-    ...requested,
+    ...request,
     from: '2025-01-01',
     to: '2025-01-01',
     batches: response.batches,

@@ -12,11 +12,11 @@ import { bhavcopy, bhavRow, contextOf, loadBhav, newRun, newWindow, openStore } 
 const DAY = '2025-08-29';
 /** Reads what `response` keeps. */
 async function readAgain({ body }: KeptResponse): Promise<ResponseReading> {
-  const { listed, days, mayBeEmpty, coverage: said } = JSON.parse(body.toString());
+  const { listed, days, mayBeEmpty, coverage } = JSON.parse(body.toString());
   return {
     batches: [{ table: bhavcopy, rows: listed }],
     fullSets: [{ table: bhavcopy, exchange: 'NSE', days, mayBeEmpty }],
-    coverage: said,
+    coverage: coverage,
     outcome: { state: 'loaded' },
     rejects: [],
     doubts: [],
@@ -28,7 +28,7 @@ const rows = (day: string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}`, trade_date: day }));
 
 /** Loads a full response for some days: what became of it, and what its run says. */
-async function response(
+async function loadFull(
   store: Database,
   listed: readonly Row[],
   days: { readonly from: string; readonly to: string } = { from: DAY, to: DAY },
@@ -55,13 +55,13 @@ test('each day is compared with its own rows: a response that ends two days earl
   const store = await openStore();
   const days = Array.from({ length: 22 }, (_, at) => `2025-07-${String(at + 1).padStart(2, '0')}`);
   const month = { from: '2025-07-01', to: '2025-07-22' };
-  await response(
+  await loadFull(
     store,
     days.flatMap((day) => rows(day, 0, 100)),
     month,
     true,
   );
-  const early = await response(
+  const early = await loadFull(
     store,
     days.slice(0, 20).flatMap((day) => rows(day, 0, 100)),
     month,
@@ -82,7 +82,7 @@ test('each day is compared with its own rows: a response that ends two days earl
   expect(early.suspicious).toEqual([expect.stringMatching(/of 2025-07-21 .*of 2025-07-22/)]);
   expect(await live(store)).toBe(2_200);
   // 50 of the 600 rows of six days, all of one of them.
-  const half = await response(
+  const half = await loadFull(
     store,
     days.flatMap((day, at) => rows(day, at === 3 ? 50 : 0, 100)),
     month,
@@ -96,9 +96,9 @@ test('each day is compared with its own rows: a response that ends two days earl
 
 test('rows are not withdrawn a few at a time: a day is compared with the most rows it ever had', async () => {
   const store = await openStore();
-  await response(store, rows(DAY, 0, 20));
-  expect(await response(store, rows(DAY, 5, 20))).toMatchObject({ withdrawn: 5, suspicious: [] });
-  const second = await response(store, rows(DAY, 10, 20));
+  await loadFull(store, rows(DAY, 0, 20));
+  expect(await loadFull(store, rows(DAY, 5, 20))).toMatchObject({ withdrawn: 5, suspicious: [] });
+  const second = await loadFull(store, rows(DAY, 10, 20));
   expect(second).toMatchObject({
     withdrawn: 0,
     suspicious: [expect.stringMatching(/^5 of 15 rows .*\(there once were 20\); more than may be withdrawn/)],
@@ -108,8 +108,8 @@ test('rows are not withdrawn a few at a time: a day is compared with the most ro
 
 test('what was withheld is listed with rows, until a person or a better response decides', async () => {
   const store = await openStore();
-  await response(store, rows(DAY, 0, 20));
-  await response(store, rows(DAY, 12, 20));
+  await loadFull(store, rows(DAY, 0, 20));
+  await loadFull(store, rows(DAY, 12, 20));
   const [withheld, ...more] = await listWithheldWithdrawals(store.drizzle, 10, 3);
   expect(more).toEqual([]);
   expect(withheld).toMatchObject({
@@ -122,11 +122,11 @@ test('what was withheld is listed with rows, until a person or a better response
   expect(withheld?.rows).toHaveLength(3);
   expect(withheld?.rows[0]).toMatchObject({ exchange: 'NSE', series: 'EQ', trade_date: DAY });
   // The day comes in full again: nothing is left to decide.
-  await response(store, rows(DAY, 0, 20));
+  await loadFull(store, rows(DAY, 0, 20));
   expect(await listWithheldWithdrawals(store.drizzle, 10, 3)).toEqual([]);
   expect(await acceptWithdrawal(store, withheld?.id ?? 0, ME)).toBeNull();
 
-  await response(store, rows(DAY, 12, 20));
+  await loadFull(store, rows(DAY, 12, 20));
   const [again] = await listWithheldWithdrawals(store.drizzle, 10, 3);
   expect(await countSuspiciousWindows(store.drizzle)).toMatchObject([{ windows: 1 }]);
   const before = (await store.pool.query('select market.state()::int as state')).rows[0].state;
@@ -145,14 +145,14 @@ test('what was withheld is listed with rows, until a person or a better response
   );
   expect(past.rows).toEqual([{ before: 20, after: 8 }]);
   // From now on eight is what the day has.
-  expect(await response(store, rows(DAY, 15, 20))).toMatchObject({ withdrawn: 3, suspicious: [] });
+  expect(await loadFull(store, rows(DAY, 15, 20))).toMatchObject({ withdrawn: 3, suspicious: [] });
   expect(await acceptWithdrawal(store, again?.id ?? 0, ME)).toBeNull();
 });
 
 test('where a trading day always has rows, a response without any withdraws none, however few there are', async () => {
   const store = await openStore();
-  await response(store, rows(DAY, 0, 1));
-  expect(await response(store, [])).toMatchObject({
+  await loadFull(store, rows(DAY, 0, 1));
+  expect(await loadFull(store, [])).toMatchObject({
     withdrawn: 0,
     withdrawals: [{ day: DAY, unlistedRows: 1, remainingRows: 0, state: 'withheld' }],
   });
@@ -161,10 +161,10 @@ test('where a trading day always has rows, a response without any withdraws none
 
 test('a day that loses its last rows is loaded no longer, and the report says so', async () => {
   const store = await openStore();
-  await response(store, rows(DAY, 0, 3), undefined, true);
+  await loadFull(store, rows(DAY, 0, 3), undefined, true);
   expect(await coverage(store)).toEqual([{ state: 'loaded', records: 3 }]);
-  const gone = await response(store, [], undefined, true);
-  expect(gone).toMatchObject({
+  const withdrawnAgain = await loadFull(store, [], undefined, true);
+  expect(withdrawnAgain).toMatchObject({
     withdrawn: 3,
     withdrawals: [{ day: DAY, unlistedRows: 3, remainingRows: 0, state: 'withdrawn' }],
   });

@@ -143,7 +143,7 @@ const RENAMED: readonly (readonly [table: string, names: Readonly<Record<string,
   ],
 ];
 
-const covered = (table: TableDefinition) =>
+const responseFields = (table: TableDefinition) =>
   table.fields.flatMap((field) => (field.from === 'response' ? [field] : []));
 
 describe('the registry', () => {
@@ -162,11 +162,11 @@ describe('the registry', () => {
   });
 
   test('finds a data set by its first table, even if others fill that table too', () => {
-    const named = (table: string) => operationNamed(table).name;
-    expect(named('market.BhavCopy_CM')).toBe('GetBhavCopyCM');
-    expect(named('consolidated_pledge')).toBe('GetConsolidatedPledge');
-    expect(named('corporate_actions')).toBe('GetCorporateActions');
-    expect(named('corporate_action_categories')).toBe('GetCorporateActionsCategories');
+    const nameOf = (table: string) => operationNamed(table).name;
+    expect(nameOf('market.BhavCopy_CM')).toBe('GetBhavCopyCM');
+    expect(nameOf('consolidated_pledge')).toBe('GetConsolidatedPledge');
+    expect(nameOf('corporate_actions')).toBe('GetCorporateActions');
+    expect(nameOf('corporate_action_categories')).toBe('GetCorporateActionsCategories');
   });
 
   test('has a title for each, with the name it is listed under', () => {
@@ -187,21 +187,21 @@ describe('the registry', () => {
   });
 
   test('a table means all operations that fill it, and one that files fill is never requested', () => {
-    const found = (name: string) => findOperations(name).map((one) => one.name);
-    expect(found('market.Financial_Ratios')).toEqual([
+    const namesOf = (name: string) => findOperations(name).map((operation) => operation.name);
+    expect(namesOf('market.Financial_Ratios')).toEqual([
       'GetFinRatioEOD',
       'GetFinRatioSnapshot',
       'GetFinancialRatios',
     ]);
-    expect(found('getfinratioeod')).toEqual(['GetFinRatioEOD']);
-    expect(found('corporate_actions')).toEqual(['GetCorporateActions']);
-    expect(() => found('deliveries')).toThrow(
+    expect(namesOf('getfinratioeod')).toEqual(['GetFinRatioEOD']);
+    expect(namesOf('corporate_actions')).toEqual(['GetCorporateActions']);
+    expect(() => namesOf('deliveries')).toThrow(
       expect.objectContaining({
         message: 'Deliveries, deliveries is never requested',
         remedy: 'import_files',
       }),
     );
-    expect(() => found('corporate_events')).toThrow(
+    expect(() => namesOf('corporate_events')).toThrow(
       'Corporate events, corporate_events is never requested, but computed from other data',
     );
   });
@@ -227,8 +227,8 @@ describe('the registry', () => {
   });
 
   test.each(Object.entries(TABLES))('sends %s to its tables', (name, list) => {
-    const found = operationNamed(name).shapes.map((shape) => shape.table.name);
-    expect(found.sort()).toEqual([...list].sort());
+    const tableNames = operationNamed(name).shapes.map((shape) => shape.table.name);
+    expect(tableNames.sort()).toEqual([...list].sort());
   });
 
   test.each(Object.entries(KEYS))('keeps the key of %s', (name, key) => {
@@ -236,15 +236,15 @@ describe('the registry', () => {
   });
 
   test.each(RENAMED)('%s carries the plain-English column names', (name, names) => {
-    const table = tables.find((one) => one.name === name);
+    const table = tables.find((table) => table.name === name);
     const columns = Object.fromEntries(
-      (table === undefined ? [] : covered(table)).map((field) => [field.source, field.column]),
+      (table === undefined ? [] : responseFields(table)).map((field) => [field.source, field.column]),
     );
     expect(columns).toMatchObject(names);
   });
 
   test.each(tables.map((table) => [table.name, table] as const))('%s is declared whole', (_name, table) => {
-    const sources = covered(table).map((field) => field.source.toLowerCase());
+    const sources = responseFields(table).map((field) => field.source.toLowerCase());
     expect(new Set(sources).size).toBe(sources.length);
     const columns = table.fields.map((field) => field.column);
     expect(new Set(columns).size).toBe(columns.length);
@@ -265,7 +265,7 @@ describe('the registry', () => {
 
   test('names a unit for every quantity and every amount', () => {
     const withoutUnit = tables.flatMap((table) =>
-      covered(table)
+      responseFields(table)
         .filter((field) => field.kind === 'numeric' && field.unit === undefined)
         .map((field) => `${table.name}.${field.column}`),
     );

@@ -5,7 +5,7 @@ import { defaultOperations, fileSets, operations } from '../../src/operations/in
 import { requestedOperations, scheduledPairs, settingWithout } from '../../src/operations/requested.ts';
 import { forAll } from '../support/for-all.ts';
 
-const requested = (EOD_OPERATIONS?: string) =>
+const namesRequested = (EOD_OPERATIONS?: string) =>
   requestedOperations(loadConfig(EOD_OPERATIONS === undefined ? {} : { EOD_OPERATIONS })).map(
     ({ name }) => name,
   );
@@ -29,7 +29,7 @@ describe('EOD_OPERATIONS', () => {
     ['default,-financial_ratios', without('GetFinRatioEOD', 'GetFinRatioSnapshot', 'GetFinancialRatios')],
     ['default,GetBhavCopyFO,-GetBhavCopyFO', DEFAULTS],
   ])('%j', (text, names) => {
-    expect(requested(text)).toEqual(names);
+    expect(namesRequested(text)).toEqual(names);
   });
 
   test.each([
@@ -60,7 +60,7 @@ describe('EOD_OPERATIONS', () => {
   ])('%j is refused', (text, message, remedy) => {
     const error = (() => {
       try {
-        return requested(text);
+        return namesRequested(text);
       } catch (thrown) {
         return thrown;
       }
@@ -77,16 +77,16 @@ describe('EOD_OPERATIONS', () => {
     const names = operations.map(({ name }) => name);
     forAll(
       [fc.subarray(names), fc.subarray(DEFAULTS), fc.boolean(), fc.infiniteStream(fc.nat())],
-      (named, leftOut, upper, order) => {
-        const items = ['default', ...named, ...leftOut.map((name) => `-${name}`)]
+      (chosen, leftOut, upper, order) => {
+        const items = ['default', ...chosen, ...leftOut.map((name) => `-${name}`)]
           .map((item) => ({ item: upper ? item.toUpperCase() : item, at: order.next().value as number }))
           .sort((a, b) => a.at - b.at);
         const expected = names.filter(
-          (name) => (DEFAULTS.includes(name) || named.includes(name)) && !leftOut.includes(name),
+          (name) => (DEFAULTS.includes(name) || chosen.includes(name)) && !leftOut.includes(name),
         );
         const text = items.map(({ item }) => item).join();
-        if (expected.length === 0) expect(() => requested(text)).toThrow('leaves nothing to request');
-        else expect(requested(text)).toEqual(expected);
+        if (expected.length === 0) expect(() => namesRequested(text)).toThrow('leaves nothing to request');
+        else expect(namesRequested(text)).toEqual(expected);
       },
     );
   });
@@ -96,17 +96,19 @@ test('a setting that is to leave out an operation requests the others; if it was
   const names = operations.map(({ name }) => name);
   forAll(
     [fc.subarray(names, { minLength: 1 }), fc.subarray(DEFAULTS), fc.boolean(), fc.nat()],
-    (named, leftOut, isDefault, at) => {
-      const items = isDefault ? ['default', ...named, ...leftOut.map((name) => `-${name}`)] : named;
+    (chosen, leftOut, isDefault, at) => {
+      const items = isDefault ? ['default', ...chosen, ...leftOut.map((name) => `-${name}`)] : chosen;
       const config = { EOD_OPERATIONS: items };
       const before = isDefault
-        ? names.filter((name) => (DEFAULTS.includes(name) || named.includes(name)) && !leftOut.includes(name))
-        : named;
+        ? names.filter(
+            (name) => (DEFAULTS.includes(name) || chosen.includes(name)) && !leftOut.includes(name),
+          )
+        : chosen;
       if (before.length === 0) return;
       const name = before[at % before.length] as string;
       const others = before.filter((other) => other !== name);
       const expected = others.length > 0 ? others : without(name);
-      expect(requested(settingWithout(config, name))).toEqual([...expected].sort());
+      expect(namesRequested(settingWithout(config, name))).toEqual([...expected].sort());
     },
   );
   const advise = (setting: string, name: string) =>
@@ -131,5 +133,5 @@ test('what is requested is requested for the exchanges of the settings', () => {
 });
 
 test('files fill what is never requested, and no operation is among them', () => {
-  expect(fileSets.filter(({ name }) => operations.some((one) => one.name === name))).toEqual([]);
+  expect(fileSets.filter(({ name }) => operations.some((operation) => operation.name === name))).toEqual([]);
 });

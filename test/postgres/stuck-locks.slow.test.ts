@@ -34,10 +34,10 @@ test('a lock that is not let go of is an error, and is not waited for again', as
   const { db, other, retried } = await openSetup({ lockMs: 900 });
   await other.query('begin');
   await other.query(LOCK);
-  const requested = [transaction(db, (tx) => tx.client.query(READ)), db.pool.query(READ)].map((response) =>
+  const reads = [transaction(db, (tx) => tx.client.query(READ)), db.pool.query(READ)].map((response) =>
     response.then(() => null, databaseError),
   );
-  for (const error of await Promise.all(requested)) {
+  for (const error of await Promise.all(reads)) {
     expect(error).toMatchObject({
       kind: 'database_locked',
       message: expect.stringMatching(/lock timeout \(55P03\)$/),
@@ -90,13 +90,13 @@ test('a window that meets a stuck lock says so, and is loaded once it is free', 
   const other = new pg.Client({ connectionString: pipeline.db.url, application_name: 'psql of ana' });
   await other.connect();
   await other.query('begin; lock table market_history.bhavcopy_cm in access exclusive mode');
-  const requested = {
+  const options = {
     from: '2025-09-12',
     to: '2025-09-12',
     operations: ['GetBhavCopyCM'],
     exchanges: ['NSE'],
   };
-  const runId = await start(pipeline, backfill(requested));
+  const runId = await start(pipeline, backfill(options));
   const worker = await startWorker(pipeline);
   const error = await waitFor(async () => {
     const { rows } = await pipeline.db.pool.query<{ error: string | null }>('select error from etl.windows');
@@ -128,20 +128,20 @@ test('a server that no longer responds during a statement counts as unreachable;
     await db.close();
     await proxy.close();
   });
-  const held = await db.pool.connect();
-  held.on('error', () => undefined);
+  const idleClient = await db.pool.connect();
+  idleClient.on('error', () => undefined);
   // Idle for longer than a statement may take, and a statement that takes its time.
   await db.pool.query('select pg_sleep(0.9)');
   await db.pool.query('select pg_sleep(0.9)');
-  await held.query('set statement_timeout = 0');
-  endIfSilent(held, 0);
-  await held.query('select pg_sleep(3.5)');
-  endIfSilent(held, 1_000);
+  await idleClient.query('set statement_timeout = 0');
+  endIfSilent(idleClient, 0);
+  await idleClient.query('select pg_sleep(3.5)');
+  endIfSilent(idleClient, 1_000);
   proxy.setSilent();
-  for (const client of [db.pool, held]) {
+  for (const client of [db.pool, idleClient]) {
     await expect(
       client.query('select 1').catch((error) => Promise.reject(databaseError(error))),
     ).rejects.toMatchObject({ kind: 'database_unreachable' });
   }
-  held.release(true);
+  idleClient.release(true);
 });

@@ -20,7 +20,7 @@ describe('checks of corporate events', () => {
       close_price: String(close),
       ...more,
     });
-  const found = async (check: string) => {
+  const findingsOf = async (check: string) => {
     await checkQuality(context, { from: FIRST, to: THIRD });
     const { findings } = await listFindings(context.db.drizzle, { check, limit: 100 });
     return findings
@@ -86,7 +86,7 @@ describe('checks of corporate events', () => {
   });
 
   test('name gaps beyond the price bands that no event explains, with what speaks for an event', async () => {
-    expect(await found('unexplained_gap')).toEqual([
+    expect(await findingsOf('unexplained_gap')).toEqual([
       `${SECOND} GAPA EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 20.5, close 19.9; as if prices before were to be multiplied by 1:5; ISIN INEGAPA01011 before, INEGAPA01029 after`,
       `${SECOND} GAPB EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 70, close 71`,
       `${SECOND} NEWS EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 112, close 140; 893152 trades; turnover 25.0 times that of the 20 trading days before`,
@@ -94,13 +94,13 @@ describe('checks of corporate events', () => {
   });
 
   test('name applied events on whose day the price did not move', async () => {
-    expect(await found('factor_without_gap')).toEqual([
+    expect(await findingsOf('factor_without_gap')).toEqual([
       `${SECOND} FLAT EQ: about 50.00: 100 (close of ${FIRST}) times 0.500000; open 99, close 101`,
     ]);
   });
 
   test('name events that the exchanges state differently', async () => {
-    expect(await found('same_event_differs')).toEqual([
+    expect(await findingsOf('same_event_differs')).toEqual([
       `${THIRD} BOTH bonus: 3:2 on ${THIRD} (BSE); 2:1 on ${THIRD}`,
       `${THIRD} CASH dividend: Rs 2.5 on ${THIRD} (BSE); Rs 2 on ${THIRD}`,
       `${THIRD} MOVE split: 2:1 on 2025-09-15 (BSE); 2:1 on ${THIRD}`,
@@ -112,7 +112,7 @@ describe('checks of corporate events', () => {
     await importInto(context, [
       newFile('late.csv', ['exchange,symbol,ex_date,kind,ratio,note', `NSE,GAPA,${SECOND},split,5:1,`]),
     ]);
-    expect((await found('unexplained_gap')).map((text) => text.slice(11, 18))).toEqual([
+    expect((await findingsOf('unexplained_gap')).map((text) => text.slice(11, 18))).toEqual([
       'GAPB EQ',
       'NEWS EQ',
     ]);

@@ -51,29 +51,29 @@ async function findings(db: Database): Promise<string[]> {
 }
 
 test('names a previous close that nothing explains', async () => {
-  const found = await findingsOf([
+  const findings = await findingsOf([
     line('AAA', { day: FIRST, close: '10.50', previous: '9' }),
     line('AAA', { day: SECOND, close: '11', previous: '10.5' }),
     line('AAA', { day: THIRD, close: '12', previous: '10.5' }),
   ]);
-  expect(found).toEqual(['2025-09-12 AAA EQ: 11 (close of 2025-09-11), 10.5']);
+  expect(findings).toEqual(['2025-09-12 AAA EQ: 11 (close of 2025-09-11), 10.5']);
 });
 
 test('a line that did not trade yesterday is compared with its last trade', async () => {
-  const found = await findingsOf([
+  const findings = await findingsOf([
     line('AAA', { day: FIRST, close: '10.50', previous: '9' }),
     line('BBB', { day: SECOND, close: '1', previous: '0' }),
     line('AAA', { day: THIRD, close: '12', previous: '10' }),
   ]);
-  expect(found).toEqual(['2025-09-12 AAA EQ: 10.50 (close of 2025-09-10), 10']);
+  expect(findings).toEqual(['2025-09-12 AAA EQ: 10.50 (close of 2025-09-10), 10']);
 });
 
 test('nothing is compared across a trading day that is not loaded', async () => {
-  const found = await findingsOf([
+  const findings = await findingsOf([
     line('AAA', { day: FIRST, close: '10.50', previous: '9' }),
     line('AAA', { day: THIRD, close: '12', previous: '10' }),
   ]);
-  expect(found).toEqual([]);
+  expect(findings).toEqual([]);
 });
 
 test('a first listing, a move between series and a corporate action explain a previous close', async () => {

@@ -97,17 +97,19 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
 ];
 
 test('prices of 0 and below are errors, except for a price that the line does not have', async () => {
-  const found = async (set: string) =>
+  const priceFindings = async (set: string) =>
     (await spoiled('market.bhavcopy_cm', `update market.bhavcopy_cm set ${set} where ${LINE}`))
       .filter(({ check }) => check === 'price_positive')
-      .map(({ severity, found: what }) => `${severity}: ${what}`);
-  expect(await found('close_price = 0')).toEqual(['error: close 0']);
-  expect(await found('last_price = 0, settlement_price = 0')).toEqual([]);
+      .map(({ severity, found: text }) => `${severity}: ${text}`);
+  expect(await priceFindings('close_price = 0')).toEqual(['error: close 0']);
+  expect(await priceFindings('last_price = 0, settlement_price = 0')).toEqual([]);
   // Of prices that are all below 0, none is out of order.
   expect(
-    await found('open_price = -5, high_price = -5, low_price = -5, close_price = -5, last_price = -5'),
+    await priceFindings(
+      'open_price = -5, high_price = -5, low_price = -5, close_price = -5, last_price = -5',
+    ),
   ).toEqual(['error: open -5, high -5, low -5, close -5, last -5']);
-  expect(await found('previous_close_price = -0.05, settlement_price = -1')).toEqual([
+  expect(await priceFindings('previous_close_price = -0.05, settlement_price = -1')).toEqual([
     'error: previous close -0.05, settlement -1',
   ]);
 });
@@ -119,10 +121,10 @@ describe('every check notices what breaks its rule', () => {
   });
 
   test.each(SPOILS)('%s', async (check, table, statement) => {
-    const found = await spoiled(table === 'coverage' ? 'etl.coverage' : `market.${table}`, statement);
-    const own = found.filter((finding) => finding.check === check);
-    expect(own.length).toBeGreaterThan(0);
-    for (const finding of own) {
+    const findings = await spoiled(table === 'coverage' ? 'etl.coverage' : `market.${table}`, statement);
+    const findingsOfCheck = findings.filter((finding) => finding.check === check);
+    expect(findingsOfCheck.length).toBeGreaterThan(0);
+    for (const finding of findingsOfCheck) {
       expect(finding.expected).toBeTruthy();
       expect(finding.found).toBeTruthy();
       expect(finding.operation).toBe(checks.find(({ name }) => name === check)?.operation);
@@ -139,7 +141,7 @@ describe('a finding', () => {
           and symbol = (select min(symbol) from market.financial_ratios where exchange = 'BSE' and as_of_date = '${DAY}')
           and nature_of_report = 'Standalone'`,
     );
-  const own = async () =>
+  const ratioFindings = async () =>
     (await listFindings(pipeline.db.drizzle, { check: 'ratio_bounds', limit: 10, resolved: true })).findings;
 
   test('is found once, resolved when it is gone, and open again when it is back', async () => {
@@ -154,7 +156,7 @@ describe('a finding', () => {
     };
     await spoil();
     expect(await counts()).toEqual([1, 1, 0]);
-    const [first] = await own();
+    const [first] = await ratioFindings();
     expect(first).toMatchObject({
       check: 'ratio_bounds',
       severity: 'warning',
@@ -166,34 +168,34 @@ describe('a finding', () => {
       resolvedAt: null,
     });
     expect(await counts()).toEqual([1, 0, 0]);
-    expect(await own()).toEqual([first]);
+    expect(await ratioFindings()).toEqual([first]);
 
     await repair();
     expect(await counts()).toEqual([0, 0, 1]);
-    const [resolved] = await own();
+    const [resolved] = await ratioFindings();
     expect(resolved).toMatchObject({ id: first?.id, foundAt: first?.foundAt });
     expect(resolved?.resolvedAt).not.toBeNull();
 
     await spoil();
     expect(await counts()).toEqual([1, 1, 0]);
-    const [again] = await own();
-    expect(again).toMatchObject({ id: first?.id, resolvedAt: null });
-    expect(again?.foundAt).not.toBe(first?.foundAt);
+    const [reopened] = await ratioFindings();
+    expect(reopened).toMatchObject({ id: first?.id, resolvedAt: null });
+    expect(reopened?.foundAt).not.toBe(first?.foundAt);
 
     // Another range says nothing of it.
     await repair();
     await checkQuality(pipeline, { from: '2025-09-01', to: '2025-09-05' });
-    expect((await own())[0]?.resolvedAt).toBeNull();
+    expect((await ratioFindings())[0]?.resolvedAt).toBeNull();
     expect(await counts()).toEqual([0, 0, 1]);
   });
 
   test('has the severity that the settings say, or is switched off', async () => {
     await changeYield(1_000);
     await reconcileWith({ ratio_bounds: 'error' });
-    expect((await own())[0]).toMatchObject({ severity: 'error', resolvedAt: null });
+    expect((await ratioFindings())[0]).toMatchObject({ severity: 'error', resolvedAt: null });
     const results = await reconcileWith({ ratio_bounds: 'off' });
     expect(results.map(({ check }) => check)).not.toContain('ratio_bounds');
-    expect((await own())[0]?.resolvedAt).not.toBeNull();
+    expect((await ratioFindings())[0]?.resolvedAt).not.toBeNull();
     await expect(reconcileWith({ ratio_bound: 'off' })).rejects.toThrow(/did you mean ratio_bounds/);
     await changeYield(-1_000);
   });

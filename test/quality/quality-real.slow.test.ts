@@ -127,8 +127,8 @@ test.runIf(there)(
 
     const whole = linesOf(join(FULL, 'sec_bhavdata_full_18112024.csv')).slice(0, -1);
     await importInto(context, [newFile('cut.csv', whole)]);
-    const found = (await look()).filter(({ check }) => check !== 'unexplained_gap');
-    expect(found.filter(({ instrument }) => instrument === '')).toEqual([
+    const findings = (await look()).filter(({ check }) => check !== 'unexplained_gap');
+    expect(findings.filter(({ instrument }) => instrument === '')).toEqual([
       {
         check: 'previous_close',
         date: '2024-11-19',
@@ -137,7 +137,7 @@ test.runIf(there)(
       },
       { check: 'row_count', date: '2024-11-18', instrument: '', found: '379' },
     ]);
-    const lines = found.filter(({ instrument }) => instrument !== '');
+    const lines = findings.filter(({ instrument }) => instrument !== '');
     expect(lines).toHaveLength(44);
     expect(lines.every(({ check, date }) => check === 'previous_close' && date > '2024-11-19')).toBe(true);
   },

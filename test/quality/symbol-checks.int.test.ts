@@ -28,7 +28,7 @@ test('a symbol without ISIN that returns after 250 trading days with prices is f
   ]);
   // Days without prices do not count.
   await loadBhav(db, [row('CLOSED', '2000-01-03'), row('CLOSED', FIRST)]);
-  const found = async (check: string) => {
+  const findingsOf = async (check: string) => {
     await checkQuality(context, { from: FIRST, to: LAST });
     const { findings } = await listFindings(db.drizzle, { check, limit: 100 });
     return findings.map(({ date, instrument, expected, found: got }) => [date, instrument, expected, got]);
@@ -39,9 +39,9 @@ test('a symbol without ISIN that returns after 250 trading days with prices is f
     `a row since ${FIRST}, an ISIN, or a change of the symbol in a list`,
     'no ISIN before and after 250 trading days or more without a row',
   ];
-  expect(await found('symbol_reused')).toEqual([finding('LISTED'), finding('REUSED')]);
+  expect(await findingsOf('symbol_reused')).toEqual([finding('LISTED'), finding('REUSED')]);
   await deriveButEvents(db);
-  expect(await found('symbol_changes_missing')).toEqual([
+  expect(await findingsOf('symbol_changes_missing')).toEqual([
     [
       '2000-01-03',
       '',
@@ -53,6 +53,6 @@ test('a symbol without ISIN that returns after 250 trading days with prices is f
   const { table } = dataSetNamed('SymbolChanges').shapes[0];
   const change = { exchange: 'NSE', changed_on: BEFORE_LAST, old_symbol: 'LISTED', new_symbol: 'OTHER' };
   await load(db, { batches: [{ table, rows: [{ ...change, company_name: null }] }] });
-  expect(await found('symbol_reused')).toEqual([finding('REUSED')]);
-  expect(await found('symbol_changes_missing')).toEqual([]);
+  expect(await findingsOf('symbol_reused')).toEqual([finding('REUSED')]);
+  expect(await findingsOf('symbol_changes_missing')).toEqual([]);
 });

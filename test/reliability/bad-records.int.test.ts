@@ -94,9 +94,7 @@ async function expectStored({ windowId, extracted, counts }: Loaded): Promise<vo
   const rejects = await storedRejects(store, windowId);
   // A record that the response holds twice is one reject.
   const records = extracted.rejects.map(({ record }) => JSON.stringify(record));
-  const first = extracted.rejects.filter(
-    (_, position) => records.indexOf(records[position] ?? '') === position,
-  );
+  const first = extracted.rejects.filter((_, at) => records.indexOf(records[at] ?? '') === at);
   expect(rejects.map(({ position }) => position)).toEqual(first.map(({ position }) => position));
   expect(rejects.every(({ problems }) => problems.length > 0)).toBe(true);
 }

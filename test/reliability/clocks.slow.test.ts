@@ -45,15 +45,15 @@ const stored = (url: string) =>
 /** Settings of a machine whose clock is that many milliseconds ahead from now on. */
 function machine(databaseUrl: string, sourceUrl: string, ahead: number) {
   vi.restoreAllMocks();
-  const own = Date.now;
-  vi.spyOn(Date, 'now').mockImplementation(() => own() + ahead);
+  const realNow = Date.now;
+  vi.spyOn(Date, 'now').mockImplementation(() => realNow() + ahead);
   return { DATABASE_URL: databaseUrl, EOD_BASE_URL: sourceUrl, EOD_ACCESS_KEY: 'a key for tests' };
 }
 
 afterEach(() => vi.restoreAllMocks());
 
 describe('clocks that differ or change', () => {
-  const requested = (day: Day) => [
+  const argsFor = (day: Day) => [
     'GetBhavCopyCM',
     '--from',
     day,
@@ -69,7 +69,7 @@ describe('clocks that differ or change', () => {
     const source = await growingSource(day);
     const { url } = await testDatabase();
     for (const ahead of [5, -5]) {
-      const ended = await runCli(['backfill', ...requested(day)], {
+      const ended = await runCli(['backfill', ...argsFor(day)], {
         cwd: temporaryFolder(),
         env: machine(url, source.url, ahead * MINUTES),
       });
@@ -83,11 +83,11 @@ describe('clocks that differ or change', () => {
     const source = await growingSource(day);
     const { url } = await testDatabase();
     let ahead = 5;
-    const own: Clock = { now: () => Date.now() + ahead * MINUTES };
+    const ownClock: Clock = { now: () => Date.now() + ahead * MINUTES };
     const pipeline = await openPipeline({
       databaseUrl: url,
       sourceUrl: source.url,
-      clock: createSettableClock(own),
+      clock: createSettableClock(ownClock),
     });
     const request = backfill({
       operations: ['GetBhavCopyCM'],

@@ -46,13 +46,13 @@ test('what is due and not published is named by the backfill that requested it, 
   // The source is a day late.
   const sourceClock = manualClock(Date.parse('2025-09-11T18:15:00+05:30'));
   const setup = await openSetup({ sourceClock, instruments: FEW });
-  const requested = {
+  const request = {
     operations: ['GetBhavCopyCM'],
     exchanges: ['NSE'],
     from: '2025-09-10',
     to: '2025-09-12',
   };
-  const report = await setup.run(requested);
+  const report = await setup.run(request);
   const [pair, days] = [
     { operation: 'GetBhavCopyCM', exchange: 'NSE' },
     { from: '2025-09-11', to: '2025-09-12' },
@@ -65,25 +65,25 @@ test('what is due and not published is named by the backfill that requested it, 
   expect(runText(report, setup.config.EOD_TIMEZONE)).toContain(
     'Prices, bhavcopy_cm NSE: 2 trading days are not published yet (2025-09-11 to 2025-09-12)',
   );
-  const night = await setup.run({ ...requested, tick: 'night' });
+  const night = await setup.run({ ...request, tick: 'night' });
   expect(night).toMatchObject({ state: 'completed', emptySessions: [] });
   expect(runExitCode(night)).toBe(0);
 
   sourceClock.moveTo(Date.parse('2025-09-12T21:20:00+05:30'));
-  await setup.run(requested);
+  await setup.run(request);
   expect((await reportRun(setup, report.runId)).emptySessions).toEqual([]);
 });
 
 test('requested before the data is out, a day is not published, and is requested again afterwards', async () => {
   const clock = manualClock(Date.parse('2025-09-11T18:15:00+05:30'));
   const setup = await openSetup({ clock, instruments: FEW });
-  const requested = {
+  const request = {
     operations: ['GetBhavCopyCM', 'GetSeriesChange'],
     exchanges: ['NSE'],
     from: '2025-09-10',
     to: '2025-09-11',
   };
-  const early = await setup.run(requested);
+  const early = await setup.run(request);
   expect(early).toMatchObject({ state: 'completed', emptySessions: [] });
   expect(runExitCode(early)).toBe(0);
   const before = (await coverageRows(setup)).filter(({ day }) => day === '2025-09-11');
@@ -93,7 +93,7 @@ test('requested before the data is out, a day is not published, and is requested
   ]);
 
   clock.moveTo(Date.parse('2025-09-11T21:20:00+05:30'));
-  const late = await start(setup, requested);
+  const late = await start(setup, request);
   const report = await ended(setup, late);
   expect(report.state).toBe('completed');
   // What was loaded before is not requested again.
@@ -112,14 +112,14 @@ test('a day that must hold records and came empty is requested again by the next
     behaviour: { faults: [] },
     clock: manualClock(Date.parse('2025-09-12T20:05:00+05:30')),
   });
-  const requested = {
+  const request = {
     operations: ['GetBhavCopyCM'],
     exchanges: ['NSE'],
     from: '2025-09-12',
     to: '2025-09-12',
   };
-  expect((await setup.run(requested)).windows).toMatchObject({ empty: 1 });
-  const again = await start(setup, requested);
+  expect((await setup.run(request)).windows).toMatchObject({ empty: 1 });
+  const again = await start(setup, request);
   expect((await ended(setup, again)).windows).toMatchObject({ empty: 1, skipped: 0 });
 });
 
@@ -127,14 +127,14 @@ test('what was loaded stays loaded, whatever a later call meets', async () => {
   const setup = await openSetup({
     behaviour: { faults: [{ kind: 'diagnostic', value: 'Function not enabled.', every: 2 }] },
   });
-  const requested = {
+  const request = {
     operations: ['GetBhavCopyCM'],
     exchanges: ['NSE'],
     from: '2025-09-11',
     to: '2025-09-11',
   };
-  await setup.run(requested);
-  const again = await start(setup, { ...requested, force: true });
+  await setup.run(request);
+  const again = await start(setup, { ...request, force: true });
   expect((await ended(setup, again)).windows).toMatchObject({ skipped: 1 });
   expect(await coverageRows(setup)).toMatchObject([
     { state: 'loaded', diagnostic: 'the key may not use this operation: Function not enabled.' },

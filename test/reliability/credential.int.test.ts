@@ -75,10 +75,10 @@ test('the alert is given once, and the command says what is wrong and ends with 
     DATABASE_URL: (await testDatabase()).url,
     EOD_QUEUE_PREFIX: freePrefix(),
   };
-  const requested = ['GetBhavCopyCM', '--from', EIGHT.from, '--to', EIGHT.to];
-  const said = await runCli(['backfill', ...requested], { env, cwd: temporaryFolder() });
-  expect(said.code).toBe(1);
-  expect(said.stderr.match(/"alert":"access_key"/g)).toHaveLength(1);
-  expect(said.stdout + said.stderr).toContain('Access Denied. Key not found.');
+  const args = ['GetBhavCopyCM', '--from', EIGHT.from, '--to', EIGHT.to];
+  const result = await runCli(['backfill', ...args], { env, cwd: temporaryFolder() });
+  expect(result.code).toBe(1);
+  expect(result.stderr.match(/"alert":"access_key"/g)).toHaveLength(1);
+  expect(result.stdout + result.stderr).toContain('Access Denied. Key not found.');
   expect(source.stats().requests).toBe(1);
 });

@@ -90,13 +90,13 @@ export async function difference(
   const all = table.fields.map((field) => field.column);
   const same = (columns: readonly string[]) =>
     `row(${list('t', columns)}) is not distinct from row(${list('a', columns)})`;
-  const found = await store.pool.query<{ strangers: number; lost: number }>(
+  const result = await store.pool.query<{ strangers: number; lost: number }>(
     `with a as materialized (select * from jsonb_populate_recordset(null::market.${table.name}, $1::jsonb))
      select (select count(*)::int from market.${table.name} t where not exists (select from a where ${same(all)})) as strangers,
        (select count(*)::int from a where not exists (select from market.${table.name} t where ${same(table.key)})) as lost`,
     [JSON.stringify([...accepted])],
   );
-  return found.rows[0] ?? { strangers: -1, lost: -1 };
+  return result.rows[0] ?? { strangers: -1, lost: -1 };
 }
 
 export interface StoredReject {
@@ -106,11 +106,11 @@ export interface StoredReject {
 }
 
 export async function storedRejects(store: Database, windowId: number): Promise<StoredReject[]> {
-  const found = await store.pool.query<StoredReject>(
+  const result = await store.pool.query<StoredReject>(
     'select position, record, problems from etl.rejects where window_id = $1 order by position',
     [windowId],
   );
-  return found.rows;
+  return result.rows;
 }
 
 /** Empties the tables an operation may write to. */

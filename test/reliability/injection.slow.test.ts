@@ -54,11 +54,11 @@ describe('texts of the source', () => {
     }));
     const { counts } = await loadBody(store, operation, bodyOf(records));
     expect(counts).toMatchObject({ inserted: TEXTS.length, rejected: 0 });
-    const found = await store.pool.query<{ symbol: string; isin: string }>(
+    const result = await store.pool.query<{ symbol: string; isin: string }>(
       'select symbol, isin from market.bhavcopy_cm',
     );
-    expect(found.rows.map(({ symbol }) => symbol).sort()).toEqual([...TEXTS].sort());
-    expect(found.rows.every(({ symbol, isin }) => symbol === isin)).toBe(true);
+    expect(result.rows.map(({ symbol }) => symbol).sort()).toEqual([...TEXTS].sort());
+    expect(result.rows.every(({ symbol, isin }) => symbol === isin)).toBe(true);
     expect(await inventory(store)).toBe(before);
   });
 
@@ -95,17 +95,19 @@ describe('texts in requests', () => {
     expect([...new Set((await coverageRows(setup)).map(({ instrument }) => instrument))].sort()).toEqual(
       names,
     );
-    const seen = await fetch(`${setup.sandbox.url}/_sandbox/requests`);
-    const requested = (await seen.json()) as { params: { instrumentIdentifier: string; exchange: string } }[];
-    expect([...new Set(requested.map(({ params }) => params.instrumentIdentifier))].sort()).toEqual(names);
-    expect(new Set(requested.map(({ params }) => params.exchange))).toEqual(new Set(['NSE']));
+    const response = await fetch(`${setup.sandbox.url}/_sandbox/requests`);
+    const requests = (await response.json()) as {
+      params: { instrumentIdentifier: string; exchange: string };
+    }[];
+    expect([...new Set(requests.map(({ params }) => params.instrumentIdentifier))].sort()).toEqual(names);
+    expect(new Set(requests.map(({ params }) => params.exchange))).toEqual(new Set(['NSE']));
     expect(await inventory(setup.db)).toBe(before);
   });
 
   test('an instrument longer than any name is an error before anything is planned', async ({ setup }) => {
-    const requested = { operations: ['GetFinRatioEOD'], from: '2025-09-11', to: '2025-09-11' };
+    const request = { operations: ['GetFinRatioEOD'], from: '2025-09-11', to: '2025-09-11' };
     const long = 'x'.repeat(6_000);
-    await expect(start(setup, { ...requested, instruments: ['TCS', long] })).rejects.toMatchObject({
+    await expect(start(setup, { ...request, instruments: ['TCS', long] })).rejects.toMatchObject({
       kind: 'usage',
     });
     expect((await setup.db.pool.query('select from etl.runs')).rowCount).toBe(0);
@@ -146,8 +148,8 @@ describe('texts in requests', () => {
     const before = await inventory(setup.db);
     for (const text of TEXTS) {
       expect(() => operationNamed(text)).toThrow(/unknown operation/);
-      const requested = { operations: ['GetBhavCopyCM'], from: text, to: text };
-      await expect(start(setup, requested)).rejects.toThrow();
+      const request = { operations: ['GetBhavCopyCM'], from: text, to: text };
+      await expect(start(setup, request)).rejects.toThrow();
     }
     expect(await inventory(setup.db)).toBe(before);
   });

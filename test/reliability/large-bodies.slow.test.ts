@@ -112,15 +112,15 @@ test('a CSV that would take more than the heap fails alone; the process lives, a
   // Without the last line end, so that it has to be parsed as a whole.
   const large = Buffer.concat([header, Buffer.alloc(60_000_000, row).subarray(0, -1)]);
   const plain = Buffer.concat([header, Buffer.from(row)]);
-  const requested: string[] = [];
-  const held: (() => void)[] = [];
+  const urls: string[] = [];
+  const responders: (() => void)[] = [];
   const baseUrl = await startServer((request, response) => {
     const url = request.url ?? '';
-    requested.push(url);
+    urls.push(url);
     const body = /BhavCopy/.test(url) ? (/exchange=NSE/i.test(url) ? large : plain) : '[]';
-    held.push(() => response.end(body));
+    responders.push(() => response.end(body));
     // Until the key is known to be good, one window is requested alone; the two after it get their responses together.
-    if (requested.length !== 2) for (const response of held.splice(0)) response();
+    if (urls.length !== 2) for (const respond of responders.splice(0)) respond();
   });
   const range = ['--from', '2025-08-29', '--to', '2025-08-29'];
   const { code, signal, stdout, stderr } = await runInSmallHeap(
@@ -131,7 +131,7 @@ test('a CSV that would take more than the heap fails alone; the process lives, a
   const report = JSON.parse(stdout);
   expect(report).toMatchObject({ state: 'failed', windows: { total: 3, loaded: 1, empty: 1, failed: 1 } });
   expect(stdout).toMatch(/the response is too large: 58 MB, .* NODE_OPTIONS=--max-old-space-size=\d+/);
-  expect(requested).toHaveLength(3);
+  expect(urls).toHaveLength(3);
 });
 
 test('a file that would take more than the heap fails alone, and the import goes on with the next', async () => {

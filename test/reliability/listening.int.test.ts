@@ -22,7 +22,7 @@ test('what we serve listens on loopback, and elsewhere only where it is configur
   const setup = await openSetup();
   const health = await serve(setup);
   const open = { ...setup, config: { ...setup.config, EOD_HTTP_HOST: '0.0.0.0' } };
-  const reported = await serve(open);
+  const server = await serve(open);
 
   const portOf = ({ url }: { url: string }) => Number(new URL(url).port);
   for (const server of [health, setup.sandbox]) {
@@ -30,5 +30,5 @@ test('what we serve listens on loopback, and elsewhere only where it is configur
     expect(await reachable('127.0.0.1', portOf(server))).toBe(true);
     if (outside !== undefined) expect(await reachable(outside, portOf(server))).toBe(false);
   }
-  expect(await reachable(outside ?? '127.0.0.1', portOf(reported))).toBe(true);
+  expect(await reachable(outside ?? '127.0.0.1', portOf(server))).toBe(true);
 });

@@ -29,10 +29,12 @@ describe.each(backends)('a source that is down for three minutes (queue on %s)',
         response.statusCode = 503;
         return response.end();
       }
-      const { body, headers } = await fetch(new URL(request.url ?? '', sandbox.url)).then(async (one) => ({
-        body: await one.text(),
-        headers: one.headers,
-      }));
+      const { body, headers } = await fetch(new URL(request.url ?? '', sandbox.url)).then(
+        async (response) => ({
+          body: await response.text(),
+          headers: response.headers,
+        }),
+      );
       // After the first response.
       state.isDown = sandbox.stats().requests === 1;
       response.setHeader('content-type', headers.get('content-type') ?? '').end(body);
@@ -72,7 +74,7 @@ describe.each(backends)('a source that is down for three minutes (queue on %s)',
     const page = (await (await fetch(url)).text()).replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
     expect(page.toLowerCase()).toContain(cause.toLowerCase());
     expect(page).toContain(`Since ${since.slice(0, 16)}`);
-    expect(webhook.heard.map(({ kind, message }) => [kind, message])).toEqual([
+    expect(webhook.alerts.map(({ kind, message }) => [kind, message])).toEqual([
       [
         'source_down',
         `the source does not respond since ${since}: the source responded with HTTP status 503; it is tried every half minute`,

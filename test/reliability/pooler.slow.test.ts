@@ -142,8 +142,8 @@ test.each(backends)(
     const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
     const { REDIS_URL, ...env } = settings(await startPooler('session'), sandbox.url);
     const options = { env: backend === 'redis' ? { ...env, REDIS_URL } : env, cwd: temporaryFolder() };
-    const requested = ['backfill', 'GetBhavCopyCM', '--from', '2025-09-11', '--to', '2025-09-12'];
-    const run = await runJson<object>(requested, options);
+    const args = ['backfill', 'GetBhavCopyCM', '--from', '2025-09-11', '--to', '2025-09-12'];
+    const run = await runJson<object>(args, options);
     expect(run).toMatchObject({ code: 0, json: { state: 'completed', windows: { loaded: 4 } } });
   },
 );
@@ -166,8 +166,8 @@ test.each(backends)(
     const up = startCli(['up'], options);
     await up.output(/eod is up/);
     const names = ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetTop5GainersLosers'];
-    const requested = ['backfill', ...names, '--from', '2025-07-14', '--to', '2025-09-10', '--detach'];
-    await runCli(requested, options);
+    const args = ['backfill', ...names, '--from', '2025-07-14', '--to', '2025-09-10', '--detach'];
+    await runCli(args, options);
     const windows = async () => {
       const [sums] = await query<{ loaded: number; failed: number; requests: number; total: number }>(
         direct.href,
@@ -187,9 +187,11 @@ test.each(backends)(
     const alert = "select from etl.alerts where kind = 'cannot_store' and message like $1";
     await waitFor(async () => (await query(direct.href, alert, [reason])).length > 0, { what: 'the alert' });
     const before = await windows();
-    const seen = 'select from etl.workers where seen_at > $1 and cannot_store is not null';
+    const sightings = 'select from etl.workers where seen_at > $1 and cannot_store is not null';
     const later = new Date(Date.now() + 5_000).toISOString();
-    await waitFor(async () => (await query(direct.href, seen, [later])).length > 0, { what: 'five seconds' });
+    await waitFor(async () => (await query(direct.href, sightings, [later])).length > 0, {
+      what: 'five seconds',
+    });
     const after = await windows();
     expect(after.requests - before.requests).toBeLessThanOrEqual(2);
     expect(after.loaded).toBeLessThan(after.total);

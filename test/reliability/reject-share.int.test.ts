@@ -22,8 +22,8 @@ function respond(response: ServerResponse, bad: number): void {
 }
 
 async function count({ db }: Setup, table: string): Promise<number> {
-  const found = await db.pool.query<{ rows: number }>(`select count(*)::int as rows from ${table}`);
-  return found.rows[0]?.rows ?? -1;
+  const result = await db.pool.query<{ rows: number }>(`select count(*)::int as rows from ${table}`);
+  return result.rows[0]?.rows ?? -1;
 }
 
 test.each([

@@ -22,11 +22,11 @@ test('an operation the key has no right to is requested once; the others finish'
     ['GetBhavCopyCM', 'the key may not use this operation: Function not enabled.'],
   ]);
   expect(setup.sandbox.stats().byOperation.GetBhavCopyCM).toBe(1);
-  for (const one of report.operations) {
-    const { total, skipped, failed } = one.windows;
-    expect([one.operation, skipped, failed]).toEqual([
-      one.operation,
-      one.operation === 'GetBhavCopyCM' ? total : 0,
+  for (const operation of report.operations) {
+    const { total, skipped, failed } = operation.windows;
+    expect([operation.operation, skipped, failed]).toEqual([
+      operation.operation,
+      operation.operation === 'GetBhavCopyCM' ? total : 0,
       0,
     ]);
   }

@@ -48,11 +48,8 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
     ]);
 
     // Of a year that has no partition yet.
-    const requested = ['GetBhavCopyCM', 'GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-12'];
-    const run = await runJson<{ state: string; inserted: number }>(
-      ['backfill', ...requested],
-      asRole('worker'),
-    );
+    const args = ['GetBhavCopyCM', 'GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-12'];
+    const run = await runJson<{ state: string; inserted: number }>(['backfill', ...args], asRole('worker'));
     expect(run).toMatchObject({ code: 0, json: { state: 'completed' } });
     expect(run.json.inserted).toBeGreaterThan(10);
     expect((await query(urls.owner, partitions)).map(({ name }) => name)).toContain('bhavcopy_cm_2025');

@@ -20,21 +20,21 @@ export const REQUESTS = 6;
 export async function slowSource() {
   const sandbox = await openSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
   const underWay = new Map<string, number>();
-  const requested = { url: '', requests: 0, atOnce: 0, mayRespond: Promise.resolve() };
-  requested.url = await startServer(async (request, response) => {
+  const source = { url: '', requests: 0, atOnce: 0, mayRespond: Promise.resolve() };
+  source.url = await startServer(async (request, response) => {
     const url = request.url ?? '';
-    requested.requests += 1;
+    source.requests += 1;
     const now = (underWay.get(url) ?? 0) + 1;
     underWay.set(url, now);
-    requested.atOnce = Math.max(requested.atOnce, now);
+    source.atOnce = Math.max(source.atOnce, now);
     const upstream = await fetch(new URL(url, sandbox.url));
     const body = await upstream.text();
-    await requested.mayRespond;
+    await source.mayRespond;
     // Calls take this long, so that two of the same request would be under way at once if nothing prevented it.
     await sleep(300);
     underWay.set(url, (underWay.get(url) ?? 0) - 1);
     response.setHeader('content-type', upstream.headers.get('content-type') ?? '');
     response.end(body);
   });
-  return requested;
+  return source;
 }

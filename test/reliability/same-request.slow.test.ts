@@ -9,16 +9,16 @@ import { openSetup, type Setup, start, test, windowsOf } from './support.ts';
 test('a night that begins while another is under way leaves to that one what it is requesting', async () => {
   const source = await slowSource();
   // Windows that the first night loaded before the second is planned would be requested again.
-  let response = () => {};
+  let respond = () => {};
   source.mayRespond = new Promise((resolve) => {
-    response = resolve;
+    respond = resolve;
   });
   const setup = await openSetup({ sourceUrl: source.url, settings: { EOD_CONCURRENCY: '2' } });
   const first = await start(setup, { ...NIGHT, tick: 'first' });
   await setup.work(2);
   await waitFor(async () => source.requests > 0, { what: 'the first request', everyMs: 10 });
   const second = await start(setup, { ...NIGHT, tick: 'second' });
-  response();
+  respond();
   for (const run of [first, second]) expect(await ended(setup, run)).toMatchObject({ state: 'completed' });
   expect(source).toMatchObject({ atOnce: 1, requests: REQUESTS });
 });

@@ -28,10 +28,10 @@ const strict = encodeURIComponent(KEY).replace(
 );
 const FORMS = [KEY, encodeURIComponent(KEY), strict, JSON.stringify(KEY).slice(1, -1)];
 
-function expectSecret(text: string, what: string): void {
+function expectSecret(text: string, source: string): void {
   expect(
     FORMS.filter((form) => text.includes(form)),
-    `forms of the key in ${what}`,
+    `forms of the key in ${source}`,
   ).toEqual([]);
 }
 
@@ -123,8 +123,8 @@ describe.each(mostly('redis'))('the access key (queue on %s)', (backend) => {
     const stored = async () =>
       `${await postgresText(url, ['etl', `${prefix}_queue`])}\n${backend === 'redis' ? await redisText(prefix) : ''}`;
 
-    const requested = ['GetBhavCopyCM', 'GetCircuitBreakers', '--from', '2025-09-08', '--to', '2025-09-11'];
-    const eod = spawnEod(['backfill', ...requested], options);
+    const args = ['GetBhavCopyCM', 'GetCircuitBreakers', '--from', '2025-09-08', '--to', '2025-09-11'];
+    const eod = spawnEod(['backfill', ...args], options);
     await waitFor(() => sandbox.stats().requests >= 4, { timeoutMs: 30_000 });
     const during = await stored();
     const processes = processList();
@@ -146,10 +146,10 @@ describe.each(mostly('redis'))('the access key (queue on %s)', (backend) => {
     const commands = ['config', 'config --json', 'status', 'run 1 --json', 'runs'].map((text) =>
       text.split(' '),
     );
-    const responses = await Promise.all(commands.map((args) => runCli(args, options)));
-    for (const [at, said] of responses.entries()) {
-      expect(said.stdout.length).toBeGreaterThan(50);
-      expectSecret(said.stdout + said.stderr, `eod ${commands[at]?.join(' ')}`);
+    const results = await Promise.all(commands.map((args) => runCli(args, options)));
+    for (const [at, result] of results.entries()) {
+      expect(result.stdout.length).toBeGreaterThan(50);
+      expectSecret(result.stdout + result.stderr, `eod ${commands[at]?.join(' ')}`);
     }
   });
 });
@@ -263,11 +263,11 @@ test('what the source sends cannot steer the terminal; JSON keeps it', async () 
     DATABASE_URL: (await testDatabase()).url,
   };
   const options = { env, cwd: temporaryFolder() };
-  const requested = ['GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-11'];
+  const args = ['GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-11'];
   const results = [
-    await runCli(['backfill', ...requested], options),
+    await runCli(['backfill', ...args], options),
     await runCli(['runs', '1'], options),
-    await runCli(['gaps', ...requested], options),
+    await runCli(['gaps', ...args], options),
     await runCli(['runs', '1', '--json'], options),
   ];
   for (const { stdout, stderr } of results) {

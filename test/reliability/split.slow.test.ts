@@ -26,27 +26,27 @@ async function undisturbed(options: SetupOptions = {}): Promise<{ rows: string; 
 }
 
 async function rowsOf({ db }: Setup): Promise<string> {
-  const found = await db.pool.query<{ rows: string }>(
+  const result = await db.pool.query<{ rows: string }>(
     `select string_agg(concat_ws('|', exchange, trade_date, trade_highlight, scrip_count, trade_count, shares_volume_crore), e'\\n'
        order by exchange, trade_date, trade_highlight) as rows from market.total_trade_highlights`,
   );
-  return found.rows[0]?.rows ?? '';
+  return result.rows[0]?.rows ?? '';
 }
 
 /**
  * A sandbox behind a server that serves some ranges only, and refuses the others with this line, whatever length it
  * names. `refused` are the first days of those.
  */
-async function sourceThat(responses: (from: string, to: string) => boolean, line: string) {
+async function sourceThat(serves: (from: string, to: string) => boolean, line: string) {
   const sandbox = await openSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
   const refused: string[] = [];
-  const source = { url: '', refused, responses };
+  const source = { url: '', refused, serves };
   source.url = await startServer(async (request, response) => {
     const url = new URL(request.url ?? '', sandbox.url);
     const [from = '', to = ''] = ['from', 'to'].map((name) =>
       dayAt(Number(url.searchParams.get(name)), 'Asia/Kolkata'),
     );
-    if (!source.responses(from, to)) {
+    if (!source.serves(from, to)) {
       refused.push(from);
       response.end(line);
       return;
@@ -73,8 +73,8 @@ const CASES: [operation: string, calls: string][][] = [
 
 describe.each(LINES)('days too far back, refused with "%s"', (line) => {
   const REACH = '2025-07-30';
-  const requested = { from: '2025-06-30', to: '2025-08-22', exchanges: ['BSE'] };
-  const tradingDays = () => calendar.tradingDays('BSE', requested.from, requested.to);
+  const request = { from: '2025-06-30', to: '2025-08-22', exchanges: ['BSE'] };
+  const tradingDays = () => calendar.tradingDays('BSE', request.from, request.to);
   const expectAllInReach = async (setup: Setup) => {
     const coverage = (await coverageRows(setup)).filter(({ state }) => state !== 'holiday');
     expect(coverage.map(({ day }) => day)).toEqual(tradingDays());
@@ -89,24 +89,24 @@ describe.each(LINES)('days too far back, refused with "%s"', (line) => {
       const source = await sourceThat((from) => from >= REACH, line);
       const settings = { EOD_CONCURRENCY: calls };
       const setup = await openSetup({ sourceUrl: source.url, settings });
-      const report = await setup.run({ ...requested, operations: [name] });
+      const report = await setup.run({ ...request, operations: [name] });
       expect(report).toMatchObject({ state: 'failed', windows: { failed: 0 } });
       await expectAllInReach(setup);
       // Each worker may request a window before the first day is refused.
-      const most = Number(calls) * Math.ceil(Math.log2(span(requested)));
-      expect(source.refused.length).toBeLessThanOrEqual(most);
+      const maxCalls = Number(calls) * Math.ceil(Math.log2(span(request)));
+      expect(source.refused.length).toBeLessThanOrEqual(maxCalls);
 
-      const again = { ...requested, operations: [name], to: '2025-07-29' };
+      const again = { ...request, operations: [name], to: '2025-07-29' };
       const next = await ended(setup, await start(setup, again));
       expect(next).toMatchObject({ state: 'failed', windows: { failed: 0, loaded: 0 } });
-      expect(next.requests).toBeLessThanOrEqual(most);
+      expect(next.requests).toBeLessThanOrEqual(maxCalls);
     },
   );
 
   test('a range that is out of reach as a whole costs few calls, on an empty database too', async () => {
     const source = await sourceThat((from) => from >= REACH, line);
     const setup = await openSetup({ sourceUrl: source.url });
-    const highlights = { ...requested, to: '2025-07-25', operations: ['GetTotalTradeHighlights'] };
+    const highlights = { ...request, to: '2025-07-25', operations: ['GetTotalTradeHighlights'] };
     const report = await setup.run(highlights);
     expect(report).toMatchObject({ state: 'failed', windows: { failed: 0, loaded: 0 } });
     expect(source.refused.length).toBeLessThanOrEqual(4 * Math.ceil(Math.log2(26)));
@@ -117,7 +117,7 @@ test('a source that reaches further back by now is noticed by the next run', asy
   const source = await sourceThat((from) => from >= '2025-09-02', LINES[0] as string);
   const setup = await openSetup({ sourceUrl: source.url });
   expect(await setup.run(HIGHLIGHTS)).toMatchObject({ state: 'failed' });
-  source.responses = () => true;
+  source.serves = () => true;
   const next = await ended(setup, await start(setup, HIGHLIGHTS));
   expect(next).toMatchObject({ state: 'completed' });
 });
@@ -185,9 +185,9 @@ describe('a long range that does not come whole is split in half, as often as it
     const windows = await windowsOf(setup, report.runId);
     const [whole, ...rest] = windows;
     expect(whole).toMatchObject({ state: 'split', ...MONTH });
-    const requested = rest.filter(({ state }) => state !== 'split');
-    expectWhole(requested, MONTH);
-    expect(Math.max(...requested.map(span))).toBeLessThanOrEqual(longest);
+    const pieces = rest.filter(({ state }) => state !== 'split');
+    expectWhole(pieces, MONTH);
+    expect(Math.max(...pieces.map(span))).toBeLessThanOrEqual(longest);
     // Every piece is about half of its parent, and each window was requested once.
     for (const piece of rest) {
       const parent = windows.find(({ id }) => id === piece.parent);

@@ -28,9 +28,9 @@ async function fillDisk({ db }: Setup, table: string): Promise<() => void> {
     "select current_setting('data_directory') as folder, pg_relation_filepath($1) as file",
     [`market_partitions.${table}_2025`],
   );
-  const [found] = rows;
-  if (found === undefined) throw new Error(`${table} has no partition`);
-  const file = join(found.folder, found.file);
+  const [partition] = rows;
+  if (partition === undefined) throw new Error(`${table} has no partition`);
+  const file = join(partition.folder, partition.file);
   // Everything about the partition is written before its file is removed.
   await db.pool.query('checkpoint');
   renameSync(file, `${file}.empty`);
@@ -53,17 +53,19 @@ test('while the disk is full no call is made beyond those in flight; alert, stat
   const free = await fillDisk(setup, 'bhavcopy_cm');
   const runId = await start(setup, REQUESTED);
   await setup.work();
-  await waitFor(() => webhook.heard.length > 0, { what: 'the alert' });
-  expect(webhook.heard).toMatchObject([
+  await waitFor(() => webhook.alerts.length > 0, { what: 'the alert' });
+  expect(webhook.alerts).toMatchObject([
     { kind: 'cannot_store', message: expect.stringMatching(/^Postgres cannot store responses .*53100/) },
   ]);
 
   const { requests } = setup.sandbox.stats();
   expect(requests).toBeGreaterThan(0);
   expect(requests).toBeLessThanOrEqual(3);
-  const said = expect.stringMatching(/^Postgres: could not extend file .*No space left on device \(53100\)$/);
+  const problem = expect.stringMatching(
+    /^Postgres: could not extend file .*No space left on device \(53100\)$/,
+  );
   const { workers } = await readStatus(setup);
-  expect(workers).toMatchObject({ cannotStore: said, cannotStoreSince: expect.stringMatching(/Z$/) });
+  expect(workers).toMatchObject({ cannotStore: problem, cannotStoreSince: expect.stringMatching(/Z$/) });
   const windows = await windowsOf(setup, runId);
   expect(windows.filter(({ error }) => error !== null)).toHaveLength(requests);
   expect(await health(server.url)).toMatchObject({

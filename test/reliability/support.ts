@@ -45,7 +45,7 @@ export interface Setup extends Pipeline {
   /** Starts workers; they are stopped after the test. */
   work(workers?: number): Promise<void>;
   /** Plans a run, works on it and waits for its end. */
-  run(requested: Requested): Promise<RunReport>;
+  run(request: Requested): Promise<RunReport>;
 }
 
 /** The setup of one test, on a database of its own. Everything is closed after the test. */
@@ -80,8 +80,8 @@ export async function openSetup(options: SetupOptions = {}): Promise<Setup> {
     ...pipeline,
     sandbox,
     work,
-    async run(requested) {
-      const runId = await start(pipeline, requested);
+    async run(request) {
+      const runId = await start(pipeline, request);
       await work();
       return ended(pipeline, runId);
     },
@@ -97,8 +97,8 @@ export interface Requested extends BackfillOptions {
 }
 
 /** Plans a run and gives its number; nobody works on it yet. */
-export async function start(context: WorkContext, { tick, ...requested }: Requested): Promise<number> {
-  const request = backfill(requested);
+export async function start(context: WorkContext, { tick, ...options }: Requested): Promise<number> {
+  const request = backfill(options);
   const runId =
     tick === undefined
       ? await startRun(context, request)
@@ -126,14 +126,14 @@ export interface WindowRow {
 
 /** The windows of a run in the order they were made. */
 export async function windowsOf({ db }: Pick<WorkContext, 'db'>, runId: number): Promise<WindowRow[]> {
-  const found = await db.pool.query<WindowRow>(
+  const result = await db.pool.query<WindowRow>(
     `select id::int, operation, exchange, to_char(from_date, 'YYYY-MM-DD') as "from",
        to_char(to_date, 'YYYY-MM-DD') as "to", instruments, state, attempts, requests, fetched::int, rejected::int,
        parent_id::int as parent, error, diagnostic
      from etl.windows where run_id = $1 order by id`,
     [runId],
   );
-  return found.rows;
+  return result.rows;
 }
 
 export interface CoverageRow {
@@ -148,11 +148,11 @@ export interface CoverageRow {
 
 /** All coverage there is, in key order. */
 export async function coverageRows({ db }: Pick<WorkContext, 'db'>): Promise<CoverageRow[]> {
-  const found = await db.pool.query<CoverageRow>(
+  const result = await db.pool.query<CoverageRow>(
     `select operation, exchange, to_char(day, 'YYYY-MM-DD') as day, instrument, state, records::int, diagnostic
        from etl.coverage order by operation, exchange, day, instrument, variant`,
   );
-  return found.rows;
+  return result.rows;
 }
 
 /** How many there are of each: `tally(['a', 'b', 'a'])` is `{a: 2, b: 1}`. */

@@ -5,8 +5,8 @@ const ROOT = new URL('../../', import.meta.url);
 const page = readFileSync(new URL('docs/reliability.md', ROOT), 'utf8');
 
 test('every test that docs/reliability.md names is there', () => {
-  const named = [...page.matchAll(/`([\w./-]+\.test\.ts)`/g)].map(([, file]) => file as string);
-  expect(new Set(named).size).toBeGreaterThan(25);
-  const paths = named.map((file) => (file.includes('/') ? file : `test/reliability/${file}`));
+  const files = [...page.matchAll(/`([\w./-]+\.test\.ts)`/g)].map(([, file]) => file as string);
+  expect(new Set(files).size).toBeGreaterThan(25);
+  const paths = files.map((file) => (file.includes('/') ? file : `test/reliability/${file}`));
   expect(paths.filter((path) => !existsSync(new URL(path, ROOT)))).toEqual([]);
 });

@@ -20,8 +20,8 @@ test('a call that does not reach the source is not counted', async () => {
     sourceUrl: `http://127.0.0.1:${await freePort()}`,
     settings: { EOD_ATTEMPTS: '1', EOD_OUTAGE_PATIENCE_MS: '1000' },
   });
-  const requested = { ...DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
-  const report = await runToEnd(pipeline, backfill(requested));
+  const options = { ...DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
+  const report = await runToEnd(pipeline, backfill(options));
   expect(report).toMatchObject({ state: 'failed', requests: 0, windows: { failed: 1 } });
   const budget = await pipeline.db.pool.query('select calls from etl.call_budget where calls <> 0');
   expect(budget.rows).toEqual([]);

@@ -106,10 +106,10 @@ test('once the hour is used up, nothing is requested before the next clock hour,
   const runId = await start(setup, WEEK);
   await setup.work(2);
   const closed = await waitFor(async () => {
-    const found = await setup.db.pool.query<{ diagnostic: string }>(
+    const result = await setup.db.pool.query<{ diagnostic: string }>(
       'select diagnostic from etl.call_budget where refused_at is not null',
     );
-    return found.rows[0]?.diagnostic;
+    return result.rows[0]?.diagnostic;
   });
   expect(closed).toBe(line);
   // Both workers saw the door closed; the clock has not moved, so nothing is requested.

@@ -59,19 +59,19 @@ describe('docker-compose.yml', () => {
   });
 
   test('takes secrets from files only, and has no password of its own', () => {
-    for (const [name, { environment, secrets: given }] of Object.entries(services)) {
+    for (const [name, { environment, secrets }] of Object.entries(services)) {
       const files = Object.entries(environment).filter(([variable]) => variable.endsWith('_FILE'));
       // Each is mounted where its variable says, and no secret is a variable.
       expect(
         files.map(([, path]) => path),
         name,
-      ).toEqual(given.map((secret) => `/run/secrets/${secret}`));
+      ).toEqual(secrets.map((secret) => `/run/secrets/${secret}`));
       expect(
         Object.keys(environment).filter((variable) => /PASSWORD$|ACCESS_KEY$|DATABASE_URL$/.test(variable)),
         name,
       ).toEqual([]);
     }
-    const used = Object.values(services).flatMap((one) => one.secrets);
+    const used = Object.values(services).flatMap((service) => service.secrets);
     expect(Object.keys(secrets).toSorted()).toEqual([...new Set(used)].toSorted());
     const ignored = readFileSync(new URL('../../.gitignore', import.meta.url), 'utf8');
     expect(ignored).toContain('\n/secrets/\n');
@@ -139,14 +139,14 @@ describe('docker-compose.yml', () => {
   test('our services are given settings that exist', () => {
     const known = [...Object.keys(settings), ...Object.values(fileSettings)];
     for (const name of OURS) {
-      const given = Object.keys(services[name].environment);
-      expect(given).toEqual(
+      const variables = Object.keys(services[name].environment);
+      expect(variables).toEqual(
         expect.arrayContaining(['EOD_BASE_URL', 'EOD_ACCESS_KEY_FILE', 'DATABASE_URL_FILE', 'REDIS_URL']),
       );
-      expect(given.filter((setting) => !known.includes(setting))).toEqual([]);
+      expect(variables.filter((setting) => !known.includes(setting))).toEqual([]);
     }
-    const requested = [...text.matchAll(/\$\{(\w+)/g)].map((match) => match[1] as string);
-    expect(requested.filter((variable) => !known.includes(variable) && !OTHERS.includes(variable))).toEqual(
+    const variables = [...text.matchAll(/\$\{(\w+)/g)].map((match) => match[1] as string);
+    expect(variables.filter((variable) => !known.includes(variable) && !OTHERS.includes(variable))).toEqual(
       [],
     );
   });

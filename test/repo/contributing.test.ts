@@ -21,15 +21,15 @@ describe.each(PAGES)('%s', (page) => {
 
   test('links to pages that exist', () => {
     const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] as string);
-    const own = links
+    const paths = links
       .filter((link) => !/^(https?:|#)/.test(link))
       .map((link) => link.split('#')[0] as string);
-    expect(own.filter((link) => !existsSync(join(ROOT, dirname(page), link)))).toEqual([]);
+    expect(paths.filter((link) => !existsSync(join(ROOT, dirname(page), link)))).toEqual([]);
   });
 
   test('names scripts of npm that exist', () => {
-    const named = [...text.matchAll(/npm run (?:-s )?([a-z][a-z:]*)/g)].map((match) => match[1] as string);
-    expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
+    const names = [...text.matchAll(/npm run (?:-s )?([a-z][a-z:]*)/g)].map((match) => match[1] as string);
+    expect(names.filter((name) => scripts[name] === undefined)).toEqual([]);
   });
 });
 
@@ -72,19 +72,19 @@ test('code, messages, manifests and the changelog name pages that exist', () => 
       .filter((file) => /\.(ts|tsx|mjs|ya?ml|sql|json|py)$/.test(file) && !file.includes('meta/'))
       .map((file) => `${folder}/${file}`),
   );
-  const named = [...files, '.env.example', 'CHANGELOG.md', 'Dockerfile', 'docker-compose.yml'].flatMap(
+  const references = [...files, '.env.example', 'CHANGELOG.md', 'Dockerfile', 'docker-compose.yml'].flatMap(
     (file) => [...read(file).matchAll(/(?<!\w)docs\/[\w-]+\.md/g)].map(([page]) => ({ file, page })),
   );
-  expect(named.length).toBeGreaterThan(30);
-  expect(named.filter(({ page }) => !existsSync(join(ROOT, page)))).toEqual([]);
+  expect(references.length).toBeGreaterThan(30);
+  expect(references.filter(({ page }) => !existsSync(join(ROOT, page)))).toEqual([]);
 });
 
 test.each(['CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'])('%s names files that exist', (page) => {
-  const own = /(?<![\w/.-])(?:src|test|scripts|docs|deploy|migrations|bench|\.ci)\/[\w./-]*\w/g;
-  const named = [...read(page).matchAll(own)].map(([path]) => path);
+  const pathPattern = /(?<![\w/.-])(?:src|test|scripts|docs|deploy|migrations|bench|\.ci)\/[\w./-]*\w/g;
+  const paths = [...read(page).matchAll(pathPattern)].map(([path]) => path);
   // The one that a reader is to make.
-  const made = ['src/operations/GetYours.ts'];
-  expect(named.filter((path) => !made.includes(path) && !existsSync(join(ROOT, path)))).toEqual([]);
+  const newPaths = ['src/operations/GetYours.ts'];
+  expect(paths.filter((path) => !newPaths.includes(path) && !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
 test('the workflow runs .ci/run on the oldest Node that is promised, the LTS before and that of the image', () => {
@@ -110,11 +110,11 @@ test('the workflow runs .ci/run on the oldest Node that is promised, the LTS bef
   // By commit, because a tag can be moved to other code.
   const uses = [...workflow.matchAll(/\buses: (.*)$/gm)].map((match) => match[1]);
   expect(uses).toHaveLength(2);
-  for (const one of uses) expect(one).toMatch(/^actions\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
-  const named = steps.flatMap(({ run }) =>
+  for (const action of uses) expect(action).toMatch(/^actions\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+  const paths = steps.flatMap(({ run }) =>
     [...(run ?? '').matchAll(/scripts\/[\w.-]+|\.ci\/\w+/g)].map(([path]) => path),
   );
-  expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
 test('nothing is addressed as if it were published: neither a repository nor a package', () => {
@@ -146,8 +146,8 @@ test('docs/performance.md compares with other tools by what was measured', () =>
   const { lines } = z
     .object({ lines: z.array(Line.extend({ oursOverTheirs: z.record(z.string(), z.number().nullable()) })) })
     .parse(JSON.parse(read('bench/peers/results-indexes.json')));
-  const named = (name: string) => lines.find((line) => line.name === name);
-  const tools = ['dlt', 'unnest', 'eod-pipeline'].map(named);
+  const lineOf = (name: string) => lines.find((line) => line.name === name);
+  const tools = ['dlt', 'unnest', 'eod-pipeline'].map(lineOf);
   const row = (head: string, figure: (line: z.infer<typeof Line> | undefined) => number | null | undefined) =>
     `| ${[head, ...tools.map((tool) => Math.round(figure(tool) ?? 0).toLocaleString('en'))].join(' | ')} |`;
   const page = read('docs/performance.md');
@@ -157,7 +157,7 @@ test('docs/performance.md compares with other tools by what was measured', () =>
   );
   expect(page).toContain(row('WAL of that, bytes a row', (line) => line?.reload?.walBytesPerRow));
   expect(page).toContain(row('memory, MB', (line) => line?.peakMb));
-  const { first, reload } = named('dlt')?.oursOverTheirs ?? {};
+  const { first, reload } = lineOf('dlt')?.oursOverTheirs ?? {};
   const times = [Number(first).toFixed(1), Number(reload).toFixed(0)];
   expect(page).toContain(`was ${times[0]} times as fast as dlt's, and a repeated one ${times[1]} times`);
 });
@@ -197,9 +197,9 @@ describe('.github/ISSUE_TEMPLATE', () => {
 
   test.each(files)('%s is a form that asks for the output of eod doctor --json', (file) => {
     const { body } = Form.parse(parse(read(`.github/ISSUE_TEMPLATE/${file}`)));
-    const requested = body.filter(({ type }) => type !== 'markdown');
-    expect(requested.map(({ attributes }) => attributes.label)).toContain('eod doctor --json');
-    expect(new Set(requested.map(({ id }) => id)).size).toBe(requested.length);
+    const fields = body.filter(({ type }) => type !== 'markdown');
+    expect(fields.map(({ attributes }) => attributes.label)).toContain('eod doctor --json');
+    expect(new Set(fields.map(({ id }) => id)).size).toBe(fields.length);
   });
 
   test('the form for bugs requires the output of eod doctor --json', () => {

@@ -83,12 +83,12 @@ test('each query of docs/cookbook.md has a result, and it is the one that the pa
   expect(questions.length).toBeGreaterThanOrEqual(18);
   expect(page.match(/```sql/g)).toHaveLength(questions.length);
   expect(questions.filter(({ title }) => answerTo(title).length === 0)).toEqual([]);
-  const covered = page.replace(QUESTION, (block, title: string) => {
+  const answered = page.replace(QUESTION, (block, title: string) => {
     const sql = block.slice(0, block.indexOf(';\n```\n') + ';\n```\n'.length);
     return `${sql}\n${textOf(answerTo(title))}`;
   });
   // `npx vitest run -u test/repo/cookbook.slow.test.ts` writes the answers into the page.
-  await expect(covered).toMatchFileSnapshot(PAGE);
+  await expect(answered).toMatchFileSnapshot(PAGE);
 });
 
 test('what the page shows of the made-up files follows from them', () => {
@@ -143,12 +143,12 @@ test('what it shows of the market is what the bhav copies of the day say', async
 });
 
 test('asked about an earlier day, no query counts the trading days after it', async () => {
-  const requested = questions.filter(({ sql }) => sql.includes("'2025-09-12'"));
-  expect(requested.length).toBeGreaterThanOrEqual(6);
+  const dated = questions.filter(({ sql }) => sql.includes("'2025-09-12'"));
+  expect(dated.length).toBeGreaterThanOrEqual(6);
   const client = await pipeline.db.pool.connect();
   const responsesOn = async (day: string) => {
     const rows: [string, unknown[]][] = [];
-    for (const { title, sql } of requested) {
+    for (const { title, sql } of dated) {
       rows.push([title, (await client.query(sql.replaceAll('2025-09-12', day))).rows]);
     }
     return rows;

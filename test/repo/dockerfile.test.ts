@@ -11,8 +11,11 @@ const text = readFileSync(new URL('Dockerfile', root), 'utf8');
 const dockerfile = DockerfileParser.parse(text);
 const instructions = dockerfile.getInstructions();
 const stages = dockerfile.getFROMs();
-const lastStage = instructions.slice(instructions.findLastIndex((one) => one.getKeyword() === 'FROM'));
-const inLastStage = (keyword: string) => lastStage.filter((one) => one.getKeyword() === keyword);
+const lastStage = instructions.slice(
+  instructions.findLastIndex((instruction) => instruction.getKeyword() === 'FROM'),
+);
+const inLastStage = (keyword: string) =>
+  lastStage.filter((instruction) => instruction.getKeyword() === keyword);
 
 describe('Dockerfile', () => {
   test('has no fault a linter knows', () => {
@@ -40,7 +43,7 @@ describe('Dockerfile', () => {
   });
 
   test('says where it comes from, which version and commit it holds, and when it was made', () => {
-    const [label] = inLastStage('LABEL').map((one) => one.getArgumentsContent() ?? '');
+    const [label] = inLastStage('LABEL').map((instruction) => instruction.getArgumentsContent() ?? '');
     const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
     const labels = Object.fromEntries(
       [...(label ?? '').matchAll(/org\.opencontainers\.image\.(\w+)="([^"]+)"/g)].map((match) =>
@@ -55,8 +58,8 @@ describe('Dockerfile', () => {
       version: '$VERSION',
       revision: '$REVISION',
     });
-    const given = inLastStage('ARG').map((one) => one.getArgumentsContent());
-    expect(given).toEqual(['REVISION=""', 'CREATED=""', `VERSION=${version}`]);
+    const args = inLastStage('ARG').map((instruction) => instruction.getArgumentsContent());
+    expect(args).toEqual(['REVISION=""', 'CREATED=""', `VERSION=${version}`]);
   });
 
   test('asks /healthz whether it is well, without a process of Node', async () => {
@@ -64,9 +67,9 @@ describe('Dockerfile', () => {
     // Debian has bash; the image has neither curl nor wget.
     expect(program).toBe('bash');
     let status = 200;
-    const requested: (string | undefined)[] = [];
+    const requests: (string | undefined)[] = [];
     const address = await startServer((request, response) => {
-      requested.push(`${request.method} ${request.url} ${request.headers.host}`);
+      requests.push(`${request.method} ${request.url} ${request.headers.host}`);
       response.writeHead(status).end('{}');
     });
     const check = (port: string) =>
@@ -76,7 +79,7 @@ describe('Dockerfile', () => {
       });
     const { port } = new URL(address);
     expect(await check(port)).toBe(0);
-    expect(requested).toEqual(['GET /healthz 127.0.0.1']);
+    expect(requests).toEqual(['GET /healthz 127.0.0.1']);
     status = 503;
     expect(await check(port)).toBe(1);
     // Nothing listens there.

@@ -13,8 +13,8 @@ const everything = parseEnv(text.replace(/^#(?=[A-Z][A-Z_]*=)/gm, '')) as Record
 
 describe('.env.example', () => {
   test('names exactly the settings there are, each once', () => {
-    const named = lines.flatMap((line) => SETTING.exec(line)?.[1] ?? []);
-    expect(named.toSorted()).toEqual(Object.keys(settings).toSorted());
+    const names = lines.flatMap((line) => SETTING.exec(line)?.[1] ?? []);
+    expect(names.toSorted()).toEqual(Object.keys(settings).toSorted());
   });
 
   test('sets nothing unless it is edited', () => {

@@ -55,18 +55,18 @@ function violations(file: string, code: string): string[] {
 
 /** One path `a → b → a` for each import that closes a circle. */
 function circles(imports: ReadonlyMap<string, readonly string[]>): string[] {
-  const found: string[] = [];
+  const circles: string[] = [];
   const finished = new Set<string>();
   const visit = (file: string, path: readonly string[]): void => {
     if (path.includes(file)) {
-      found.push([...path.slice(path.indexOf(file)), file].join(' → '));
+      circles.push([...path.slice(path.indexOf(file)), file].join(' → '));
     } else if (!finished.has(file)) {
       for (const target of imports.get(file) ?? []) visit(target, [...path, file]);
       finished.add(file);
     }
   };
   for (const file of imports.keys()) visit(file, []);
-  return found;
+  return circles;
 }
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
@@ -115,11 +115,11 @@ describe('import directions', () => {
       for (const target of targetsOf(file, codeOf(file))) arrows.add(`${folder} → ${posix.dirname(target)}`);
     }
     // A folder within another one is a part of it.
-    const areApart = (one: string, other: string) =>
-      one !== other && !`${one}/`.startsWith(`${other}/`) && !`${other}/`.startsWith(`${one}/`);
+    const areApart = (file: string, other: string) =>
+      file !== other && !`${file}/`.startsWith(`${other}/`) && !`${other}/`.startsWith(`${file}/`);
     const both = [...arrows].filter((arrow) => {
-      const [one, other] = arrow.split(' → ') as [string, string];
-      return areApart(one, other) && arrows.has(`${other} → ${one}`);
+      const [first, second] = arrow.split(' → ') as [string, string];
+      return areApart(first, second) && arrows.has(`${second} → ${first}`);
     });
     expect(arrows.size).toBeGreaterThan(50);
     expect(both).toEqual([]);

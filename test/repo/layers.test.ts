@@ -118,13 +118,16 @@ test('only the command line names commands and flags', () => {
   const { commands, flags } = vocabulary();
   expect(commands).toContain('backfill');
   expect(flags).toContain('--instruments');
-  const named = new RegExp(`\\beod (?:${commands.join('|')})\\b|(?:${flags.join('|')})(?![\\w-])`, 'g');
-  expect('see "eod gaps" or --limit, not eod_gaps or --limits'.match(named)).toEqual(['eod gaps', '--limit']);
+  const pattern = new RegExp(`\\beod (?:${commands.join('|')})\\b|(?:${flags.join('|')})(?![\\w-])`, 'g');
+  expect('see "eod gaps" or --limit, not eod_gaps or --limits'.match(pattern)).toEqual([
+    'eod gaps',
+    '--limit',
+  ]);
   const folders = readdirSync(SRC).filter(
     (name) => name !== 'cli' && statSync(join(SRC, name)).isDirectory(),
   );
   expect(folders.length).toBeGreaterThan(10);
-  const found = folders
+  const uses = folders
     .flatMap(filesOf)
     // Settings and tables are declared with what they mean; pages tell people what to type.
     .filter(
@@ -132,6 +135,6 @@ test('only the command line names commands and flags', () => {
         !file.startsWith('state/schema/') &&
         !['core/settings.ts', 'core/consistent-settings.ts', 'web/commands.ts'].includes(file),
     )
-    .flatMap((file) => (codeOf(file).match(named) ?? []).map((name) => `${file}: ${name}`));
-  expect(found).toEqual([]);
+    .flatMap((file) => (codeOf(file).match(pattern) ?? []).map((name) => `${file}: ${name}`));
+  expect(uses).toEqual([]);
 });

@@ -13,18 +13,18 @@ const READERS = ['dockerfile.test.ts', basename(import.meta.filename)];
 
 test('tests start eod as a process nineteen times at most', () => {
   const folder = join(import.meta.dirname, '..');
-  const positions = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const starts = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter(
       (file) => /\.(?:ts|tsx|mjs)$/.test(file) && !EXEMPT.test(file) && !READERS.includes(basename(file)),
     )
     .flatMap((file) => {
       const text = readFileSync(join(folder, file), 'utf8').replaceAll(/^import\b[^;]*;$/gm, '');
-      return (text.match(STARTS) ?? []).map((found) => `${file}: ${found}`);
+      return (text.match(STARTS) ?? []).map((start) => `${file}: ${start}`);
     });
   expect(
-    positions.length,
-    `run the command in this process (runCli, startCli), unless the test is about signals, kills, several processes at once, exit codes, memory, packaging, or a shell that starts it:\n${positions.join('\n')}`,
+    starts.length,
+    `run the command in this process (runCli, startCli), unless the test is about signals, kills, several processes at once, exit codes, memory, packaging, or a shell that starts it:\n${starts.join('\n')}`,
   ).toBeLessThanOrEqual(19);
   // That they are found at all.
-  expect(positions.length).toBeGreaterThan(6);
+  expect(starts.length).toBeGreaterThan(6);
 });

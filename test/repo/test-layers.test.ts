@@ -4,13 +4,13 @@ import { expect, test } from 'vitest';
 
 const TESTS = join(import.meta.dirname, '..');
 const readme = readFileSync(join(TESTS, 'README.md'), 'utf8');
-const named = [...readme.matchAll(/`((?:[a-z-]+\/)*[\w-]+(?:\.int|\.slow)?\.test\.ts)`/g)].map(
+const files = [...readme.matchAll(/`((?:[a-z-]+\/)*[\w-]+(?:\.int|\.slow)?\.test\.ts)`/g)].map(
   ([, file = '']) => file,
 );
 
 test('test/README.md names files that exist', () => {
-  expect(named.length).toBeGreaterThan(100);
-  expect(named.filter((file) => !existsSync(join(TESTS, file)))).toEqual([]);
+  expect(files.length).toBeGreaterThan(100);
+  expect(files.filter((file) => !existsSync(join(TESTS, file)))).toEqual([]);
 });
 
 /** Folders of test/ that test no folder of src/. */

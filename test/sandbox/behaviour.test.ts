@@ -7,12 +7,12 @@ const DAY = '2025-09-12';
 const SUNDAY = '2025-09-07';
 const NOT_READY = 'Authentication request received. Try request data in next moment.';
 const LIMITED = 'Calls per hour are limited.';
-const one = { instrumentIdentifiers: 'TCS', ...range(DAY) };
+const tcs = { instrumentIdentifiers: 'TCS', ...range(DAY) };
 
 async function sent(
   behaviour: Partial<Behaviour>,
   operation = 'GetBhavCopyCM',
-  params: Record<string, string> = one,
+  params: Record<string, string> = tcs,
 ) {
   return textOf(await sandbox({ behaviour }), operation, params);
 }
@@ -43,18 +43,18 @@ describe('keys and envelopes', () => {
 describe('limits and rights', () => {
   test('the first calls of each request are told that the data is not ready', async () => {
     const source = await sandbox({ behaviour: { notReady: 2 } });
-    const responses: string[] = [];
-    for (let i = 0; i < 3; i++) responses.push(await textOf(source, 'GetSeriesChange', range(DAY)));
-    expect(responses).toEqual([NOT_READY, NOT_READY, '{"Value":[]}']);
+    const texts: string[] = [];
+    for (let i = 0; i < 3; i++) texts.push(await textOf(source, 'GetSeriesChange', range(DAY)));
+    expect(texts).toEqual([NOT_READY, NOT_READY, '{"Value":[]}']);
     expect(await textOf(source, 'GetSeriesChange', range(SUNDAY))).toBe(NOT_READY);
   });
 
   test('a quota lasts until the next clock hour in India', async () => {
     const clock = manualClock(Date.parse('2025-09-12T22:59:59+05:30'));
     const source = await sandbox({ clock, behaviour: { callsPerHour: 2 } });
-    const responses: string[] = [];
-    for (let i = 0; i < 4; i++) responses.push(await textOf(source, 'GetSeriesChange', range(DAY)));
-    expect(responses).toEqual(['{"Value":[]}', '{"Value":[]}', LIMITED, LIMITED]);
+    const texts: string[] = [];
+    for (let i = 0; i < 4; i++) texts.push(await textOf(source, 'GetSeriesChange', range(DAY)));
+    expect(texts).toEqual(['{"Value":[]}', '{"Value":[]}', LIMITED, LIMITED]);
     clock.moveTo(Date.parse('2025-09-12T23:00:00+05:30'));
     expect(await textOf(source, 'GetSeriesChange', range(DAY))).toBe('{"Value":[]}');
     expect(source.stats()).toMatchObject({
@@ -67,14 +67,14 @@ describe('limits and rights', () => {
     const source = await sandbox({
       behaviour: { faults: [rangeLimit('GetTotalTradeHighlights', 5)], historyDays: 30 },
     });
-    const requested = (operation: string, from: string, to: string) =>
+    const textFor = (operation: string, from: string, to: string) =>
       textOf(source, operation, range(from, to));
-    expect(await requested('GetTotalTradeHighlights', '2025-09-07', DAY)).toBe(
+    expect(await textFor('GetTotalTradeHighlights', '2025-09-07', DAY)).toBe(
       'Date is out of allowed range of 5 days.',
     );
-    expect(await requested('GetTotalTradeHighlights', '2025-09-08', DAY)).toMatch(/^\{"Value":\[\{/);
-    expect(await requested('GetConsolidatedPledge', '2025-08-13', '2025-08-13')).toMatch(/^\{"Value":\[\{/);
-    expect(await requested('GetConsolidatedPledge', '2025-08-12', '2025-08-13')).toBe(
+    expect(await textFor('GetTotalTradeHighlights', '2025-09-08', DAY)).toMatch(/^\{"Value":\[\{/);
+    expect(await textFor('GetConsolidatedPledge', '2025-08-13', '2025-08-13')).toMatch(/^\{"Value":\[\{/);
+    expect(await textFor('GetConsolidatedPledge', '2025-08-12', '2025-08-13')).toBe(
       'Date is out of allowed range.',
     );
   });

@@ -40,18 +40,20 @@ test('actions are selected by their kind, their code and the instrument', async 
   );
   expect(await sent({ purposeCode: 'SS' })).toEqual(await sent({ actionType: 'Stock Split' }));
   const symbol = String(split?.ScripId);
-  const own = await sent({ instrumentIdentifier: symbol });
-  expect(own).toEqual(all.filter(({ ScripId }) => ScripId === symbol));
+  const actionsOfSymbol = await sent({ instrumentIdentifier: symbol });
+  expect(actionsOfSymbol).toEqual(all.filter(({ ScripId }) => ScripId === symbol));
 });
 
 test('the splits are those of the simulated prices, and no other action changes prices', async () => {
   const source = await sandbox({ instrumentsPerExchange: 300, splits: true });
   const week = ['2025-09-08', '2025-09-12'] as const;
-  const found = await records(source, NAME, range(...week));
-  const reported = found.flatMap(({ ScripId, ProvXdate, RatioAmount, PurposeCode }) =>
+  const actions = await records(source, NAME, range(...week));
+  const ratios = actions.flatMap(({ ScripId, ProvXdate, RatioAmount, PurposeCode }) =>
     ['SS ', 'CS '].includes(String(PurposeCode)) ? [[ScripId, dayOf(ProvXdate), RatioAmount].join(' ')] : [],
   );
   const splits = source.splits(...week).map(({ symbol, exDate, ratio }) => `${symbol} ${exDate} ${ratio}`);
-  expect(reported.sort()).toEqual(splits.sort());
-  expect(found.filter(({ PurposeCode }) => ['BN ', 'DM ', 'RT '].includes(String(PurposeCode)))).toEqual([]);
+  expect(ratios.sort()).toEqual(splits.sort());
+  expect(actions.filter(({ PurposeCode }) => ['BN ', 'DM ', 'RT '].includes(String(PurposeCode)))).toEqual(
+    [],
+  );
 });

@@ -8,7 +8,7 @@ import { sandbox } from './support.ts';
 
 const DAY = '2025-09-12';
 
-function requested(operation: Operation): Requested {
+function requestedOf(operation: Operation): Requested {
   const { windows, sample } = operation;
   return {
     exchange: operation.exchanges[0] ?? 'BSE',
@@ -55,15 +55,15 @@ async function extract(
     ...settings,
   });
   try {
-    const found: Found[] = [];
+    const results: Found[] = [];
     for (const operation of operations) {
-      const about = requested(operation);
+      const about = requestedOf(operation);
       const { batches, rejects, fetched, unknownFields } = source.read(
         operation,
         about,
         await source.fetch(operation, about),
       );
-      found.push({
+      results.push({
         name: operation.name,
         rows: batches.flatMap((batch) => Array.from(batch.rows, asText)),
         rejects,
@@ -71,7 +71,7 @@ async function extract(
         unknownFields,
       });
     }
-    return found;
+    return results;
   } finally {
     await source.close();
   }
@@ -92,11 +92,11 @@ beforeAll(async () => {
 });
 
 test.each(CASES)('the pipeline reads every operation: %s', async (_, behaviour, settings) => {
-  const found = await extract(behaviour, settings);
-  for (const [at, one] of found.entries()) {
-    expect(one.rejects, one.name).toEqual([]);
-    expect(one.unknownFields, one.name).toEqual([]);
-    expect(one.fetched, one.name).toBeGreaterThan(0);
-    expect(one.rows, one.name).toEqual(plain[at]?.rows);
+  const results = await extract(behaviour, settings);
+  for (const [at, result] of results.entries()) {
+    expect(result.rejects, result.name).toEqual([]);
+    expect(result.unknownFields, result.name).toEqual([]);
+    expect(result.fetched, result.name).toBeGreaterThan(0);
+    expect(result.rows, result.name).toEqual(plain[at]?.rows);
   }
 });

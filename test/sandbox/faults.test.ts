@@ -3,7 +3,7 @@ import { type Fault, parseFault } from '../../src/sandbox/index.ts';
 import { ask, range, sandbox, textOf } from './support.ts';
 
 const DAY = '2025-09-12';
-const requested = range(DAY);
+const dates = range(DAY);
 const withFault = (...faults: Fault[]) => sandbox({ behaviour: { faults } });
 
 describe('faults', () => {
@@ -12,17 +12,17 @@ describe('faults', () => {
       { kind: 'status', value: '502', first: 1 },
       { kind: 'retry-after', value: '7', first: 2 },
     );
-    const first = await ask(source, 'GetBhavCopyCM', requested);
-    const second = await ask(source, 'GetBhavCopyCM', requested);
+    const first = await ask(source, 'GetBhavCopyCM', dates);
+    const second = await ask(source, 'GetBhavCopyCM', dates);
     expect([first.status, second.status, second.headers.get('retry-after')]).toEqual([502, 429, '7']);
-    expect((await ask(source, 'GetBhavCopyCM', requested)).status).toBe(200);
+    expect((await ask(source, 'GetBhavCopyCM', dates)).status).toBe(200);
     expect(source.stats().byFault).toEqual({ status: 1, 'retry-after': 1 });
   });
 
   test('html, nothing, half a JSON and a line, all with status 200', async () => {
-    const good = await textOf(await sandbox(), 'GetBhavCopyCM', requested);
+    const good = await textOf(await sandbox(), 'GetBhavCopyCM', dates);
     const body = async (fault: Fault) => {
-      const response = await ask(await withFault(fault), 'GetBhavCopyCM', requested);
+      const response = await ask(await withFault(fault), 'GetBhavCopyCM', dates);
       expect(response.status).toBe(200);
       return response.text();
     };
@@ -33,38 +33,34 @@ describe('faults', () => {
   });
 
   test('connections that break off, before and in the middle of the body', async () => {
-    await expect(ask(await withFault({ kind: 'reset' }), 'GetBhavCopyCM', requested)).rejects.toThrow();
-    const response = await ask(await withFault({ kind: 'truncate' }), 'GetBhavCopyCM', requested);
+    await expect(ask(await withFault({ kind: 'reset' }), 'GetBhavCopyCM', dates)).rejects.toThrow();
+    const response = await ask(await withFault({ kind: 'truncate' }), 'GetBhavCopyCM', dates);
     expect(response.status).toBe(200);
     await expect(response.text()).rejects.toThrow();
   });
 
   test('no response at all, until the client gives up or the sandbox closes', async () => {
     const source = await withFault({ kind: 'hang' });
-    await expect(
-      ask(source, 'GetBhavCopyCM', requested, { signal: AbortSignal.timeout(150) }),
-    ).rejects.toThrow();
-    const waiting = expect(ask(source, 'GetBhavCopyCM', requested)).rejects.toThrow();
+    await expect(ask(source, 'GetBhavCopyCM', dates, { signal: AbortSignal.timeout(150) })).rejects.toThrow();
+    const waiting = expect(ask(source, 'GetBhavCopyCM', dates)).rejects.toThrow();
     await expect.poll(() => source.stats().requests).toBe(2);
     await source.close();
     await waiting;
   });
 
   test('a slow body comes whole in the end', async () => {
-    const good = await textOf(await sandbox(), 'GetBhavCopyCM', requested);
+    const good = await textOf(await sandbox(), 'GetBhavCopyCM', dates);
     const started = performance.now();
-    expect(await textOf(await withFault({ kind: 'slow', value: '200' }), 'GetBhavCopyCM', requested)).toBe(
-      good,
-    );
+    expect(await textOf(await withFault({ kind: 'slow', value: '200' }), 'GetBhavCopyCM', dates)).toBe(good);
     expect(performance.now() - started).toBeGreaterThan(190);
   });
 
   test('occur by count and by operation', async () => {
     const statuses = async (fault: Fault, count: number) => {
       const source = await withFault(fault);
-      const answers: number[] = [];
-      for (let i = 0; i < count; i++) answers.push((await ask(source, 'GetSeriesChange', requested)).status);
-      return answers;
+      const statuses: number[] = [];
+      for (let i = 0; i < count; i++) statuses.push((await ask(source, 'GetSeriesChange', dates)).status);
+      return statuses;
     };
     expect(await statuses({ kind: 'status', every: 3 }, 7)).toEqual([200, 200, 503, 200, 200, 503, 200]);
     expect(await statuses({ kind: 'status', operation: 'GetBhavCopyCM' }, 2)).toEqual([200, 200]);

@@ -36,9 +36,11 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     test('carries every declared field of the sample shape', async () => {
       const source = shared();
       const [exchange = 'BSE'] = operation.exchanges;
-      const found = await records(source, name, plainRequest(operation, exchange, DAY));
-      expect(found.length).toBeGreaterThan(0);
-      const sent = new Set(found.flatMap((record) => Object.keys(record).map((key) => key.toLowerCase())));
+      const sentRecords = await records(source, name, plainRequest(operation, exchange, DAY));
+      expect(sentRecords.length).toBeGreaterThan(0);
+      const sent = new Set(
+        sentRecords.flatMap((record) => Object.keys(record).map((key) => key.toLowerCase())),
+      );
       const [shape] = operation.shapes;
       // By any of the names of a field.
       const declared = responseFields(shape.table).map(({ source, orElse = [] }) =>
@@ -208,8 +210,8 @@ describe('the server', () => {
       byHour: { '2025-09-12T22': 2 },
       byDiagnostic: { 'Parameter from is missing.': 1 },
     });
-    const seen = await (await fetch(`${source.url}/_sandbox/requests`)).text();
-    expect(JSON.parse(seen)).toHaveLength(2);
-    expect(seen).not.toContain('any-key');
+    const requestLog = await (await fetch(`${source.url}/_sandbox/requests`)).text();
+    expect(JSON.parse(requestLog)).toHaveLength(2);
+    expect(requestLog).not.toContain('any-key');
   });
 });

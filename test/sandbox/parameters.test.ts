@@ -126,24 +126,26 @@ describe('what the pipeline builds, the sandbox reads', () => {
   });
 
   test('for every operation, whatever is requested', () => {
-    forAll([requesting], { numRuns: 400 }, (one) => {
-      const { operation, exchange, ends } = one;
+    forAll([requesting], { numRuns: 400 }, (requestSettings) => {
+      const { operation, exchange, ends } = requestSettings;
       const { request, sample } = operation;
-      const most = { none: 0, one: 1, many: 25 }[request.instruments];
+      const maxInstruments = { none: 0, one: 1, many: 25 }[request.instruments];
       const to = addDays(TODAY, -ends[0]);
       const from = request.dates === 'day' ? to : addDays(to, -ends[1]);
       const requested = { ...sample.requested, exchange, from, to, calledOn: TODAY };
-      const instruments = one.symbols.slice(0, most);
+      const instruments = requestSettings.symbols.slice(0, maxInstruments);
       // Some requests need the instruments of their sample. A space within one of a list is read as the end of it.
-      const known = sample.requested.instruments.filter((name) => most === 1 || !name.includes(' '));
-      const named = instruments.length === 0 ? known : instruments;
-      const settings = { ...SETTINGS, ...one };
-      const url = new URL(buildUrl(settings, operation, { ...requested, instruments: named }));
+      const known = sample.requested.instruments.filter(
+        (name) => maxInstruments === 1 || !name.includes(' '),
+      );
+      const names = instruments.length === 0 ? known : instruments;
+      const settings = { ...SETTINGS, ...requestSettings };
+      const url = new URL(buildUrl(settings, operation, { ...requested, instruments: names }));
       const checked = checkRequest(operation, url.searchParams, DEFAULT_BEHAVIOUR, market);
-      expect(checked).toMatchObject({ operation, exchange, format: one.format });
-      expect(checked.instruments).toEqual(named);
+      expect(checked).toMatchObject({ operation, exchange, format: requestSettings.format });
+      expect(checked.instruments).toEqual(names);
       const isDated = [...url.searchParams.keys()].some((name) =>
-        dateParams(operation, one.dateDialect).includes(name),
+        dateParams(operation, requestSettings.dateDialect).includes(name),
       );
       if (!isDated) expect([checked.range, checked.day]).toEqual([null, null]);
       else if (request.dates === 'day') expect(checked.day).toBe(to);

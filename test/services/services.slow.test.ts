@@ -67,7 +67,7 @@ async function checkSmallBackup(adminUrl: string): Promise<void> {
   const [from = '', to = ''] = [source.config.DATABASE_URL, fresh.config.DATABASE_URL];
   run('pg_dump', '--format=custom', '--data-only', `--file=${dump}`, `--table=${SMALL_BACKUP.tables}`, from);
   run('pg_restore', '--exit-on-error', `--dbname=${to}`, dump);
-  const commands = SMALL_BACKUP.statements.map((one) => `--command=${one}`);
+  const commands = SMALL_BACKUP.statements.map((statement) => `--command=${statement}`);
   expect(commands).toHaveLength(7);
   run('psql', '--single-transaction', '--set=ON_ERROR_STOP=1', ...commands, to);
   expect(await replay(fresh, {})).toMatchObject({ state: 'completed', inserted: 199 });
@@ -82,17 +82,17 @@ async function checkSmallBackup(adminUrl: string): Promise<void> {
 
 describe('the servers the other tests run on', () => {
   test('every test gets a database of its own, which is migrated', async () => {
-    const [one, other] = await Promise.all([testDatabase(), testDatabase()]);
-    expect(one.url).not.toBe(other.url);
-    await query(one.url, 'create table public.mine ()');
+    const [first, second] = await Promise.all([testDatabase(), testDatabase()]);
+    expect(first.url).not.toBe(second.url);
+    await query(first.url, 'create table public.mine ()');
     const tables =
       "select table_schema, table_name from information_schema.tables where table_schema <> 'pg_catalog'";
     const names = async (url: string) => JSON.stringify(await query(url, tables));
-    expect(await names(one.url)).toContain('"mine"');
-    expect(await names(other.url)).not.toContain('"mine"');
-    expect(await names(other.url)).toContain('"bhavcopy_cm"');
-    await one.drop();
-    await expect(query(one.url, 'select 1')).rejects.toThrow('does not exist');
+    expect(await names(first.url)).toContain('"mine"');
+    expect(await names(second.url)).not.toContain('"mine"');
+    expect(await names(second.url)).toContain('"bhavcopy_cm"');
+    await first.drop();
+    await expect(query(first.url, 'select 1')).rejects.toThrow('does not exist');
   });
 
   test('Redis evicts nothing and keeps nothing on disk', async () => {

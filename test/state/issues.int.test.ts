@@ -51,7 +51,7 @@ const facts = fc.record({
       isResolved: fc.boolean(),
       isAccepted: fc.boolean(),
     }),
-    { selector: (one) => [one.exchange, one.day, one.check, one.instrument].join() },
+    { selector: (finding) => [finding.exchange, finding.day, finding.check, finding.instrument].join() },
   ),
 });
 
@@ -63,33 +63,44 @@ const PRIORITIES = { error: 1, warning: 2, info: 3 } as const;
 
 /** The issues as a plain list: kind, priority, exchange, day, items and effect. */
 function expected({ rejects, good, withdrawals, findings }: Facts) {
-  const isOpen = (one: Reject) =>
-    !one.isAccepted &&
+  const isOpen = (reject: Reject) =>
+    !reject.isAccepted &&
     !good.some(
       (other) =>
-        other.response > one.response &&
-        [other.operation, other.exchange, other.day].join() === [one.operation, one.exchange, one.day].join(),
+        other.response > reject.response &&
+        [other.operation, other.exchange, other.day].join() ===
+          [reject.operation, reject.exchange, reject.day].join(),
     );
   const counted = new Map<string, { line: (string | number | null)[]; items: number }>();
   const add = (...line: (string | number | null)[]) => {
     const known = counted.get(line.join());
     counted.set(line.join(), { line, items: (known?.items ?? 0) + 1 });
   };
-  for (const one of rejects.filter(isOpen)) add('reject', 1, one.operation, one.exchange, one.day);
+  for (const reject of rejects.filter(isOpen))
+    add('reject', 1, reject.operation, reject.exchange, reject.day);
   const open = findings.filter(({ isResolved, isAccepted }) => !isResolved && !isAccepted);
-  for (const one of open) {
+  for (const finding of open) {
     const same = open.filter(
       (other) =>
-        [other.exchange, other.day, other.check].join() === [one.exchange, one.day, one.check].join(),
+        [other.exchange, other.day, other.check].join() ===
+        [finding.exchange, finding.day, finding.check].join(),
     );
     const priority = Math.min(...same.map(({ severity }) => PRIORITIES[severity]));
-    add('finding', priority, one.check, one.exchange, one.day);
+    add('finding', priority, finding.check, finding.exchange, finding.day);
   }
   const grouped = [...counted.values()].map(({ line, items }) => [...line, items, items]);
-  const held = withdrawals
+  const withheld = withdrawals
     .filter(({ state }) => state === 'withheld')
-    .map((one) => ['withdrawal', 1, 'bhavcopy_cm', one.exchange, one.day, 1, one.gone]);
-  return [...grouped, ...held].map((line) => line.join()).sort();
+    .map((withdrawal) => [
+      'withdrawal',
+      1,
+      'bhavcopy_cm',
+      withdrawal.exchange,
+      withdrawal.day,
+      1,
+      withdrawal.gone,
+    ]);
+  return [...grouped, ...withheld].map((line) => line.join()).sort();
 }
 
 test('issues are the open rejects by day, withheld withdrawals and open findings by check and day, as a plain list has them', async () => {
@@ -100,13 +111,13 @@ test('issues are the open rejects by day, withheld withdrawals and open findings
       `insert into etl.responses (operation, exchange, from_date, to_date, instruments, variant, is_filtered, position, is_believed, window_id, run_id, params, fetched_at, called_on)
          select r->>'operation', r->>'exchange', (r->>'day')::date, (r->>'day')::date, '{}', '', false, (r->>'at')::timestamptz - n * interval '1 ms', true, 0, 0, '{}', now(), '2025-09-10'
            from jsonb_array_elements($1) with ordinality as g(r, n)`,
-      [JSON.stringify(stored.good.map((one) => ({ ...one, at: at(one.response) })))],
+      [JSON.stringify(stored.good.map((row) => ({ ...row, at: at(row.response) })))],
     );
     await store.pool.query(
       `insert into etl.rejected_records (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, problems, first_seen_at, last_seen_at, accepted_at)
          select 1, 1, r->>'operation', r->>'exchange', n, (r->>'day')::date, (r->>'day')::date, n::text, '[{"path": "x", "message": "is wrong"}]', (r->>'at')::timestamptz, (r->>'at')::timestamptz, case when (r->>'isAccepted')::boolean then now() end
            from jsonb_array_elements($1) with ordinality as g(r, n)`,
-      [JSON.stringify(stored.rejects.map((one) => ({ ...one, at: at(one.response) })))],
+      [JSON.stringify(stored.rejects.map((reject) => ({ ...reject, at: at(reject.response) })))],
     );
     await store.pool.query(
       `insert into etl.withdrawals (load_id, window_id, run_id, operation, exchange, table_name, day, state, unlisted_rows, max_rows, remaining_rows, position, rows)
@@ -121,26 +132,26 @@ test('issues are the open rejects by day, withheld withdrawals and open findings
       [JSON.stringify(stored.findings)],
     );
     const { issues, counts } = await readIssues(store.drizzle, {}, ALL);
-    const named = issues.map((one) => ({
-      ...one,
-      name: one.kind === 'reject' ? one.operation : one.subject,
+    const namedIssues = issues.map((issue) => ({
+      ...issue,
+      name: issue.kind === 'reject' ? issue.operation : issue.subject,
     }));
-    const lines = named.map((one) =>
-      [one.kind, one.priority, one.name, one.exchange, one.from, one.items, one.effect].join(),
+    const lines = namedIssues.map((issue) =>
+      [issue.kind, issue.priority, issue.name, issue.exchange, issue.from, issue.items, issue.effect].join(),
     );
     expect(lines.toSorted()).toEqual(expected(stored));
     expect(counts).toEqual(await countIssues(store.drizzle));
-    expect(counts.reduce((sum, one) => sum + one.issues, 0)).toBe(issues.length);
+    expect(counts.reduce((sum, count) => sum + count.issues, 0)).toBe(issues.length);
     // The first ones are the most important ones, then the newest, then the largest.
-    const order = (one: (typeof issues)[number]) =>
-      `${one.priority} ${99_999_999 - Number((one.to ?? '9999-99-99').replaceAll('-', ''))} ${100_000 - (one.effect ?? 0)}`;
+    const order = (issue: (typeof issues)[number]) =>
+      `${issue.priority} ${99_999_999 - Number((issue.to ?? '9999-99-99').replaceAll('-', ''))} ${100_000 - (issue.effect ?? 0)}`;
     expect(issues.map(order)).toEqual(issues.map(order).toSorted());
     const open = await countOpenRejects(store.drizzle);
     const ofRejects = counts.find(({ kind }) => kind === 'reject')?.items ?? 0;
-    expect(open.reduce((sum, one) => sum + one.rejects, 0)).toBe(ofRejects);
+    expect(open.reduce((sum, group) => sum + group.rejects, 0)).toBe(ofRejects);
     const ofBse = await readIssues(store.drizzle, { kinds: ['finding', 'reject'], exchanges: ['BSE'] }, ALL);
     expect(ofBse.issues).toEqual(
-      issues.filter((one) => one.exchange === 'BSE' && ['finding', 'reject'].includes(one.kind)),
+      issues.filter((issue) => issue.exchange === 'BSE' && ['finding', 'reject'].includes(issue.kind)),
     );
   });
 });

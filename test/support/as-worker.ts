@@ -32,7 +32,7 @@ export const openWindow = (at: Context, runId: number, response: Response): Prom
   newWindow(at.db, runId, 'running', { ...response, operation: response.operation.name });
 
 /** Reads the response to the entry of a window and stores it. */
-export async function responseWindow(at: Context, runId: number, id: number, response: Response) {
+export async function readAndStore(at: Context, runId: number, id: number, response: Response) {
   const { operation, exchange, from, to, instruments, params, variant, filtered, body, calledAt } = response;
   const { calledOn = today({ now: () => calledAt }, 'Asia/Kolkata') } = response;
   const requested = { exchange, from, to, instruments, params, calledOn };
@@ -55,6 +55,6 @@ export async function responseWindow(at: Context, runId: number, id: number, res
 /** Both: writes the window of an entry and stores the response. @returns the id of the window. */
 export async function loadResponse(at: Context, runId: number, response: Response): Promise<number> {
   const id = await openWindow(at, runId, response);
-  await responseWindow(at, runId, id, response);
+  await readAndStore(at, runId, id, response);
   return id;
 }

@@ -7,8 +7,8 @@ export function misnamedBooleans(document: unknown, path = ''): string[] {
   return Object.entries(document).flatMap(([key, value]) => {
     if (OTHERS.includes(key)) return [];
     // A list of booleans has the name of one.
-    const position = Array.isArray(document) ? `${path}[]` : `${path}.${key}`;
-    if (typeof value !== 'boolean') return misnamedBooleans(value, position);
-    return /\.(is|has)[A-Z_][A-Za-z_\d]*(\[\])*$/.test(position) ? [] : [position];
+    const name = Array.isArray(document) ? `${path}[]` : `${path}.${key}`;
+    if (typeof value !== 'boolean') return misnamedBooleans(value, name);
+    return /\.(is|has)[A-Z_][A-Za-z_\d]*(\[\])*$/.test(name) ? [] : [name];
   });
 }

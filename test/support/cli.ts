@@ -14,7 +14,7 @@ export interface CliOptions {
   /** The folder of the package; default: `cwd` is the checkout. */
   readonly root?: string;
   /** What is typed when the command asks; without it there is no terminal to ask on. Questions go to stderr. */
-  readonly response?: string;
+  readonly typed?: string;
   /** Whether stdout is a terminal. */
   readonly isTTY?: boolean;
   /** Stop it and fail after this long; default 55 s, below the test timeout. */
@@ -38,7 +38,7 @@ export interface CapturedCli {
 
 /** Surroundings of a command that keep what it prints. */
 export function captureCli(options: CliOptions = {}): CapturedCli {
-  const { env = {}, cwd = process.cwd(), root = cwd, isTTY = false, response } = options;
+  const { env = {}, cwd = process.cwd(), root = cwd, isTTY = false, typed } = options;
   const printed = { stdout: '', stderr: '' };
   const keep = (name: 'stdout' | 'stderr') => ({
     write(text: string) {
@@ -52,11 +52,11 @@ export function captureCli(options: CliOptions = {}): CapturedCli {
     exit: () => undefined,
     stderr,
   });
-  const type = async (request: string) => {
-    stderr.write(`${request}${response}\n`);
-    return response ?? '';
+  const answer = async (question: string) => {
+    stderr.write(`${question}${typed}\n`);
+    return typed ?? '';
   };
-  const ask = response === undefined ? undefined : type;
+  const ask = typed === undefined ? undefined : answer;
   return {
     cli: { env, cwd, root, stdout: { ...keep('stdout'), isTTY }, stderr, ask, life, exitCode: 0 },
     stdout: () => printed.stdout,
@@ -134,8 +134,8 @@ export function startCli(args: readonly string[], options: CliOptions = {}): Run
     ...captured,
     async output(pattern, timeoutMs = 20_000) {
       const search = () => pattern.exec(`${stdout()}${stderr()}`) ?? (over ? 'over' : null);
-      const found = await waitFor(search, { timeoutMs, what: `${pattern} of ${name}` });
-      if (found !== 'over') return found;
+      const match = await waitFor(search, { timeoutMs, what: `${pattern} of ${name}` });
+      if (match !== 'over') return match;
       throw new Error(`${name} ended without printing ${pattern}; it printed:\n${stdout()}${stderr()}`);
     },
     ended,
@@ -143,13 +143,13 @@ export function startCli(args: readonly string[], options: CliOptions = {}): Run
 }
 
 /** Runs a command that prints JSON; fails with its stderr when it prints anything else. */
-export async function runJson<Response>(
+export async function runJson<Document>(
   args: readonly string[],
   options: CliOptions,
-): Promise<CliResult & { json: Response }> {
+): Promise<CliResult & { json: Document }> {
   const result = await runCli([...args, '--json'], options);
   try {
-    return { ...result, json: JSON.parse(result.stdout) as Response };
+    return { ...result, json: JSON.parse(result.stdout) as Document };
   } catch {
     throw new Error(`eod ${args.join(' ')} did not print JSON:\n${result.stdout}\n${result.stderr}`);
   }

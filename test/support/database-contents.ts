@@ -7,7 +7,7 @@ export interface Column {
 
 /** Columns of all tables as they are. */
 export async function columnsOf({ pool }: Database): Promise<Column[]> {
-  const found = await pool.query<Column>(
+  const result = await pool.query<Column>(
     `select format('%I.%I', n.nspname, c.relname) as "table", quote_ident(a.attname) as name
      from pg_class c join pg_namespace n on n.oid = c.relnamespace
      join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -15,7 +15,7 @@ export async function columnsOf({ pool }: Database): Promise<Column[]> {
       and c.relname not in ('migrations', 'repeatable_migrations', 'database_identity', 'derived')
     order by 1, a.attnum`,
   );
-  return found.rows;
+  return result.rows;
 }
 
 /** The rows of every table, of these columns alone. */
@@ -26,12 +26,12 @@ export async function contentsOf(
   const contents = new Map<string, unknown[]>();
   for (const table of new Set(columns.map((column) => column.table))) {
     const names = columns.filter((column) => column.table === table).map(({ name }) => name);
-    const found = await store.pool.query(
+    const result = await store.pool.query(
       `select row_to_json(r)::text as row from (select ${names.join(', ')} from ${table}) r order by 1`,
     );
     contents.set(
       table,
-      found.rows.map(({ row }) => row),
+      result.rows.map(({ row }) => row),
     );
   }
   return contents;

@@ -21,7 +21,7 @@ export default class DurationsReporter implements Reporter {
       Object.fromEntries(
         Object.entries(files)
           .filter(([path]) => existsSync(join(ROOT, path)))
-          .sort(([a, one], [b, other]) => other - one || a.localeCompare(b)),
+          .sort(([a, msA], [b, msB]) => msB - msA || a.localeCompare(b)),
       ),
     ]);
     writeFileSync(FILE, `${JSON.stringify(Object.fromEntries(kept), null, 2)}\n`);

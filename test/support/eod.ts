@@ -90,9 +90,9 @@ export function spawnEod(args: readonly string[], options: EodOptions = {}): Run
     stderr: () => stderr,
     async output(pattern, timeoutMs = 20_000) {
       const search = () => pattern.exec(`${stdout}${stderr}`) ?? (over ? 'over' : null);
-      const found = await waitFor(search, { timeoutMs }).catch(() => 'late');
-      if (typeof found !== 'string') return found;
-      const how = found === 'over' ? 'ended without printing' : `did not within ${timeoutMs} ms print`;
+      const match = await waitFor(search, { timeoutMs }).catch(() => 'late');
+      if (typeof match !== 'string') return match;
+      const how = match === 'over' ? 'ended without printing' : `did not within ${timeoutMs} ms print`;
       throw new Error(`eod ${args.join(' ')} ${how} ${pattern}; it printed:\n${stdout}${stderr}`);
     },
     kill: (signal = 'SIGTERM') => child.kill(signal),

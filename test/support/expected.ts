@@ -18,12 +18,15 @@ function printed(field: Field): string {
 }
 
 /** All rows of a table, each value as the source would print it. */
-export async function stored(store: Database, table: TableDefinition): Promise<Record<string, unknown>[]> {
+export async function storedRows(
+  store: Database,
+  table: TableDefinition,
+): Promise<Record<string, unknown>[]> {
   const columns = table.fields.map((field) => `${printed(field)} as "${field.column}"`).join(', ');
-  const found = await store.pool.query<Record<string, unknown>>(
+  const result = await store.pool.query<Record<string, unknown>>(
     `select ${columns} from market.${table.name}`,
   );
-  return found.rows;
+  return result.rows;
 }
 
 /** What a record should look like once stored, computed without the pipeline's own reader. */
@@ -78,7 +81,7 @@ function textOf(
   }
   if (field.from === 'derived') return null;
   const sources = [field.source, ...(field.orElse ?? [])];
-  const text = sources.map((source) => textOfValue(sent(source))).find((one) => one !== null);
+  const text = sources.map((source) => textOfValue(sent(source))).find((text) => text !== null);
   if (text !== undefined) return field.kind === 'date' ? (text.split(' ')[0] ?? text) : text;
   return field.absent === undefined ? null : String(field.absent);
 }
@@ -105,7 +108,7 @@ export function shapeOf(operation: Operation, response: unknown): Shape {
 const MADE_UP_DAY = '2025-02-27';
 
 /** A record of a shape with a value in every field, made from the declaration alone. */
-export function madeUp(shape: Shape): SourceRecord {
+export function makeRecord(shape: Shape): SourceRecord {
   const values = {
     text: 'Ab & Co',
     int2: 7,
@@ -125,7 +128,7 @@ export function madeUp(shape: Shape): SourceRecord {
 }
 
 /** The request of the sample, widened to the day of made-up records. */
-export function requested({ sample }: Operation): Requested {
+export function widenedRequest({ sample }: Operation): Requested {
   const { from, to } = sample.requested;
   return {
     ...sample.requested,

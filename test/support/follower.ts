@@ -35,8 +35,8 @@ export async function follow(
     });
   try {
     await client.query('begin isolation level repeatable read');
-    const { rows: found } = await client.query<{ state: string }>('select market.state() as state');
-    const to = Number(found[0]?.state);
+    const { rows: states } = await client.query<{ state: string }>('select market.state() as state');
+    const to = Number(states[0]?.state);
     const { rows: changes } = await changed(copy.state, to);
     copy.state = to;
     const wrong: string[] = [];
@@ -51,7 +51,8 @@ export async function follow(
       text: `select ${id('t')} as id, to_jsonb(t)::text as row from market.${table} t where t.exchange = $1`,
       values: [exchange],
     });
-    for (const one of stored) if (copy.rows.get(one.id) !== one.row) wrong.push(`${table} ${one.id} differs`);
+    for (const record of stored)
+      if (copy.rows.get(record.id) !== record.row) wrong.push(`${table} ${record.id} differs`);
     if (copy.rows.size !== stored.length) wrong.push(`${table} ${copy.rows.size} rows, not ${stored.length}`);
     return wrong;
   } finally {

@@ -42,13 +42,13 @@ function buildOnce(): void {
 }
 
 async function startPostgres(filled: string): Promise<{ url: string; stop(): Promise<void> }> {
-  const given = process.env.TEST_DATABASE_ADMIN_URL ?? '';
-  if (given === '') return startPrivatePostgres();
+  const adminUrl = process.env.TEST_DATABASE_ADMIN_URL ?? '';
+  if (adminUrl === '') return startPrivatePostgres();
   return {
-    url: given,
+    url: adminUrl,
     async stop() {
       for (const name of [templateName(), filled, sharedName(filled)]) {
-        await execute(given, `drop database if exists ${name} with (force)`);
+        await execute(adminUrl, `drop database if exists ${name} with (force)`);
       }
     },
   };

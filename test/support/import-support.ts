@@ -58,13 +58,13 @@ export interface Sums {
 
 /** What is stored of one trading day. */
 export async function storedSums({ db }: Context, exchange: string, day: string): Promise<Sums> {
-  const found = await db.pool.query<{ rows: number; quantity: string; turnover: string }>(
+  const result = await db.pool.query<{ rows: number; quantity: string; turnover: string }>(
     `select count(*)::int as rows, coalesce(sum(traded_quantity), 0)::text as quantity,
        trim_scale(coalesce(sum(turnover), 0) * 10000)::text as turnover
      from market.bhavcopy_cm where exchange = $1 and trade_date = $2`,
     [exchange, day],
   );
-  const row = found.rows[0];
+  const row = result.rows[0];
   return { rows: row?.rows ?? 0, quantity: BigInt(row?.quantity ?? 0), turnover: BigInt(row?.turnover ?? 0) };
 }
 

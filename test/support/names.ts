@@ -48,7 +48,7 @@ export const relationOf = ({ schema, of }: Column) => `${schema}.${of}`;
 /** What is wrong with a name, by the rules. */
 export function problemsOf({ schema, of, name, isBoolean, comment }: Column): string[] {
   // The table of a table's changes has the same columns.
-  if ([of, of.replace(/_changes$/, '')].some((one) => FIXED.includes(`${one}.${name}`))) return [];
+  if ([of, of.replace(/_changes$/, '')].some((relation) => FIXED.includes(`${relation}.${name}`))) return [];
   // Queries of history have used it from the start.
   if (schema === 'market_history' && name === 'withdrawn') return [];
   const problems = [...AVOIDED, ...(schema.startsWith('market') ? AVOIDED_IN_MARKET : [])].flatMap(
@@ -60,7 +60,7 @@ export function problemsOf({ schema, of, name, isBoolean, comment }: Column): st
   const unit = /\bUnit: ([^.]+)\./.exec(comment ?? '')?.[1];
   if (unit !== undefined) {
     const due = ENDINGS.find(([pattern]) => pattern.test(unit))?.[1] ?? null;
-    const ending = ENDINGS.find(([, one]) => name.endsWith(one))?.[1] ?? null;
+    const ending = ENDINGS.find(([, ending]) => name.endsWith(ending))?.[1] ?? null;
     if (due !== ending) problems.push(`it is in ${unit}: ${due ?? 'no unit'} at the end`);
   }
   return problems;

@@ -151,21 +151,21 @@ export interface BackfillOptions {
 }
 
 /** What `eod backfill` requests. */
-export function backfill({ from, to, ...requested }: BackfillOptions): RunRequest {
-  const chosen = requested.operations?.map(operationNamed) ?? defaultOperations;
+export function backfill({ from, to, ...options }: BackfillOptions): RunRequest {
+  const chosen = options.operations?.map(operationNamed) ?? defaultOperations;
   return {
     kind: 'backfill',
     targets: chosen.flatMap((operation) =>
-      (requested.exchanges ?? operation.exchanges).map((exchange) => ({
+      (options.exchanges ?? operation.exchanges).map((exchange) => ({
         operation: operation.name,
         exchange,
         from,
         to,
-        refetchFrom: requested.force === true ? from : null,
+        refetchFrom: options.force === true ? from : null,
       })),
     ),
-    instruments: requested.instruments ?? [],
-    options: requested.options ?? {},
+    instruments: options.instruments ?? [],
+    options: options.options ?? {},
     live: false,
   };
 }
@@ -229,11 +229,11 @@ export async function marketContents({ db }: Pick<WorkContext, 'db'>): Promise<R
     await client.query("set local timezone to 'UTC'");
     const contents: Record<string, Contents> = {};
     for (const { name, columns } of sources) {
-      const found = await client.query<Contents>(
+      const result = await client.query<Contents>(
         `select count(*)::int as rows, md5(string_agg(r::text, '|' order by r::text collate "C")) as sum
            from (select ${columns} from market.${name}) r`,
       );
-      contents[name] = found.rows[0] ?? { rows: 0, sum: null };
+      contents[name] = result.rows[0] ?? { rows: 0, sum: null };
     }
     return contents;
   });

@@ -6,8 +6,8 @@ import { listen } from './http-server.ts';
 export interface Proxy {
   /** Without the password. */
   readonly url: string;
-  /** What was requested of it: `CONNECT service.example:4532`, `GET http://service.example/…`. */
-  readonly requested: string[];
+  /** What it was asked for: `CONNECT service.example:4532`, `GET http://service.example/…`. */
+  readonly requests: string[];
 }
 
 interface ProxyOptions {
@@ -24,7 +24,7 @@ export async function startProxy(
   hosts: Readonly<Record<string, string>>,
   { credentials }: ProxyOptions = {},
 ): Promise<Proxy> {
-  const requested: string[] = [];
+  const requests: string[] = [];
   const sockets = new Set<Socket>();
   const refusal = ({ headers }: IncomingMessage, host: string) => {
     const expected = `Basic ${Buffer.from(credentials ?? '').toString('base64')}`;
@@ -32,7 +32,7 @@ export async function startProxy(
     return host in hosts ? null : 403;
   };
   const server = createServer((request, response) => {
-    requested.push(`${request.method} ${request.url}`);
+    requests.push(`${request.method} ${request.url}`);
     const url = new URL(request.url ?? '', 'http://none');
     const host = `${url.hostname}:${url.port || 80}`;
     const status = refusal(request, host);
@@ -46,7 +46,7 @@ export async function startProxy(
     request.pipe(onward);
   });
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
-    requested.push(`CONNECT ${request.url}`);
+    requests.push(`CONNECT ${request.url}`);
     const host = request.url ?? '';
     const status = refusal(request, host);
     if (status !== null) return void socket.end(`HTTP/1.1 ${status} Refused\r\n\r\n`);
@@ -54,13 +54,13 @@ export async function startProxy(
       socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
       socket.pipe(inner).pipe(socket);
     });
-    for (const one of [socket, inner]) {
-      sockets.add(one);
-      one.on('error', () => undefined);
+    for (const side of [socket, inner]) {
+      sockets.add(side);
+      side.on('error', () => undefined);
     }
   });
   closeAfterTest(() => {
     for (const socket of sockets) socket.destroy();
   });
-  return { url: await listen(server), requested };
+  return { url: await listen(server), requests };
 }

@@ -34,7 +34,7 @@ export async function startRedis(): Promise<RedisServer | undefined> {
   };
   process.once('exit', abandon);
   const url = `redis://127.0.0.1:${port}`;
-  await waitFor(() => responses(url), { what: `redis-server on port ${port}` });
+  await waitFor(() => isReady(url), { what: `redis-server on port ${port}` });
   return {
     url,
     async stop() {
@@ -46,7 +46,7 @@ export async function startRedis(): Promise<RedisServer | undefined> {
   };
 }
 
-async function responses(url: string): Promise<boolean> {
+async function isReady(url: string): Promise<boolean> {
   const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
   client.on('error', () => undefined);
   try {

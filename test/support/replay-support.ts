@@ -13,7 +13,7 @@ import { namesFilling, operationNamed, tables } from '../../src/operations/regis
 import { type RunReport, reportRun } from '../../src/state/runs/reports.ts';
 import { listWithheldWithdrawals } from '../../src/state/withdrawals.ts';
 import { newRun } from '../load/support.ts';
-import { openWindow, responseWindow } from './as-worker.ts';
+import { openWindow, readAndStore } from './as-worker.ts';
 import { closeAfterFile } from './closing.ts';
 import { copyResponses } from './copy-responses.ts';
 import { startServer } from './http-server.ts';
@@ -89,10 +89,10 @@ export async function fixReading(
   { db }: Pick<Context, 'db'>,
   fix: (records: SourceRecord[]) => void,
 ): Promise<void> {
-  const found = await db.pool.query<{ hash: string; body: Buffer }>(
+  const result = await db.pool.query<{ hash: string; body: Buffer }>(
     'select hash, body from etl.response_bodies',
   );
-  for (const { hash, body } of found.rows) {
+  for (const { hash, body } of result.rows) {
     const text = brotliDecompressSync(body).toString();
     // Files that were imported are kept as well.
     if (!text.startsWith('{')) continue;
@@ -114,30 +114,30 @@ export async function rowsOf(
   for (const table of tables) {
     const columns = [...table.fields.map((field) => `"${field.column}"`), 'revision'];
     if (schema === 'market_history') columns.push('withdrawn');
-    const found = await db.pool.query<{ row: string }>(
+    const result = await db.pool.query<{ row: string }>(
       `select row(${columns.join(', ')})::text as row from ${schema}."${table.name}" order by 1`,
     );
-    contents[table.name] = found.rows.map(({ row }) => row);
+    contents[table.name] = result.rows.map(({ row }) => row);
   }
   return contents;
 }
 
 /**
  * Everything in the database that a write would change, but for what a replay says of itself: each row with its
- * position and the transaction that wrote it. What is noted at the end of each run about derived rows is left out, too.
+ * place and the transaction that wrote it. What is noted at the end of each run about derived rows is left out, too.
  */
 export async function physical(context: Context): Promise<unknown[]> {
   const { db } = context;
   // Due since the loads before, and done by whatever ends next.
   await syncTradingDays(context);
   await updateDerived(context);
-  const found = await db.pool.query<{ name: string }>(
+  const result = await db.pool.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where n.nspname in ('etl', 'market', 'market_history') and c.relkind in ('r', 'p')
         and c.relname not in ('runs', 'windows', 'derived') order by 1`,
   );
-  const rows = found.rows.map(
-    ({ name }) => `select '${name}' as position, ctid::text, xmin::text, md5(t::text) from ${name} t`,
+  const rows = result.rows.map(
+    ({ name }) => `select '${name}' as table_name, ctid::text, xmin::text, md5(t::text) from ${name} t`,
   );
   return (await db.pool.query(`${rows.join(' union all ')} order by 1, 2`)).rows;
 }
@@ -158,7 +158,7 @@ export const records = (from: number, to: number, changes: SourceRecord = {}): S
   }));
 
 /** An entry, and the response to it. */
-interface Ask {
+interface RequestWithResponse {
   readonly operation: string;
   readonly exchange?: string;
   readonly from: string;
@@ -180,12 +180,12 @@ interface Ask {
 }
 
 /** Loads a response to any request as the worker does. */
-export async function ask(context: Context, one: Ask) {
-  const { exchange = 'NSE', from, to = from, instruments = [], params = {}, variant = '', calledAt } = one;
+export async function requestAndLoad(context: Context, entry: RequestWithResponse) {
+  const { exchange = 'NSE', from, to = from, instruments = [], params = {}, variant = '', calledAt } = entry;
   const { pool } = context.db;
   const runId = await newRun(context.db);
   const response = {
-    operation: operationNamed(one.operation),
+    operation: operationNamed(entry.operation),
     exchange,
     from,
     to,
@@ -193,14 +193,14 @@ export async function ask(context: Context, one: Ask) {
     params,
     variant,
     filtered: false,
-    position: positionOf(calledAt, one.microseconds),
+    position: positionOf(calledAt, entry.microseconds),
     calledAt,
-    calledOn: one.calledOn ?? new Date(calledAt).toISOString().slice(0, 10),
-    body: Buffer.from(one.csv ?? JSON.stringify({ Value: one.sent, ...one.more })),
-    count: one.count,
+    calledOn: entry.calledOn ?? new Date(calledAt).toISOString().slice(0, 10),
+    body: Buffer.from(entry.csv ?? JSON.stringify({ Value: entry.sent, ...entry.more })),
+    count: entry.count,
   };
   const id = await openWindow(context, runId, response);
-  const kept = await responseWindow(context, runId, id, response);
+  const kept = await readAndStore(context, runId, id, response);
   const stored = await pool.query('select suspicious, warnings from etl.windows where id = $1', [id]);
   return { id, counts: kept?.counts ?? null, ...stored.rows[0] } as {
     id: number;
@@ -220,7 +220,7 @@ export function fetched(minute: number, sent: readonly SourceRecord[], microseco
     settings: { readonly instruments?: readonly string[]; readonly day?: string; readonly to?: string } = {},
   ) => {
     const { instruments = [], day = DAY, to = day } = settings;
-    return ask(context, {
+    return requestAndLoad(context, {
       operation: 'GetBhavCopyCM',
       from: day,
       to,

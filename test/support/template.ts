@@ -19,8 +19,8 @@ const TRADING_DAYS_TO = '2024-12-31T12:00:00Z';
 /** Creates the migrated database the others are cloned from. Its name changes with the migrations. */
 export async function prepareTemplate(adminUrl: string): Promise<void> {
   const template = templateName();
-  const found = await query(adminUrl, 'select from pg_database where datname = $1', [template]);
-  if (found.length === 1) return;
+  const rows = await query(adminUrl, 'select from pg_database where datname = $1', [template]);
+  if (rows.length === 1) return;
   // Migrated under another name: a run that breaks off must not leave half a template behind.
   const draft = `${template}_${randomBytes(4).toString('hex')}`;
   await execute(adminUrl, `create database ${draft}`);

@@ -20,21 +20,21 @@ export interface WaitOptions {
  *
  * @throws Error that names what was waited for, and the last result or error, when time is up.
  */
-export async function waitFor<Response>(
-  condition: () => Response | Promise<Response>,
+export async function waitFor<Result>(
+  condition: () => Result | Promise<Result>,
   options: WaitOptions = {},
-): Promise<Exclude<Response, false | null | undefined>> {
+): Promise<Exclude<Result, false | null | undefined>> {
   const { everyMs = 25, what = condition.toString() } = options;
   const timeoutMs = (options.timeoutMs ?? 20_000) * patience.times;
   const deadline = Date.now() + timeoutMs;
   let last = '';
   do {
     try {
-      const response = await condition();
-      if (response !== false && response !== null && response !== undefined) {
-        return response as Exclude<Response, false | null | undefined>;
+      const result = await condition();
+      if (result !== false && result !== null && result !== undefined) {
+        return result as Exclude<Result, false | null | undefined>;
       }
-      last = `the last response was ${response}`;
+      last = `the last result was ${result}`;
     } catch (error) {
       last = `the last try failed: ${error instanceof Error ? error.message : String(error)}`;
     }

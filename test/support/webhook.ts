@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { misnamedBooleans } from './boolean-names.ts';
 import { startServer } from './http-server.ts';
 
-export interface Heard {
+export interface Alert {
   readonly kind: string;
   readonly subject: string;
   readonly text: string;
@@ -13,11 +13,11 @@ export interface Heard {
 export interface Webhook {
   /** With a secret in its path, as chat services have it. */
   readonly url: string;
-  readonly heard: Heard[];
-  /** The same as they came. */
+  readonly alerts: Alert[];
+  /** The requests that brought them. */
   readonly requests: { readonly headers: IncomingHttpHeaders; readonly body: string }[];
   /** Status of the responses from now on; null never responds. */
-  responses: number | null;
+  status: number | null;
 }
 
 /** A server that takes alerts and remembers them; closed after the test. */
@@ -27,12 +27,12 @@ export async function startWebhook(): Promise<Webhook> {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const body = Buffer.concat(chunks).toString();
     webhook.requests.push({ headers: request.headers, body });
-    const alert: Heard = JSON.parse(body);
-    webhook.heard.push(alert);
+    const alert: Alert = JSON.parse(body);
+    webhook.alerts.push(alert);
     // Names of JSON are a contract.
     if (misnamedBooleans(alert).length > 0) response.writeHead(500).end(`${misnamedBooleans(alert)}`);
-    else if (webhook.responses !== null) response.writeHead(webhook.responses).end('ok');
+    else if (webhook.status !== null) response.writeHead(webhook.status).end('ok');
   });
-  const webhook: Webhook = { url: `${url}/services/kiwi-0815`, heard: [], requests: [], responses: 200 };
+  const webhook: Webhook = { url: `${url}/services/kiwi-0815`, alerts: [], requests: [], status: 200 };
   return webhook;
 }

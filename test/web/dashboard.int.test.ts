@@ -152,7 +152,7 @@ test('commands of a dashboard of the demo have --demo', async () => {
   const html = await (await fetch(`${server.url}/issues`)).text();
   const commands = [...html.matchAll(/<code class="command">([^<]*)/g)].map(([, command]) => command);
   expect(commands.length).toBeGreaterThan(3);
-  expect(commands.filter((one) => one?.startsWith('eod --demo ') !== true)).toEqual([]);
+  expect(commands.filter((command) => command?.startsWith('eod --demo ') !== true)).toEqual([]);
 });
 
 test('Coverage opens at the latest year with data', async () => {

@@ -65,7 +65,7 @@ describe('every page', () => {
     await page.goto(`${url}/runs/1`);
     const table = page.locator('.scroll').first();
     await table.scrollIntoViewIfNeeded();
-    expect(await table.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(true);
+    expect(await table.evaluate((element) => element.scrollWidth > element.clientWidth)).toBe(true);
     // The last pixels of the table, without its lines and texts.
     const edge = async () => {
       const box = await table.boundingBox();
@@ -73,7 +73,7 @@ describe('every page', () => {
       return page.screenshot({ clip: { x: box.x + box.width - 2, y: box.y + 50, width: 2, height: 4 } });
     };
     const more = await edge();
-    await table.evaluate((one) => one.scrollTo({ left: one.scrollWidth }));
+    await table.evaluate((element) => element.scrollTo({ left: element.scrollWidth }));
     expect(Buffer.compare(more, await edge())).not.toBe(0);
     await context.close();
   });
@@ -85,7 +85,7 @@ describe('every page', () => {
       await page.goto(`${url}${path}`);
       const table = page.locator('.scroll').first();
       expect(await table.locator('tbody tr').count()).toBeGreaterThan(0);
-      expect(await table.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(false);
+      expect(await table.evaluate((element) => element.scrollWidth > element.clientWidth)).toBe(false);
     }
     expect(await page.locator('[data-head=State]').first().isVisible()).toBe(true);
     await context.close();
@@ -171,17 +171,17 @@ test('somebody who has just begun sees what to do, and an unreachable database i
   }
   expect(await (await fetch(`${served}/issues`)).text()).toContain('No prices are loaded to check.');
   // That nothing was found says nothing of days that were not checked.
-  const found = async () => (await fetch(`${served}/issues`)).text();
+  const issuesPage = async () => (await fetch(`${served}/issues`)).text();
   const verdict = 'Of 1 day with prices all are checked';
   await context.db.pool.query(
     "insert into etl.coverage (operation, exchange, day, last_position, last_said) values ('GetBhavCopyCM', 'NSE', '2025-09-10', now(), 'loaded')",
   );
-  const unchecked = await found();
+  const unchecked = await issuesPage();
   expect(unchecked).toContain('eod reconcile --from 2025-09-10 --to 2025-09-10');
   expect(unchecked).not.toContain(verdict);
   expect(unchecked).not.toContain('Nothing needs a person');
   await checkQuality(context, { from: '2025-09-10', to: '2025-09-10' });
-  expect(await found()).toContain(verdict);
+  expect(await issuesPage()).toContain(verdict);
 
   // A database that is unreachable is reported as such, without its name.
   await database.drop();

@@ -39,7 +39,8 @@ function parse(
     });
   return (name, labels = {}) =>
     samples.find(
-      (one) => one.name === name && Object.entries(labels).every(([key, value]) => one.labels[key] === value),
+      (sample) =>
+        sample.name === name && Object.entries(labels).every(([key, value]) => sample.labels[key] === value),
     )?.value;
 }
 
@@ -80,7 +81,7 @@ test.each(mostly('redis'))(
       }),
     );
     expect([report.state, failed.state]).toEqual(['completed', 'failed']);
-    const own = await scrape();
+    const firstMetrics = await scrape();
     await queueEmpty(setup);
     // Another server, since the first one reads the database again only after some seconds.
     const after = await (await scraper(setup))();
@@ -107,12 +108,14 @@ test.each(mostly('redis'))(
       })),
     ).toEqual(missing);
     expect(after('eod_missing_sessions', { ...NSE, reason: 'not_requested' })).toBe(1);
-    expect(own('eod_rows_total', { ...NSE, outcome: 'inserted' })).toBe(report.inserted);
-    expect(own('eod_rows_total', { ...NSE, outcome: 'rejected' })).toBe(0);
-    expect(own('eod_windows_ended_total', { ...NSE, state: 'loaded' })).toBe(2);
-    expect(own('eod_windows_ended_total', { ...FAILING, state: 'failed' })).toBe(1);
-    expect(own('eod_source_call_duration_seconds_count', { ...NSE, outcome: 'success' })).toBe(2);
-    expect(own('eod_source_call_duration_seconds_count', { ...FAILING, outcome: 'http_status' })).toBe(1);
+    expect(firstMetrics('eod_rows_total', { ...NSE, outcome: 'inserted' })).toBe(report.inserted);
+    expect(firstMetrics('eod_rows_total', { ...NSE, outcome: 'rejected' })).toBe(0);
+    expect(firstMetrics('eod_windows_ended_total', { ...NSE, state: 'loaded' })).toBe(2);
+    expect(firstMetrics('eod_windows_ended_total', { ...FAILING, state: 'failed' })).toBe(1);
+    expect(firstMetrics('eod_source_call_duration_seconds_count', { ...NSE, outcome: 'success' })).toBe(2);
+    expect(
+      firstMetrics('eod_source_call_duration_seconds_count', { ...FAILING, outcome: 'http_status' }),
+    ).toBe(1);
     expect(after('eod_calls_used')).toBe(3);
     expect(after('eod_calls_left', { queue: 'nightly' })).toBe(497);
     expect(after('eod_calls_left', { queue: 'backfill' })).toBe(397);
@@ -141,12 +144,12 @@ test('fields that no column reads are a warning of their windows and of the repo
     force: true,
   };
   const warning = 'the source sends fields that no column reads: <b>Other, Extra';
-  for (const responses of [2, 4]) {
+  for (const count of [2, 4]) {
     const { runId, warnings } = await setup.run(days);
     expect(warnings).toEqual([{ operation: NSE.operation, warning, windows: 2 }]);
     const { rows } = await setup.db.pool.query('select warnings from etl.windows where run_id = $1', [runId]);
     expect(rows).toEqual([{ warnings: [warning] }, { warnings: [warning] }]);
-    expect((await scrape())('eod_responses_with_unknown_fields_total', NSE)).toBe(responses);
+    expect((await scrape())('eod_responses_with_unknown_fields_total', NSE)).toBe(count);
   }
 });
 
@@ -157,17 +160,18 @@ test('rules, dashboard and documentation name metrics that exist, and the docume
   const exposed = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
     type === 'histogram' ? [name, `${name}_bucket`, `${name}_count`, `${name}_sum`] : [name],
   );
-  const named = (path: string) => new Set(file(path).match(/\b(?:eod|nodejs|process)_[a-z0-9_]+[a-z0-9]\b/g));
+  const metricsIn = (path: string) =>
+    new Set(file(path).match(/\b(?:eod|nodejs|process)_[a-z0-9_]+[a-z0-9]\b/g));
   for (const path of [
     'deploy/prometheus/rules.yml',
     'deploy/grafana/eod-pipeline.json',
     'docs/monitoring.md',
   ]) {
-    expect(named(path).size).toBeGreaterThan(10);
-    expect([...named(path)].filter((name) => !exposed.includes(name))).toEqual([]);
+    expect(metricsIn(path).size).toBeGreaterThan(10);
+    expect([...metricsIn(path)].filter((name) => !exposed.includes(name))).toEqual([]);
   }
-  const own = [...text.matchAll(/^# TYPE (eod_\S+) /gm)].map(([, name]) => name as string);
-  expect(own.filter((name) => !named('docs/monitoring.md').has(name))).toEqual([]);
+  const names = [...text.matchAll(/^# TYPE (eod_\S+) /gm)].map(([, name]) => name as string);
+  expect(names.filter((name) => !metricsIn('docs/monitoring.md').has(name))).toEqual([]);
   const lines = text.split('\n').filter((line) => /^# HELP eod_/.test(line));
   for (const line of lines) expect(line).toMatch(/^# HELP \w+ .+\.$/);
 });
@@ -187,8 +191,8 @@ test.runIf(isSlowLayer)('promtool takes rules and metrics (it is in the package 
   const text = await (await fetch(`${health.url}/metrics`)).text();
   // A label has one value, never a list of them.
   expect(text).not.toMatch(/="[^"]*,[^"]*"/);
-  const own = text.split('\n').filter((line) => /^(?:# \w+ )?eod_/.test(line));
-  expect(promtool(['check', 'metrics'], `${own.join('\n')}\n`)).toEqual({ status: 0, reported: '' });
+  const ownLines = text.split('\n').filter((line) => /^(?:# \w+ )?eod_/.test(line));
+  expect(promtool(['check', 'metrics'], `${ownLines.join('\n')}\n`)).toEqual({ status: 0, reported: '' });
   // Each rule has a test in which it fires.
   const alerts = [...file('deploy/prometheus/rules.yml').matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   const tested = file('deploy/prometheus/rules.test.yml');

@@ -50,7 +50,7 @@ const sourceWith = (behaviour: SandboxOptions['behaviour'] = {}) =>
   openSandbox({ accessKey: KEY, behaviour });
 
 /** The operations that nights request. */
-const requested = requestedOperations(loadConfig({}));
+const nightlyOperations = requestedOperations(loadConfig({}));
 
 const tablesOf = ({ operations: reports }: Report, name: string) =>
   reports.find(({ operation }) => operation === name)?.tables;
@@ -71,10 +71,12 @@ test('each operation is requested once, counted, and its records are read in bot
       isOk: true,
       dialect: 'epoch',
     });
-    expect(json.operations.map(({ operation }) => operation)).toEqual(requested.map(({ name }) => name));
+    expect(json.operations.map(({ operation }) => operation)).toEqual(
+      nightlyOperations.map(({ name }) => name),
+    );
     expect(json.operations.filter(({ state, rejects }) => state !== 'ok' || rejects > 0)).toEqual([]);
     expect(json.operations.find(({ operation }) => operation === 'GetBhavCopyCM')?.rows).toBeGreaterThan(100);
-    expect(source.stats().requests).toBe(requested.length);
+    expect(source.stats().requests).toBe(nightlyOperations.length);
     tables.push(tablesOf(json, 'GetFinancialRatios'));
   }
   expect(tables[0]).not.toEqual(tables[1]);
@@ -82,7 +84,7 @@ test('each operation is requested once, counted, and its records are read in bot
     url,
     'select sum(calls)::int as calls from etl.call_budget',
   );
-  expect(calls).toBe(2 * requested.length);
+  expect(calls).toBe(2 * nightlyOperations.length);
 });
 
 test('fields that no column reads are named', async ({ url }) => {

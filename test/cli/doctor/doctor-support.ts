@@ -37,9 +37,9 @@ export async function openPatient() {
 export async function examine(cwd: string, env: Readonly<Record<string, string>>, ...flags: string[]) {
   const result = await runJson<Examination>(['doctor', ...flags], { cwd, env });
   const check = (name: string) => {
-    const found = result.json.checks.find((one) => one.name === name);
-    if (found === undefined) throw new Error(`there is no check "${name}"`);
-    return found;
+    const outcome = result.json.checks.find((check) => check.name === name);
+    if (outcome === undefined) throw new Error(`there is no check "${name}"`);
+    return outcome;
   };
   const states = Object.fromEntries(result.json.checks.map(({ name, state }) => [name, state]));
   return { ...result, check, states };

@@ -61,11 +61,11 @@ test('--alert says whether a test alert arrives, and never the address', async (
   expect(good.code).toBe(0);
   const { host } = new URL(webhook.url);
   expect(good.check('alert')).toMatchObject({ state: 'ok', found: `${host} accepted the test alert` });
-  expect(webhook.heard).toMatchObject([
+  expect(webhook.alerts).toMatchObject([
     { kind: 'test', text: 'eod: this is a test alert; nothing is wrong' },
   ]);
 
-  webhook.responses = 403;
+  webhook.status = 403;
   const refused = await posting(webhook.url);
   expect(refused.code).toBe(1);
   expect(refused.check('alert')).toMatchObject({

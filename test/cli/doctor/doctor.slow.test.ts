@@ -15,10 +15,10 @@ import { type Examination, examine as examineIn, KEY, openPatient } from './doct
 
 const { cwd, DATABASE_URL, redis, sandbox, SETTINGS } = await openPatient();
 const examine = (env: Readonly<Record<string, string>>, ...flags: string[]) => examineIn(cwd, env, ...flags);
-const made: string[] = [];
+const roles: string[] = [];
 
 afterAll(async () => {
-  for (const role of made) await execute(DATABASE_URL, `drop owned by ${role}; drop role ${role}`);
+  for (const role of roles) await execute(DATABASE_URL, `drop owned by ${role}; drop role ${role}`);
 });
 
 test.each(['LATIN1', 'SQL_ASCII'])('a database in %s is refused, with what to do', async (encoding) => {
@@ -43,7 +43,7 @@ test('an hour that is used up is not overdrawn', async () => {
 
 test('the rights that a role lacks are named, and a database without tables is said to have none', async () => {
   const role = `reader${Date.now()}`;
-  made.push(role);
+  roles.push(role);
   await execute(
     DATABASE_URL,
     `create role ${role} login password 'kiwi'; grant usage on schema market to ${role}`,
@@ -90,9 +90,9 @@ test('a clock that differs from that of the source fails', async () => {
 });
 
 describe('a private Postgres as an interrupted first command leaves it', () => {
-  const own = temporaryFolder();
-  const closed = join(own, 'closed');
-  const options = { cwd: own, env: { EOD_DATA_DIR: closed } };
+  const folder = temporaryFolder();
+  const closed = join(folder, 'closed');
+  const options = { cwd: folder, env: { EOD_DATA_DIR: closed } };
   let data = '';
 
   beforeAll(async () => {
@@ -119,10 +119,10 @@ describe('a private Postgres as an interrupted first command leaves it', () => {
     const isRoot = process.getuid?.() === 0;
     expect(data.startsWith(closed)).toBe(!isRoot);
     const { json } = await runJson<Examination>(['doctor', '--offline'], options);
-    const found = (name: string) => json.checks.find((one) => one.name === name)?.found;
-    const position = isRoot ? data : closed;
-    expect(found('database')).toContain(`the private Postgres in ${position}: version`);
-    expect(found('disk')).toContain(`GB are free for the data of Postgres in ${position}`);
+    const findingOf = (name: string) => json.checks.find((check) => check.name === name)?.found;
+    const folder = isRoot ? data : closed;
+    expect(findingOf('database')).toContain(`the private Postgres in ${folder}: version`);
+    expect(findingOf('disk')).toContain(`GB are free for the data of Postgres in ${folder}`);
     const { json: settings } = await runJson<Record<string, { value: unknown; instead?: unknown }>>(
       ['config'],
       options,

@@ -33,11 +33,11 @@ describe('settings', () => {
     [{ EOD_WINDOW_DAYS: 'GetSeriesChanges=5' }, /GetSeriesChanges, which is no operation/],
     [{ EOD_OPERATION_EXCHANGES: 'GetBhavCopy=NSE' }, /GetBhavCopy, which is no operation/],
     [{ EOD_FINDING_SEVERITY: 'previous_clos=off' }, /previous_clos/],
-  ])('%j', (env, found) => {
+  ])('%j', (env, pattern) => {
     const [first, ...others] = check(env);
     expect(first).toEqual({
       state: expect.stringMatching(/warning|failed/),
-      found: expect.stringMatching(found),
+      found: expect.stringMatching(pattern),
       remedy: expect.stringMatching(/\w/),
     });
     expect(first?.found).not.toMatch(/[{}]|undefined/);

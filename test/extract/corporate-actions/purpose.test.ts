@@ -273,7 +273,7 @@ describe('the grammar', () => {
       [fc.array(clause, { minLength: 1, maxLength: 3 }), separator, noise],
       { numRuns: 2000 },
       (clauses, between, note) => {
-        const text = clauses.map((one) => one.text).join(between) + note;
+        const text = clauses.map((clause) => clause.text).join(between) + note;
         expect(read(text).filter((event) => event !== 'meeting ignored')).toEqual(
           clauses.map(({ event }) => event),
         );
@@ -283,8 +283,8 @@ describe('the grammar', () => {
   test('one character more or less never makes another factor of digits that were not printed', () => {
     const edit = fc.tuple(fc.nat(), fc.constantFrom('', '1', ':', '.', '/', '-', 'x', ' ', ','));
     forAll([clause, edit], { numRuns: 2000 }, ({ text }, [at, put]) => {
-      const position = at % text.length;
-      const changed = text.slice(0, position) + put + text.slice(position + 1);
+      const index = at % text.length;
+      const changed = text.slice(0, index) + put + text.slice(index + 1);
       for (const { ratio, kind, status } of readPurpose(changed).events) {
         if (status !== 'applied' || ratio === null) continue;
         const [a, b, ...more] = [...changed.matchAll(/\d+(?:\.\d+)?/g)].map(Number);

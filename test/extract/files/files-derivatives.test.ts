@@ -133,9 +133,9 @@ test.each([
   ['0.00', '', true],
   ['70', '7e1', true],
   ['70', '70', true],
-])('strikes %s and %s: may they be one contract? %s', (one, other, expected) => {
+])('strikes %s and %s: may they be one contract? %s', (strike, otherStrike, expected) => {
   const at = (strike: string) => oneRow(NSE, { StrkPric: strike, OptnTp: 'CE' });
-  const { rows } = partOf(`${at(one)}${at(other).split('\n')[1]}\n`);
+  const { rows } = partOf(`${at(strike)}${at(otherStrike).split('\n')[1]}\n`);
   expect(hasDuplicates(table, rows)).toBe(expected);
 });
 
@@ -165,9 +165,9 @@ describe('the response', () => {
   });
 
   test('distinguishes options whose number is missing', () => {
-    const one = { FinInstrmId: 0, FinInstrmTp: 'IDO', StrikePrice: 74000, OptionType: 'CE' };
-    const rows = [one, { ...one, OptionType: 'PE' }, { ...one, StrikePrice: 74100 }].map((changes) =>
-      read(changes),
+    const contract = { FinInstrmId: 0, FinInstrmTp: 'IDO', StrikePrice: 74000, OptionType: 'CE' };
+    const rows = [contract, { ...contract, OptionType: 'PE' }, { ...contract, StrikePrice: 74100 }].map(
+      (changes) => read(changes),
     );
     expect(new Set(rows.map(keyOf)).size).toBe(3);
     expect(rows[0]).toMatchObject({ identifier: 'IF_SENSEX_25MAR2025_FF_0', strike_price: 74000 });

@@ -61,9 +61,11 @@ test.each([
   ['a tar archive', Buffer.concat([Buffer.alloc(257), Buffer.from('ustar\u000000')])],
   ['a PDF', Buffer.from('%PDF-1.7\n')],
   ['an Excel workbook', Buffer.from('d0cf11e0a1b11ae1', 'hex')],
-])('what is %s is named as that, also inside gzip', async (what, bytes) => {
+])('what is %s is named as that, also inside gzip', async (description, bytes) => {
   for (const data of [bytes, gzipSync(bytes)])
-    await expect(read('x.csv', data)).rejects.toThrow(new RegExp(`^is ${what}.*, which is not read; \\w+`));
+    await expect(read('x.csv', data)).rejects.toThrow(
+      new RegExp(`^is ${description}.*, which is not read; \\w+`),
+    );
 });
 
 function damaged(bytes: Buffer): Buffer {

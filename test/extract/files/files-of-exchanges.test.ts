@@ -294,8 +294,8 @@ test('index closes, deals, new highs, and securities under ban', () => {
     [['Nifty 50 Arbitrage'], 'Nifty 50 Arbitrage'],
   ] as const) {
     for (const name of names) {
-      const named = index.replace('Nifty 50', name);
-      expect(rowsOf('ind_close_all_03072026.csv', named)[0]).toMatchObject({
+      const renamed = index.replace('Nifty 50', name);
+      expect(rowsOf('ind_close_all_03072026.csv', renamed)[0]).toMatchObject({
         index_code: code,
         index_name: name,
       });
@@ -361,11 +361,11 @@ test('index closes, deals, new highs, and securities under ban', () => {
 
 test('no header is of two formats, and each column of a format is a field', () => {
   for (const format of FORMATS) {
-    const { name, named = '', marks, needs, columns, dataSet } = format;
+    const { name, named: fileName = '', marks, needs, columns, dataSet } = format;
     const header = [...marks, ...needs.flat(), ...Object.keys(columns)];
-    expect(findFormat(header, named, true)?.name).toBe(name);
+    expect(findFormat(header, fileName, true)?.name).toBe(name);
     const sources = dataSets
-      .filter((one) => one.name === dataSet || (dataSet === null && one.udiff !== undefined))
+      .filter((set) => set.name === dataSet || (dataSet === null && set.udiff !== undefined))
       .flatMap(({ shapes }) =>
         shapes[0].table.fields.flatMap((field) =>
           field.from === 'response' ? [field.source, ...(field.orElse ?? [])] : [],

@@ -376,10 +376,12 @@ describe('a refusal names the true reason', () => {
   test('quotes nothing of a file of unknown form but a line that looks like a header, and 80 characters of it', async () => {
     const secret = fc.stringMatching(/^[A-Za-z]{3}[0-9][A-Za-z0-9+/]{12}$/);
     const content = fc.oneof(
-      fc.tuple(fc.constantFrom('KEY=', '', '{"password": "', '[{', '<'), secret).map((one) => one.join('')),
+      fc
+        .tuple(fc.constantFrom('KEY=', '', '{"password": "', '[{', '<'), secret)
+        .map((parts) => parts.join('')),
       fc.array(secret, { minLength: 2, maxLength: 4 }).map((cells) => cells.join()),
-      secret.map((one) => `Name,Account of ${'x'.repeat(80)},${one}`),
-      secret.map((one) => `[{"Name":1,"${one}":2}]`),
+      secret.map((secret) => `Name,Account of ${'x'.repeat(80)},${secret}`),
+      secret.map((secret) => `[{"Name":1,"${secret}":2}]`),
     );
     await forAllAsync([content, content], async (first, second) => {
       for (const text of [`${first}\n${second}\n`, first]) {

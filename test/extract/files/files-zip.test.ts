@@ -11,9 +11,9 @@ async function texts(
   wanted: (name: string) => boolean = everything,
   limit = newUnpackLimit(),
 ) {
-  const found: [string, string][] = [];
-  for await (const { name, data } of unzip(bytes, wanted, limit)) found.push([name, data.toString()]);
-  return found;
+  const texts: [string, string][] = [];
+  for await (const { name, data } of unzip(bytes, wanted, limit)) texts.push([name, data.toString()]);
+  return texts;
 }
 
 const read = (bytes: Buffer) => readExchangeFile('a.zip', bytes, 'Asia/Kolkata');
@@ -129,11 +129,11 @@ describe('zip archives', () => {
       for (let at = 0; at < bytes.length; at++) {
         const changed = Buffer.from(bytes);
         changed[at] = (changed[at] as number) ^ 0xff;
-        const found = await texts(changed).catch((error: unknown) => {
+        const contents = await texts(changed).catch((error: unknown) => {
           expect(error).toMatchObject({ name: 'PipelineError', kind: 'unreadable' });
           return [];
         });
-        for (const [, kept] of found) expect(kept).toBe(text);
+        for (const [, kept] of contents) expect(kept).toBe(text);
       }
     }
   });
@@ -180,11 +180,11 @@ describe('zip archives', () => {
 
   test('what macOS adds to an archive is not read', async () => {
     const double = Buffer.from([0, 5, 22, 7, 0, 2, 0, 0]);
-    const made = [
+    const entries = [
       { name: 'day/cm01OCT2019bhav.csv', text: DAY },
       { name: '__MACOSX/day/._cm01OCT2019bhav.csv', text: double },
       { name: 'day/._other.csv', text: double },
     ];
-    expect(await days(zip(made))).toEqual(['2019-10-01']);
+    expect(await days(zip(entries))).toEqual(['2019-10-01']);
   });
 });

@@ -199,8 +199,8 @@ describe('formats', () => {
       'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE\n';
     const [list] = await read('x.csv', `${daily}EQ,ACC,ACC Ltd, , , ,02/01/2015, , ,BONUS 1:1\n`);
     expect(rowsOf(list)[0]?.ex_date).toBe('2015-01-02');
-    const reported = 'exchange,symbol,ex_date,kind,ratio\nNSE,ACC,02/01/2015,bonus,1:1\n';
-    for (const text of [reported, files.trade_date?.('2/1/2015') ?? '']) {
+    const eventList = 'exchange,symbol,ex_date,kind,ratio\nNSE,ACC,02/01/2015,bonus,1:1\n';
+    for (const text of [eventList, files.trade_date?.('2/1/2015') ?? '']) {
       await expect(read('x.csv', text)).rejects.toThrow('is not a date');
     }
   });

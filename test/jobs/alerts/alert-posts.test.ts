@@ -44,7 +44,9 @@ describe('what is posted', () => {
 
   test('a run that failed and left trading days missing is one post: the cause first, then how much is missing, prices first', () => {
     const days = Array.from({ length: 12 }, (_, at) => at + 10);
-    const tradingDays = days.flatMap((day) => OPERATIONS.toReversed().map((one) => missing(one, day)));
+    const tradingDays = days.flatMap((day) =>
+      OPERATIONS.toReversed().map((operation) => missing(operation, day)),
+    );
     const posts = joinAlerts([...tradingDays, failed]);
     expect(posts).toHaveLength(1);
     expect(posts[0]).toMatchObject({ kind: 'run_failed', subject: failed.subject });

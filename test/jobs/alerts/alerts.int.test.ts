@@ -7,7 +7,7 @@ import { testDatabase } from '../../support/database.ts';
 import { startServer } from '../../support/http-server.ts';
 import { isSlowLayer } from '../../support/layer.ts';
 import { type BackfillOptions, backfill, openPipeline, runToEnd } from '../../support/pipeline.ts';
-import { type Heard, startWebhook, type Webhook } from '../../support/webhook.ts';
+import { type Alert, startWebhook, type Webhook } from '../../support/webhook.ts';
 
 const at = (time: string) => ({ now: () => Date.parse(`${time}+05:30`) });
 
@@ -33,10 +33,10 @@ async function openSetup(
       EOD_INSTRUMENT_LIMIT: '5',
     },
   });
-  return { pipeline, run: (requested: BackfillOptions) => runToEnd(pipeline, backfill(requested)) };
+  return { pipeline, run: (options: BackfillOptions) => runToEnd(pipeline, backfill(options)) };
 }
 
-const kinds = (heard: readonly Heard[]) => heard.map(({ kind }) => kind);
+const kinds = (alerts: readonly Alert[]) => alerts.map(({ kind }) => kind);
 
 describe('alerts of a run', () => {
   test('a failed run raises one alert, with the reason', async () => {
@@ -44,11 +44,11 @@ describe('alerts of a run', () => {
     const { pipeline } = await openSetup(webhook, {
       behaviour: { faults: [{ kind: 'status', value: '404', operation: 'GetCircuitBreakers' }] },
     });
-    const requested = backfill({ from: DAY, to: DAY, operations: ['GetCircuitBreakers', 'GetBhavCopyCM'] });
-    const report = await runToEnd(pipeline, requested);
+    const request = backfill({ from: DAY, to: DAY, operations: ['GetCircuitBreakers', 'GetBhavCopyCM'] });
+    const report = await runToEnd(pipeline, request);
     expect(report.state).toBe('failed');
-    expect(kinds(webhook.heard)).toEqual(['run_failed']);
-    expect(webhook.heard[0]).toMatchObject({
+    expect(kinds(webhook.alerts)).toEqual(['run_failed']);
+    expect(webhook.alerts[0]).toMatchObject({
       subject: 'backfill: GetCircuitBreakers NSE',
       text: expect.stringMatching(
         new RegExp(
@@ -59,14 +59,14 @@ describe('alerts of a run', () => {
     });
 
     // Anyone who started it in a terminal sees it fail.
-    await runToEnd(pipeline, { ...requested, isAttended: true });
+    await runToEnd(pipeline, { ...request, isAttended: true });
     expect((await pipeline.db.pool.query('select repeated from etl.alerts')).rows).toEqual([{ repeated: 0 }]);
-    await runToEnd(pipeline, requested);
-    expect(webhook.heard).toHaveLength(1);
+    await runToEnd(pipeline, request);
+    expect(webhook.alerts).toHaveLength(1);
     const { rows } = await pipeline.db.pool.query(
-      'select kind, repeated, attempts, delivered_at is not null as heard from etl.alerts',
+      'select kind, repeated, attempts, delivered_at is not null as delivered from etl.alerts',
     );
-    expect(rows).toEqual([{ kind: 'run_failed', repeated: 1, attempts: 1, heard: true }]);
+    expect(rows).toEqual([{ kind: 'run_failed', repeated: 1, attempts: 1, delivered: true }]);
   });
 
   test('a rejected response is one alert, and the counts of one data set are an example of the others', async () => {
@@ -87,8 +87,8 @@ describe('alerts of a run', () => {
     const pipeline = await openPipeline({ sourceUrl, clock: EVENING, settings });
     const report = await runToEnd(pipeline, backfill({ from: DAY, to: DAY, operations: ['GetBhavCopyCM'] }));
     expect(report.suspicious).toHaveLength(2);
-    expect(kinds(webhook.heard)).toEqual(['run_failed']);
-    expect(webhook.heard[0]?.message).toMatch(
+    expect(kinds(webhook.alerts)).toEqual(['run_failed']);
+    expect(webhook.alerts[0]?.message).toMatch(
       /^for example, 5 of 5 records were rejected .*2 windows of GetBhavCopyCM BSE, GetBhavCopyCM NSE\); run \d+ /,
     );
   });
@@ -97,9 +97,9 @@ describe('alerts of a run', () => {
     const webhook = await startWebhook();
     const { pipeline, run } = await openSetup(webhook, { accessKey: 'another' });
     await run({ from: '2025-09-08', to: DAY, operations: ['GetBhavCopyCM'] });
-    expect(kinds(webhook.heard)).toEqual(['access_key']);
-    expect(webhook.heard[0]?.facts).toEqual({ diagnostic: 'Access Denied. Key not found.' });
-    expect(JSON.stringify(webhook.heard)).not.toContain(pipeline.config.EOD_ACCESS_KEY);
+    expect(kinds(webhook.alerts)).toEqual(['access_key']);
+    expect(webhook.alerts[0]?.facts).toEqual({ diagnostic: 'Access Denied. Key not found.' });
+    expect(JSON.stringify(webhook.alerts)).not.toContain(pipeline.config.EOD_ACCESS_KEY);
   });
 
   test('a night that a refused key stops raises the alert of the key only, besides that of what failed before', async () => {
@@ -109,21 +109,21 @@ describe('alerts of a run', () => {
     });
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
     expect(report.state).toBe('failed');
-    expect(kinds(webhook.heard).sort()).toEqual(['access_key', 'run_failed']);
-    const failed = webhook.heard.find(({ kind }) => kind === 'run_failed');
+    expect(kinds(webhook.alerts).sort()).toEqual(['access_key', 'run_failed']);
+    const failed = webhook.alerts.find(({ kind }) => kind === 'run_failed');
     expect(failed?.subject).toMatch(/^nightly: GetBhavCopyCM BSE/);
   });
 
   test('rows that are missing and were not withdrawn raise an alert', async () => {
     const webhook = await startWebhook();
     const { url } = await testDatabase();
-    const requested = { from: DAY, to: DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
-    await (await openSetup(webhook, { instrumentsPerExchange: 100 }, { databaseUrl: url })).run(requested);
-    expect(webhook.heard).toEqual([]);
+    const options = { from: DAY, to: DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
+    await (await openSetup(webhook, { instrumentsPerExchange: 100 }, { databaseUrl: url })).run(options);
+    expect(webhook.alerts).toEqual([]);
     const later = { databaseUrl: url, clock: at(`${DAY}T23:40:00`) };
-    await (await openSetup(webhook, { instrumentsPerExchange: 40 }, later)).run(requested);
-    expect(kinds(webhook.heard)).toEqual(['suspicious']);
-    expect(webhook.heard[0]?.message).toMatch(
+    await (await openSetup(webhook, { instrumentsPerExchange: 40 }, later)).run(options);
+    expect(kinds(webhook.alerts)).toEqual(['suspicious']);
+    expect(webhook.alerts[0]?.message).toMatch(
       /^run \d+ has suspicious windows: Prices, bhavcopy_cm NSE .*rows of market.bhavcopy_cm were not listed any more/,
     );
   });
@@ -134,14 +134,14 @@ describe('alerts of a run', () => {
     const { pipeline } = await openSetup(webhook, { clock: at(`${DAY}T15:00:00`) });
     const scope = { date: DAY, operation: operationNamed('GetBhavCopyCM'), exchange: 'NSE' };
     await runToEnd(pipeline, await nightlyRequest(pipeline, scope));
-    expect(kinds(webhook.heard)).toEqual(['late_data']);
-    expect(webhook.heard[0]).toMatchObject({
+    expect(kinds(webhook.alerts)).toEqual(['late_data']);
+    expect(webhook.alerts[0]).toMatchObject({
       subject: `GetBhavCopyCM NSE ${DAY}`,
       facts: {
         sessions: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', day: DAY, reason: 'not_published' }],
       },
     });
-    expect(webhook.heard[0]?.message).toBe(
+    expect(webhook.alerts[0]?.message).toBe(
       `1 trading day is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not published yet)`,
     );
   });
@@ -163,9 +163,9 @@ describe('alerts of a run', () => {
         empty,
         backfill({ from: '2025-09-01', to: '2025-09-05', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
       );
-      expect(kinds(webhook.heard)).toEqual([]);
+      expect(kinds(webhook.alerts)).toEqual([]);
       await runToEnd(empty, await nightlyRequest(empty, scope));
-      expect(webhook.heard.map(({ message }) => message).join()).toMatch(
+      expect(webhook.alerts.map(({ message }) => message).join()).toMatch(
         /Prices, bhavcopy_cm NSE .*\(the source listed nothing\)/,
       );
     },
@@ -176,6 +176,6 @@ describe('alerts of a run', () => {
     const { pipeline } = await openSetup(webhook, {});
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
     expect(report.state).toBe('completed');
-    expect(webhook.heard).toEqual([]);
+    expect(webhook.alerts).toEqual([]);
   });
 });

@@ -30,21 +30,23 @@ describe('delivery', () => {
   const kept = async () =>
     (
       await pipeline.db.pool.query(
-        'select attempts, error, delivered_at is not null as heard from etl.alerts',
+        'select attempts, error, delivered_at is not null as delivered from etl.alerts',
       )
     ).rows;
 
   test('is repeated later when the webhook fails, and logs no secret', async () => {
-    webhook.responses = 503;
+    webhook.status = 503;
     await raiseAlerts(context(), [alert]);
-    expect(await kept()).toEqual([{ attempts: 1, error: 'the webhook responded with 503', heard: false }]);
-    webhook.responses = 200;
+    expect(await kept()).toEqual([
+      { attempts: 1, error: 'the webhook responded with 503', delivered: false },
+    ]);
+    webhook.status = 200;
     expect(await deliverAlerts(context())).toBe(0);
     await due();
     expect(await deliverAlerts(context())).toBe(1);
-    expect(await kept()).toEqual([{ attempts: 2, error: null, heard: true }]);
-    expect(webhook.heard).toHaveLength(2);
-    expect(webhook.heard[1]).toMatchObject({
+    expect(await kept()).toEqual([{ attempts: 2, error: null, delivered: true }]);
+    expect(webhook.alerts).toHaveLength(2);
+    expect(webhook.alerts[1]).toMatchObject({
       kind: 'gaps',
       subject: 'M&M',
       message: 'M&M <!channel>',
@@ -56,37 +58,37 @@ describe('delivery', () => {
   test('to an address without a server is not an error', async () => {
     await raiseAlerts(context('http://127.0.0.1:9/kiwi-0815'), [alert]);
     const [row] = await kept();
-    expect(row).toMatchObject({ attempts: 1, heard: false });
+    expect(row).toMatchObject({ attempts: 1, delivered: false });
     expect(row?.error).not.toContain('kiwi');
   });
 
   test('waits only a few seconds for a webhook that never responds', async () => {
-    webhook.responses = null;
+    webhook.status = null;
     const began = performance.now();
     await raiseAlerts(context(), [alert]);
     expect(performance.now() - began).toBeLessThan(9_000);
-    expect(await kept()).toMatchObject([{ attempts: 1, heard: false }]);
+    expect(await kept()).toMatchObject([{ attempts: 1, delivered: false }]);
   });
 
   test('happens once when several workers try it', async () => {
     await raiseAlerts(pipeline, [alert]);
     const sent = await Promise.all([1, 2, 3, 4].map(() => deliverAlerts(context())));
     expect(sent.toSorted()).toEqual([0, 0, 0, 1]);
-    expect(webhook.heard).toHaveLength(1);
+    expect(webhook.alerts).toHaveLength(1);
   });
 
   test('the same alert raised by many at once is one, and a new one after the repeat interval', async () => {
     await Promise.all([1, 2, 3, 4].map(() => raiseAlerts(context(), [alert])));
-    expect(webhook.heard).toHaveLength(1);
+    expect(webhook.alerts).toHaveLength(1);
     await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '13 hours'");
     await raiseAlerts(context(), [alert]);
-    expect(webhook.heard).toHaveLength(2);
+    expect(webhook.alerts).toHaveLength(2);
   });
 
   test('without a webhook alerts are kept, and those older than a day are not sent later', async () => {
     await raiseAlerts(pipeline, [alert]);
     await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '25 hours'");
     expect(await deliverAlerts(context())).toBe(0);
-    expect(await kept()).toEqual([{ attempts: 0, error: null, heard: false }]);
+    expect(await kept()).toEqual([{ attempts: 0, error: null, delivered: false }]);
   });
 });

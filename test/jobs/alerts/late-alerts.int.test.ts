@@ -22,10 +22,10 @@ const MONDAY = '2025-09-15';
 
 /** A monitor of heartbeats: it remembers what is requested of it. */
 async function startMonitor() {
-  const monitor = { url: '', requested: [] as string[], responses: 200 };
+  const monitor = { url: '', requests: [] as string[], status: 200 };
   const url = await startServer((request, response) => {
-    monitor.requested.push(`${request.method} ${request.url}`);
-    response.writeHead(monitor.responses).end('OK');
+    monitor.requests.push(`${request.method} ${request.url}`);
+    response.writeHead(monitor.status).end('OK');
   }, closeAfterFile);
   monitor.url = `${url}/ping/kiwi-0815`;
   return monitor;
@@ -57,7 +57,7 @@ const withSettings = (settings: Partial<Pipeline['config']>) => ({
 });
 
 /** Writes the coverage of a trading day. */
-async function covered(
+async function cover(
   operation: string,
   day: string,
   state: 'loaded' | 'empty' | 'not_published' | 'blocked' | 'failed' = 'loaded',
@@ -82,7 +82,7 @@ async function covered(
   });
 }
 
-const heard = () => webhook.heard.map(({ kind, subject }) => `${kind} ${subject}`);
+const receivedAlerts = () => webhook.alerts.map(({ kind, subject }) => `${kind} ${subject}`);
 
 describe('late data', () => {
   /** Looks at a time of the Friday. */
@@ -93,36 +93,36 @@ describe('late data', () => {
 
   test('is reported though no night has begun, once, and only what was due for long enough', async () => {
     for (const day of ['2025-09-08', '2025-09-09', '2025-09-10', '2025-09-11']) {
-      await covered('GetBhavCopyCM', day);
+      await cover('GetBhavCopyCM', day);
     }
     // Due at 21:15, and late two hours after that.
     await look('23:14:59');
-    expect(heard()).toEqual([]);
+    expect(receivedAlerts()).toEqual([]);
     await look('23:15:01');
-    expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
-    expect(webhook.heard[0]?.message).toBe(
+    expect(receivedAlerts()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
+    expect(webhook.alerts[0]?.message).toBe(
       `1 trading day is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not requested yet); check that a scheduler and a worker are running; no worker was seen within the last minute`,
     );
     await look('23:20:00');
     // Then what falls due later, alone.
     await look('23:31:00');
-    expect(heard().slice(1)).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
+    expect(receivedAlerts().slice(1)).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
     await pipeline.db.pool.query("update etl.alerts set raised_at = raised_at - interval '13 hours'");
     await look('23:32:00');
-    expect(webhook.heard).toHaveLength(2);
+    expect(webhook.alerts).toHaveLength(2);
   });
 
   test('is reported when the webhook is back, with the time at which it was raised', async () => {
     const context = withSettings({});
-    webhook.responses = 500;
+    webhook.status = 500;
     await look('23:15:01');
-    webhook.responses = 200;
-    webhook.heard.length = 0;
+    webhook.status = 200;
+    webhook.alerts.length = 0;
     await pipeline.db.pool.query(
       "update etl.alerts set next_attempt_at = now(), raised_at = now() - interval '2 hours'",
     );
     expect(await deliverAlerts(context)).toBe(1);
-    expect(webhook.heard.map(({ message }) => message.replace(/[\d-]+T[\d:]+Z/, 'then'))).toEqual([
+    expect(webhook.alerts.map(({ message }) => message.replace(/[\d-]+T[\d:]+Z/, 'then'))).toEqual([
       `1 trading day is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not requested yet); check that a scheduler and a worker are running; no worker was seen within the last minute (as of then)`,
     ]);
     expect(await deliverAlerts(context)).toBe(0);
@@ -130,36 +130,36 @@ describe('late data', () => {
 
   test('is reported once by processes that look at the same moment', async () => {
     await Promise.all([1, 2, 3, 4].map(() => look('23:16:00')));
-    expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
+    expect(receivedAlerts()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
   });
 
   test('is not raised for what is loaded, refused, awaited, or was missing before there was anything', async () => {
-    await covered('GetBhavCopyCM', DAY);
-    await covered(
+    await cover('GetBhavCopyCM', DAY);
+    await cover(
       'GetCircuitBreakers',
       DAY,
       'blocked',
       'the key may not use this operation: Function not enabled.',
     );
     // Lists nothing on most days, and may still come.
-    await covered('GetSeriesChange', DAY, 'not_published');
+    await cover('GetSeriesChange', DAY, 'not_published');
     await look('23:45:00');
-    expect(heard()).toEqual([]);
+    expect(receivedAlerts()).toEqual([]);
     // Nothing of this was ever loaded, and it was late before anybody looked.
     await pipeline.db.pool.query(
       "delete from etl.coverage where operation = 'GetCircuitBreakers' and state = 'blocked'",
     );
     await look('23:45:00', at(`${DAY}T23:44:30`));
-    expect(heard()).toEqual([]);
+    expect(receivedAlerts()).toEqual([]);
     await look('23:45:00');
-    expect(heard()).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
+    expect(receivedAlerts()).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
   });
 
   test('is reported after a standstill of any length', async () => {
-    await covered('GetBhavCopyCM', '2025-08-01');
-    await covered('GetCircuitBreakers', DAY);
+    await cover('GetBhavCopyCM', '2025-08-01');
+    await cover('GetCircuitBreakers', DAY);
     await look('23:45:00', at(`${DAY}T23:44:30`));
-    const tradingDays = webhook.heard.flatMap(({ facts }) => facts.sessions as { day: string }[]);
+    const tradingDays = webhook.alerts.flatMap(({ facts }) => facts.sessions as { day: string }[]);
     expect(tradingDays.map(({ day }) => day).sort()).toEqual([
       '2025-09-05',
       '2025-09-08',
@@ -171,22 +171,22 @@ describe('late data', () => {
   });
 
   test('is not raised for days that are no trading days', async () => {
-    await covered('GetBhavCopyCM', DAY);
+    await cover('GetBhavCopyCM', DAY);
     clock.moveTo(at('2025-09-14T23:59:00'));
     await checkLateData(withSettings({}), at('2025-09-14T00:00:00'));
-    expect(heard().join()).not.toContain('GetBhavCopyCM');
+    expect(receivedAlerts().join()).not.toContain('GetBhavCopyCM');
     clock.moveTo(at(`${MONDAY}T23:16:00`));
     await checkLateData(withSettings({}), at(`${MONDAY}T23:00:00`));
-    expect(heard().at(-1)).toContain(`GetBhavCopyCM NSE ${MONDAY}`);
+    expect(receivedAlerts().at(-1)).toContain(`GetBhavCopyCM NSE ${MONDAY}`);
   });
 
   test('is looked for by every process that runs, from its start', async () => {
     clock.moveTo(at(`${DAY}T23:16:00`));
-    await covered('GetBhavCopyCM', '2025-09-11');
+    await cover('GetBhavCopyCM', '2025-09-11');
     const watch = startAlertWatch(withSettings({}));
-    await waitFor(async () => webhook.heard.length > 0);
+    await waitFor(async () => webhook.alerts.length > 0);
     await watch.stop();
-    expect(heard()[0]).toContain(`GetBhavCopyCM NSE ${DAY}`);
+    expect(receivedAlerts()[0]).toContain(`GetBhavCopyCM NSE ${DAY}`);
   });
 });
 
@@ -198,54 +198,49 @@ describe('a complete night', () => {
       [day, state, tick],
     );
   /** What is reported of the newest night. */
-  const reported = async () => {
+  const reportNight = async () => {
     const settings = { EOD_ALERT_ON: ['night_completed' as const], EOD_HEARTBEAT_URL: monitor.url };
     const alerts = await alertsOfNight(withSettings(settings));
     return alerts.map(({ kind, subject, message }) => `${kind} ${subject}: ${message}`);
   };
-  const complete = (day: string, what: string) =>
+  const complete = (day: string, text: string) =>
     ['heartbeat', 'night_completed'].map(
-      (kind) => `${kind} ${day}: the night of ${day} is complete: ${what}`,
+      (kind) => `${kind} ${day}: the night of ${day} is complete: ${text}`,
     );
   /** Everything of NSE that falls due each evening, but for the bhav copy. */
   const loadOthers = async () => {
-    await covered('GetCircuitBreakers', DAY);
-    await covered('GetSeriesChange', DAY, 'empty');
+    await cover('GetCircuitBreakers', DAY);
+    await cover('GetSeriesChange', DAY, 'empty');
   };
 
   test('is one whose runs have ended and whose data is all there', async () => {
-    expect(await reported()).toEqual([]);
+    expect(await reportNight()).toEqual([]);
     await night(DAY, 'completed');
     await night(DAY, 'running', 'another');
     await loadOthers();
-    await covered('GetBhavCopyCM', DAY);
-    expect(await reported()).toEqual([]);
+    await cover('GetBhavCopyCM', DAY);
+    expect(await reportNight()).toEqual([]);
     await pipeline.db.pool.query("update etl.runs set state = 'completed'");
-    expect(await reported()).toEqual(complete(DAY, 'all 3 data sets that were due are there'));
+    expect(await reportNight()).toEqual(complete(DAY, 'all 3 data sets that were due are there'));
     await pipeline.db.pool.query("delete from etl.coverage where operation = 'GetBhavCopyCM'");
-    expect(await reported()).toEqual([]);
+    expect(await reportNight()).toEqual([]);
   });
 
   test('is not waited for where the key has no right to an operation', async () => {
     await night(DAY, 'completed');
     await loadOthers();
-    await covered('GetBhavCopyCM', DAY, 'blocked', 'Access Denied. Key not found.');
-    expect(await reported()).toEqual([]);
-    await covered(
-      'GetBhavCopyCM',
-      DAY,
-      'blocked',
-      'the key may not use this operation: Function not enabled.',
-    );
-    expect(await reported()).toEqual(complete(DAY, 'all 2 data sets that were due are there'));
+    await cover('GetBhavCopyCM', DAY, 'blocked', 'Access Denied. Key not found.');
+    expect(await reportNight()).toEqual([]);
+    await cover('GetBhavCopyCM', DAY, 'blocked', 'the key may not use this operation: Function not enabled.');
+    expect(await reportNight()).toEqual(complete(DAY, 'all 2 data sets that were due are there'));
   });
 
   test('may be one in which nothing falls due, unless all of its runs failed', async () => {
     const SUNDAY = '2025-09-14';
     await night(SUNDAY, 'failed');
-    expect(await reported()).toEqual([]);
+    expect(await reportNight()).toEqual([]);
     await night(SUNDAY, 'completed', 'another');
-    expect(await reported()).toEqual(complete(SUNDAY, 'nothing was due'));
+    expect(await reportNight()).toEqual(complete(SUNDAY, 'nothing was due'));
   });
 });
 
@@ -259,19 +254,19 @@ describe('a heartbeat', () => {
 
   test('is sent once a night, and once more later if the monitor fails', async () => {
     const context = withSettings({ EOD_HEARTBEAT_URL: monitor.url });
-    monitor.responses = 503;
+    monitor.status = 503;
     await raiseAlerts(context, [beat]);
-    expect(monitor.requested).toEqual(['GET /ping/kiwi-0815']);
+    expect(monitor.requests).toEqual(['GET /ping/kiwi-0815']);
     const kept = await pipeline.db.pool.query('select kind, attempts, error from etl.alerts');
     expect(kept.rows).toEqual([{ kind: 'heartbeat', attempts: 1, error: 'it responded with 503' }]);
-    monitor.responses = 200;
-    monitor.requested.length = 0;
+    monitor.status = 200;
+    monitor.requests.length = 0;
     await pipeline.db.pool.query('update etl.alerts set next_attempt_at = now()');
     expect(await deliverAlerts(context)).toBe(1);
     await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '20 hours'");
     await raiseAlerts(context, [beat]);
-    expect(monitor.requested).toHaveLength(1);
-    expect(webhook.heard).toEqual([]);
+    expect(monitor.requests).toHaveLength(1);
+    expect(webhook.alerts).toEqual([]);
   });
 
   test('goes through the proxy, as alerts do', async () => {
@@ -286,17 +281,17 @@ describe('a heartbeat', () => {
       EOD_HEARTBEAT_URL: ping.url,
       HTTP_PROXY: proxy.url,
     });
-    monitor.requested.length = 0;
+    monitor.requests.length = 0;
     await raiseAlerts(context, [beat, { kind: 'gaps', subject: DAY, message: 'a gap', facts: {} }]);
-    expect(monitor.requested).toEqual(['GET /ping/kiwi-0815']);
-    expect(heard()).toEqual([`gaps ${DAY}`]);
-    expect(proxy.requested.toSorted()).toEqual([`GET ${ping.url}`, `POST ${hook.url}`]);
+    expect(monitor.requests).toEqual(['GET /ping/kiwi-0815']);
+    expect(receivedAlerts()).toEqual([`gaps ${DAY}`]);
+    expect(proxy.requests.toSorted()).toEqual([`GET ${ping.url}`, `POST ${hook.url}`]);
   });
 
   test('follows a real night, with the news of it for those who want them', async () => {
     const NIGHT = at(`${DAY}T23:30:00`);
     clock.moveTo(NIGHT);
-    monitor.requested.length = 0;
+    monitor.requests.length = 0;
     const real = await openPipeline({
       sandbox: { instrumentsPerExchange: 20 },
       clock,
@@ -309,11 +304,14 @@ describe('a heartbeat', () => {
       },
     });
     const report = await runToEnd(real, await nightlyRequest(real, { date: DAY }));
-    await waitFor(() => webhook.heard.length === 2 && monitor.requested.length === 1);
+    await waitFor(() => webhook.alerts.length === 2 && monitor.requests.length === 1);
     expect(report.state).toBe('completed');
-    expect(heard().toSorted()).toEqual([`night_completed ${DAY}`, `run_completed run ${report.runId}`]);
+    expect(receivedAlerts().toSorted()).toEqual([
+      `night_completed ${DAY}`,
+      `run_completed run ${report.runId}`,
+    ]);
     const states = await real.db.pool.query('select market.state()::int as state');
-    expect(webhook.heard.find(({ kind }) => kind === 'night_completed')?.facts).toMatchObject({
+    expect(webhook.alerts.find(({ kind }) => kind === 'night_completed')?.facts).toMatchObject({
       day: DAY,
       state: states.rows[0]?.state,
       changed: expect.arrayContaining([
@@ -326,7 +324,7 @@ describe('a heartbeat', () => {
         },
       ]),
     });
-    expect(webhook.heard.find(({ kind }) => kind === 'run_completed')?.message).toMatch(
+    expect(webhook.alerts.find(({ kind }) => kind === 'run_completed')?.message).toMatch(
       /^run 1 \(nightly, .* to 2025-09-12\) completed: [\d,]+ records in \d+ requests/,
     );
   });

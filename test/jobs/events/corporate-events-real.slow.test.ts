@@ -36,11 +36,11 @@ describe.runIf(present)('published corporate actions and prices', () => {
     (await context.db.pool.query<Record<string, string>>(sql, values)).rows;
 
   test('splits and bonuses have the factors that others publish', async () => {
-    const found = await query(
+    const rows = await query(
       `select symbol || ' ' || ex_date as day, etl.product(ratio_old) / etl.product(ratio_new) as factor
          from market.corporate_events where status = 'applied' and ratio_new is not null group by symbol, ex_date`,
     );
-    const factors = new Map(found.map(({ day, factor }) => [day, Number(factor).toFixed(4)]));
+    const factors = new Map(rows.map(({ day, factor }) => [day, Number(factor).toFixed(4)]));
     const published = rowsOf('splits_and_bonuses_2021-07_2022-12.csv');
     const differing = published
       .map((row) => ({ day: `${row.symbol} ${row.ex_date}`, price_factor: row.price_factor }))
@@ -58,12 +58,12 @@ describe.runIf(present)('published corporate actions and prices', () => {
   test('closes before splits and bonuses are those of an independent series, but for its rounding', async () => {
     const column = 'independent_adjusted_close_as_of_2022-12-31';
     const published = rowsOf('splits_and_bonuses_2021-07_2022-12.csv').filter((row) => row[column] !== '');
-    const found = await query(
+    const rows = await query(
       `select symbol || ' ' || trade_date as day, close_price as close from market.adjusted_prices('2022-12-31')
         where exchange = 'NSE' and series = 'EQ' and symbol = any($1)`,
       [published.map(({ symbol }) => symbol)],
     );
-    const closes = new Map(found.map(({ day, close }) => [day, Number(close)]));
+    const closes = new Map(rows.map(({ day, close }) => [day, Number(close)]));
     const ofThese = published.map((row) => ({
       day: `${row.symbol} ${row.prev_session}`,
       theirs: Number(row[column]),
@@ -90,13 +90,13 @@ describe.runIf(present)('published corporate actions and prices', () => {
 
   test('series of 25 shares are those of an independent series, on every day that is there', async () => {
     const published = rowsOf('independent_adjusted_series_2021-07_2022-12.csv');
-    const found = await query(
+    const rows = await query(
       `select i.symbol || ' ' || p.trade_date as day, p.open_price, p.high_price, p.low_price, p.close_price
          from market.adjusted_prices('2022-12-31') p join market.instruments i using (exchange, instrument_id)
         where exchange = 'NSE' and p.series = 'EQ' and i.symbol = any($1)`,
       [[...new Set(published.map(({ symbol }) => symbol))]],
     );
-    const ours = new Map(found.map((row) => [row.day, row]));
+    const ours = new Map(rows.map((row) => [row.day, row]));
     const missing = new Map<string, number>();
     const apart: string[] = [];
     for (const row of published) {
@@ -117,14 +117,14 @@ describe.runIf(present)('published corporate actions and prices', () => {
 
   test('gaps that no event explains are splits of funds, which no list reports; no applied event is without its gap', async () => {
     await checkQuality(context, { from: '2021-07-01', to: '2022-12-31' });
-    const found = async (check: string) =>
+    const findingsOf = async (check: string) =>
       (await listFindings(context.db.drizzle, { check, limit: 1_000 })).findings
         .map(
           ({ date, instrument, found: got }) =>
             `${date} ${instrument?.split(' ')[0]} ${/by ([\d:]+);/.exec(got ?? '')?.[1]}`,
         )
         .sort();
-    const gaps = await found('unexplained_gap');
+    const gaps = await findingsOf('unexplained_gap');
     process.stdout.write(`unexplained gaps: ${gaps.length}\n${gaps.join('\n')}\n`);
     // Moves of shares without price bands within a day, and single odd prices of funds that few trade, are no gaps.
     expect(gaps).toEqual([
@@ -142,8 +142,8 @@ describe.runIf(present)('published corporate actions and prices', () => {
       '2022-09-01 ICICIBANKN 1:10',
       '2022-09-01 ICICITECH 1:10',
     ]);
-    expect(await found('factor_without_gap')).toEqual([]);
-    expect(await found('same_event_differs')).toEqual([]);
+    expect(await findingsOf('factor_without_gap')).toEqual([]);
+    expect(await findingsOf('same_event_differs')).toEqual([]);
   }, 300_000);
 
   test('a dividend reinvested leaves the return of its ex-date as if it had not been paid out', async () => {
@@ -168,15 +168,15 @@ describe.runIf(present)('published corporate actions and prices', () => {
 
   test('returns of market.prices on the days of splits and bonuses stay within the price bands, as on any day', async () => {
     const published = rowsOf('splits_and_bonuses_2021-07_2022-12.csv');
-    const found = await query(
+    const rows = await query(
       `select symbol || ' ' || trade_date as day, round(return_percent, 1) as percent, close_price / previous_close_price as printed
          from market.prices where exchange = 'NSE' and symbol || ' ' || trade_date = any($1)`,
       [published.map((row) => `${row.symbol} ${row.ex_date}`)],
     );
     // The others traded under another symbol or in another series that day.
-    expect(found.length).toBeGreaterThan(120);
-    expect(found.filter(({ percent }) => Math.abs(Number(percent)) > 20)).toEqual([]);
-    expect(found.filter(({ printed }) => Number(printed) < 0.8).length).toBeGreaterThan(100);
+    expect(rows.length).toBeGreaterThan(120);
+    expect(rows.filter(({ percent }) => Math.abs(Number(percent)) > 20)).toEqual([]);
+    expect(rows.filter(({ printed }) => Number(printed) < 0.8).length).toBeGreaterThan(100);
   });
 
   test('importing the lists again changes nothing', async () => {

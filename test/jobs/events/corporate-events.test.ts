@@ -136,17 +136,17 @@ describe('events of a share and a day', () => {
   });
 
   test('total returns reinvest a special dividend, unless its amount is unclear as well', () => {
-    const found = (...notices: readonly NoticeOfShare[]) =>
+    const effectsOf = (...notices: readonly NoticeOfShare[]) =>
       computeEvents(notices, []).map(
         (event) => `${event.label} ${event.status} ${isReinvested(event) ? 'reinvested' : 'not'}`,
       );
     const unclear = 'special needs_review not';
     const [five, six] = [notice('Special Dividend - Rs 5 Per Share'), notice('Special Dividend - Rs 6')];
-    expect(found(five)).toEqual(['special needs_review reinvested']);
-    expect(found(five, six)).toEqual([unclear, unclear]);
-    expect(found(notice('Special Dividend - Rs 5 (Cancelled)'))).toEqual([unclear]);
-    expect(found(notice('Special Dividend'))).toEqual([unclear]);
-    expect(found(five, { ...five, exDate: '2024-05-09' })).toEqual([unclear, unclear]);
+    expect(effectsOf(five)).toEqual(['special needs_review reinvested']);
+    expect(effectsOf(five, six)).toEqual([unclear, unclear]);
+    expect(effectsOf(notice('Special Dividend - Rs 5 (Cancelled)'))).toEqual([unclear]);
+    expect(effectsOf(notice('Special Dividend'))).toEqual([unclear]);
+    expect(effectsOf(five, { ...five, exDate: '2024-05-09' })).toEqual([unclear, unclear]);
   });
 
   test('a revised dividend replaces those of its name, and a ratio that a revised line leaves out is unclear', () => {
@@ -215,11 +215,11 @@ describe('events of a share and a day', () => {
         [decision, later],
         [later, decision],
       ]) {
-        const found = computeEvents(
-          both.map((one) => ({ ...one, instrumentId: 'INE1' })),
+        const events = computeEvents(
+          both.map((notice) => ({ ...notice, instrumentId: 'INE1' })),
           decisions,
         );
-        expect(found.map(({ status, ratio }) => [status, ratio])).toEqual(
+        expect(events.map(({ status, ratio }) => [status, ratio])).toEqual(
           Array.from({ length: 2 }, () => ['applied', later.ratio]),
         );
       }
@@ -252,22 +252,22 @@ describe('events of a share and a day', () => {
     const service = (type: string, detail: string | null = null) =>
       notice(type, { announced: { type, detail }, readAt });
     const list = (text: string) => notice(text, { readAt: 2 });
-    const said = (...notices: Parameters<typeof short>[0]) => short(notices);
+    const eventsOf = (...notices: Parameters<typeof short>[0]) => short(notices);
     const split = list('Stock  Split From Rs.10/- to Rs.2/-');
-    expect(said(split, service('Stock Split', '00100002'))).toEqual(['split 5/1 applied']);
-    expect(said(split, service('Stock Split', '10:2'))).toEqual(['split 5/1 applied']);
-    expect(said(split, service('Stock Split', '10:1'))).toEqual(['split needs_review']);
+    expect(eventsOf(split, service('Stock Split', '00100002'))).toEqual(['split 5/1 applied']);
+    expect(eventsOf(split, service('Stock Split', '10:2'))).toEqual(['split 5/1 applied']);
+    expect(eventsOf(split, service('Stock Split', '10:1'))).toEqual(['split needs_review']);
     const rights = list('Rights 10:1 @ Premium Rs 2');
-    expect(said(rights, service('Right Issue of Equity Shares', '00100001'))).toEqual([
+    expect(eventsOf(rights, service('Right Issue of Equity Shares', '00100001'))).toEqual([
       'rights 11/1 2 needs_review',
     ]);
     const dividends = [list('Interim Dividend - Rs. - 5.0000'), list('Special Dividend - Rs. - 10.0000')];
     const applied = ['dividend:10 10 needs_review', 'dividend:5 5 applied'];
-    expect(said(...dividends)).toEqual(applied);
-    expect(said(...dividends, service('Dividend', '5'), service('Dividend', '10'))).toEqual(applied);
-    expect(said(...dividends, service('Dividend', '00000500'))).toEqual(applied);
+    expect(eventsOf(...dividends)).toEqual(applied);
+    expect(eventsOf(...dividends, service('Dividend', '5'), service('Dividend', '10'))).toEqual(applied);
+    expect(eventsOf(...dividends, service('Dividend', '00000500'))).toEqual(applied);
     // A third amount may correct one of them.
-    expect(said(...dividends, service('Dividend', '6'))).toEqual([
+    expect(eventsOf(...dividends, service('Dividend', '6'))).toEqual([
       'dividend:10 10 needs_review',
       'dividend:5 5 needs_review',
       'dividend:6 6 needs_review',
@@ -383,19 +383,19 @@ describe('events of a share and a day', () => {
         readAt: fc.integer({ min: 1, max: 3 }),
         isRevised: fc.integer({ max: 9 }).map((n) => n === 0),
       })
-      .map(({ text: [kind, stated, purpose, series], isRevised, ...more }) => ({
+      .map(({ text: [kind, terms, purpose, series], isRevised, ...more }) => ({
         kind,
-        terms: stated,
+        terms: terms,
         notice: notice(isRevised ? `${purpose} (Purpose Revised)` : purpose, {
           ...more,
           series: series ?? more.series,
           instrumentId: 'NSE:1',
         }),
       }));
-    const isAnother = (lines: readonly Line[], { kind, terms: stated, notice: { purpose } }: Line) =>
-      stated !== null &&
+    const isAnother = (lines: readonly Line[], { kind, terms: addedTerms, notice: { purpose } }: Line) =>
+      addedTerms !== null &&
       !purpose.includes('Revised') &&
-      !lines.some((other) => other.kind === kind && other.terms === stated);
+      !lines.some((other) => other.kind === kind && other.terms === addedTerms);
     const sets = fc
       .tuple(fc.array(line, { minLength: 1, maxLength: 6 }), line)
       .filter(([lines, added]) => isAnother(lines, added));
@@ -404,12 +404,12 @@ describe('events of a share and a day', () => {
       const before = new Map(computeEvents(notices, []).map((event) => [event.eventId, event]));
       for (const after of computeEvents([...notices, added.notice], [])) {
         const event = before.get(after.eventId);
-        const stated = lines.filter(
+        const linesWithTerms = lines.filter(
           ({ kind, terms: state, notice: { exDate } }) =>
             kind === after.kind && exDate === after.exDate && state !== null,
         );
         // If no line stated a ratio or amount, that of the added line is not another one.
-        if (event === undefined || event.status !== 'needs_review' || stated.length === 0) continue;
+        if (event === undefined || event.status !== 'needs_review' || linesWithTerms.length === 0) continue;
         expect(after.status, after.eventId).not.toBe('applied');
         if (!isReinvested(event)) expect(isReinvested(after), after.eventId).toBe(false);
       }

@@ -10,7 +10,7 @@ import { spawnEod } from '../../support/eod.ts';
 import { forAllAsync } from '../../support/for-all.ts';
 import { importInto, openStore, test } from '../../support/import-support.ts';
 import { isSlowLayer } from '../../support/layer.ts';
-import { acceptRefused, ask, replay } from '../../support/replay-support.ts';
+import { acceptRefused, replay, requestAndLoad } from '../../support/replay-support.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -32,14 +32,14 @@ const DERIVED: Readonly<Record<string, string>> = {
 };
 
 async function contents({ db }: Context): Promise<Record<string, string[]>> {
-  const found: Record<string, string[]> = {};
+  const derivedRows: Record<string, string[]> = {};
   for (const [name, columns] of Object.entries(DERIVED)) {
     const { rows } = await db.pool.query<{ row: string }>(
       `select (${columns})::text as row from ${name} order by 1`,
     );
-    found[name] = rows.map(({ row }) => row);
+    derivedRows[name] = rows.map(({ row }) => row);
   }
-  return found;
+  return derivedRows;
 }
 
 async function contentsFromNothing(context: Context) {
@@ -81,7 +81,7 @@ const respond = (
   { exchange, from, minute }: { exchange: string; from: string; minute: number },
   records: readonly Record<string, unknown>[],
 ) =>
-  ask(context, {
+  requestAndLoad(context, {
     ...{ operation, exchange, from, sent: records },
     calledAt: Date.UTC(2026, 7, 20, 16, minute),
     microseconds: ++microseconds % 1_000,
@@ -225,17 +225,17 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
 
 describe('everything derived from the rows', () => {
   test('equals what is computed from nothing whenever no run is under way', async () => {
-    const seen = new Set<string>();
+    const filledTables = new Set<string>();
     await forAllAsync(
       [fc.array(steps, { minLength: 8, maxLength: 20 })],
       { numRuns: 2, endOnFailure: true },
       async (all) => {
         const context = await openStore();
         // So that each set has some of everything, requested after all responses that come later.
-        const asked = { exchange: 'NSE', from: DAYS[1], minute: 21 };
+        const entry = { exchange: 'NSE', from: DAYS[1], minute: 21 };
         const share = { TradDt: sent(DAYS[1]), Src: 'NSE', Symbol: 'A', SctySrs: 'EQ', ISIN: A };
-        await respond(context, 'GetBhavCopyCM', asked, [{ ...share, ClosePrice: 100, PrevClosePrice: 100 }]);
-        await respond(context, 'GetCircuitBreakers', asked, [
+        await respond(context, 'GetBhavCopyCM', entry, [{ ...share, ClosePrice: 100, PrevClosePrice: 100 }]);
+        await respond(context, 'GetCircuitBreakers', entry, [
           { Date: sent(DAYS[1]), ScripId: 'A', Series: 'EQ', Band: 'H' },
         ]);
         await importList(context, `NSE,A,${DAYS[2]},split,2:1`);
@@ -246,11 +246,11 @@ describe('everything derived from the rows', () => {
         }
         await updateDerived(context);
         const left = await contents(context);
-        for (const [name, rows] of Object.entries(left)) if (rows.length > 0) seen.add(name);
+        for (const [name, rows] of Object.entries(left)) if (rows.length > 0) filledTables.add(name);
         expect(left, names).toEqual(await contentsFromNothing(context));
       },
     );
-    expect([...seen].sort()).toEqual(Object.keys(DERIVED).sort());
+    expect([...filledTables].sort()).toEqual(Object.keys(DERIVED).sort());
     if (isSlowLayer) expect(kills).toBeGreaterThan(0);
   });
 });

@@ -142,7 +142,7 @@ describe('corporate events', () => {
              from etl.runs r left join etl.windows w on w.run_id = r.id where r.kind = 'events' group by r.id order by r.id`,
           )
         ).rows;
-      let made = (await runs()).length;
+      let runCount = (await runs()).length;
       for (let lost = 1, struck = true; struck; lost += lost < 6 ? 1 : 5) {
         const ratio = lost + 2;
         // Only the decision is written, so that the events are changed through the proxy.
@@ -160,12 +160,12 @@ describe('corporate events', () => {
         struck = proxy.struck();
         await db.close();
         await proxy.close();
-        made += 1;
-        const found = await runs();
-        expect(found.slice(0, made), `response ${lost} lost`).toEqual(
-          Array(made).fill({ state: 'completed', windows: expect.any(Number), open: 0 }),
+        runCount += 1;
+        const storedRuns = await runs();
+        expect(storedRuns.slice(0, runCount), `response ${lost} lost`).toEqual(
+          Array(runCount).fill({ state: 'completed', windows: expect.any(Number), open: 0 }),
         );
-        expect(found.length, `response ${lost} lost`).toBe(made);
+        expect(storedRuns.length, `response ${lost} lost`).toBe(runCount);
         expect(await stored(context)).toMatchObject([{ ratio_new: `${ratio}` }]);
       }
     },

@@ -90,7 +90,7 @@ async function keptFactors({ db }: Pick<Context, 'db'>) {
 }
 
 /** Events and adjusted prices, without what says when they were written. */
-async function seen({ db }: Context) {
+async function eventsAndPrices({ db }: Context) {
   await keptFactors({ db });
   for (const asOf of ['2026-08-11', '2026-08-14', '2026-12-31']) {
     const { rows } = await db.pool.query(
@@ -116,7 +116,7 @@ async function seenFromNothing(context: Context) {
     'truncate market.corporate_events, market_history.corporate_events, etl.derived',
   );
   await updateDerived(context);
-  return seen(context);
+  return eventsAndPrices(context);
 }
 
 const factorOf = async ({ db }: Context, day: string) =>
@@ -176,16 +176,16 @@ const step: fc.Arbitrary<readonly [name: string, run: (context: Context) => Prom
       fc.constantFrom('ignore', '3:1', 'reset'),
     )
     .map(
-      ([line, at, kind, what]) =>
+      ([line, at, kind, terms]) =>
         [
-          `decide ${line}:${at}:${kind} ${what}`,
+          `decide ${line}:${at}:${kind} ${terms}`,
           (context: Context) =>
             decideEvent(
               context,
               `${line}:${at}:${kind}`,
-              what === 'ignore' ? null : what === 'reset' ? 'reset' : { new: 3, old: 1 },
+              terms === 'ignore' ? null : terms === 'reset' ? 'reset' : { new: 3, old: 1 },
             ).catch((error) => {
-              if (what !== 'reset') throw error;
+              if (terms !== 'reset') throw error;
             }),
         ] as const,
     ),
@@ -251,7 +251,7 @@ describe('corporate events and adjusted prices equal those computed from nothing
       await decideEvent(context, `NSE:${symbol}:2026-08-13:split`, ratio);
       expect(await factorOf(context, '2026-08-10')).toBe(factor);
     }
-    const left = await seen(context);
+    const left = await eventsAndPrices(context);
     expect(left).toEqual(await seenFromNothing(context));
   });
 
@@ -294,7 +294,7 @@ describe('corporate events and adjusted prices equal those computed from nothing
       await pricesOfNse(context, '2026-08-10', ISINS);
       await pricesOfNse(context, '2026-08-18', { A: ISINS.B, NEW: ISINS.A });
       for (const at of order) await importLines(context, lists[at] ?? []);
-      const { events } = await seen(context);
+      const { events } = await eventsAndPrices(context);
       return events.map(
         ({ symbol, amount, instrument_id }) => `${symbol} ${Number(amount)} ${instrument_id}`,
       );
@@ -370,7 +370,7 @@ describe('corporate events and adjusted prices equal those computed from nothing
       async (steps) => {
         const context = await openStore();
         for (const [, run] of steps) await run(context);
-        const left = await seen(context);
+        const left = await eventsAndPrices(context);
         expect(left, steps.map(([name]) => name).join('\n')).toEqual(await seenFromNothing(context));
       },
     );

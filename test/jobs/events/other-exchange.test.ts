@@ -43,16 +43,16 @@ const events = (
   notices: readonly NoticeOfShare[],
   { lines = LINES, decisions = [] as readonly EventDecision[] } = {},
 ) => {
-  const own = new Map(
+  const eventsByExchange = new Map(
     (['NSE', 'BSE'] as const).map((exchange) => [
       exchange,
       computeEvents(
-        notices.filter((one) => one.exchange === exchange),
+        notices.filter((notice) => notice.exchange === exchange),
         decisions,
       ),
     ]),
   );
-  return [...withEventsOfOtherExchange(own, lines, decisions).values()]
+  return [...withEventsOfOtherExchange(eventsByExchange, lines, decisions).values()]
     .flat()
     .map(({ eventId, ratio, amount, status, listedBy }) =>
       [eventId, ratio ? `${ratio.new}/${ratio.old}` : amount, status, `by ${listedBy}`].join(' '),
@@ -78,29 +78,29 @@ describe('events that one exchange lists', () => {
   });
 
   test('leave alone what the other says of that kind: another ratio, another day, something unclear', () => {
-    for (const own of [
+    for (const noticeOfNse of [
       notice('NSE', '2024-05-02', 'Bonus 1:2'),
       notice('NSE', '2024-05-06', 'Bonus 1:1'),
       notice('NSE', '2024-05-02', 'Bonus Of Shares'),
       // The same in other words.
       notice('NSE', '2024-05-03', 'Face Value Split From Rs 10 To Rs 5'),
     ]) {
-      const found = events([notice('BSE', '2024-05-02', 'Bonus issue 1:1'), own]);
-      expect(found).toHaveLength(2);
-      expect(found.filter((text) => text.endsWith('by BSE'))).toEqual([
+      const texts = events([notice('BSE', '2024-05-02', 'Bonus issue 1:1'), noticeOfNse]);
+      expect(texts).toHaveLength(2);
+      expect(texts.filter((text) => text.endsWith('by BSE'))).toEqual([
         'BSE:ABCLTD:2024-05-02:bonus 2/1 applied by BSE',
       ]);
     }
   });
 
   test('are added one by one: a split that both list, and a bonus that one does', () => {
-    const found = events([
+    const texts = events([
       notice('BSE', '2024-05-02', 'Bonus issue 1:1'),
       notice('BSE', '2024-05-02', 'Stock Split From Rs.10/- to Rs.5/-'),
       notice('NSE', '2024-05-03', 'Face Value Split From Rs 10 To Rs 5'),
       notice('NSE', '2024-03-01', 'Bonus 1:1'),
     ]);
-    expect(found.filter((text) => text.startsWith('NSE:'))).toEqual([
+    expect(texts.filter((text) => text.startsWith('NSE:'))).toEqual([
       'NSE:ABC:2024-03-01:bonus 2/1 applied by NSE',
       'NSE:ABC:2024-05-02:bonus 2/1 applied by BSE',
       'NSE:ABC:2024-05-03:split 2/1 applied by NSE',
@@ -198,16 +198,16 @@ describe('events that one exchange lists', () => {
   test('give both lines one factor, whichever exchange lists them', () => {
     const purpose = fc.constantFrom('Bonus 1:1', 'Bonus 1:2', 'Stock Split From Rs.10/- to Rs.2/-');
     const day = fc.constantFrom('01-02', '03-04', '05-06', '07-08', '09-10').map((date) => `2024-${date}`);
-    const one = fc.record({ exDate: day, purpose, listed: fc.constantFrom('NSE', 'BSE', 'both') });
-    forAll([fc.uniqueArray(one, { selector: ({ exDate }) => exDate.slice(0, 7) })], (all) => {
+    const drawnEvent = fc.record({ exDate: day, purpose, listed: fc.constantFrom('NSE', 'BSE', 'both') });
+    forAll([fc.uniqueArray(drawnEvent, { selector: ({ exDate }) => exDate.slice(0, 7) })], (all) => {
       const notices = all.flatMap(({ exDate, purpose: text, listed }) =>
         (['NSE', 'BSE'] as const)
           .filter((exchange) => listed === exchange || listed === 'both')
           .map((exchange) => notice(exchange, exDate, text)),
       );
-      const found = events(notices).map((text) => text.replace(/ by .*/, ''));
+      const texts = events(notices).map((text) => text.replace(/ by .*/, ''));
       const of = (prefix: string) =>
-        found.filter((text) => text.startsWith(prefix)).map((text) => text.slice(prefix.length));
+        texts.filter((text) => text.startsWith(prefix)).map((text) => text.slice(prefix.length));
       expect(of('NSE:ABC:')).toHaveLength(all.length);
       expect(of('NSE:ABC:')).toEqual(of('BSE:ABCLTD:'));
     });

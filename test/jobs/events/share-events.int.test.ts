@@ -96,10 +96,10 @@ test('an event that each exchange has on a day of its own is one event, if the d
 
 test.each(['NSE', 'BSE'])(
   'an event is decided on both exchanges together, whichever is named: %s',
-  async (named) => {
+  async (exchange) => {
     const context = await storeWith(['NSE,TCS,2024-06-03,demerger,,', 'BSE,TCSLTD,2024-06-04,demerger,,']);
     const ids = { NSE: 'NSE:TCS:2024-06-03:demerger', BSE: 'BSE:TCSLTD:2024-06-04:demerger' };
-    const [id, other] = named === 'NSE' ? [ids.NSE, ids.BSE] : [ids.BSE, ids.NSE];
+    const [id, other] = exchange === 'NSE' ? [ids.NSE, ids.BSE] : [ids.BSE, ids.NSE];
     const marked = async (asOf: string) =>
       (
         await context.db.pool.query(
@@ -197,11 +197,11 @@ test('prices before the first list of the exchange are marked, found by checks, 
   const findings = () => findingsOf(context, 'before_event_lists');
   const notices = (choice: Choice) => noticesOf(context, choice);
   // Without any list; a list of a user's own is none of the exchange.
-  const own = newFile('own.csv', [
+  const ownList = newFile('own.csv', [
     'exchange,symbol,ex_date,kind,ratio,note',
     'NSE,TCS,2001-01-01,bonus,1:1,',
   ]);
-  await importInto(context, [own]);
+  await importInto(context, [ownList]);
   expect(await marked()).toEqual(['2024-05-31', '2024-06-03']);
   expect(await findings()).toEqual([]);
   expect(await notices({})).toEqual([
@@ -229,8 +229,8 @@ test('prices before the first list of the exchange are marked, found by checks, 
 
 test('prices that go on for more than 30 days without a listed ex-date are found by checks, and warned of by exports', async () => {
   const context = await openStore();
-  const found = async () =>
-    (await findingsOf(context, 'after_event_lists')).map((one) => [one.date, one.found]).sort();
+  const lackingLists = async () =>
+    (await findingsOf(context, 'after_event_lists')).map((finding) => [finding.date, finding.found]).sort();
   const lacking = 'earlier adjusted prices lack the splits and bonuses of that time';
   const notice = (when: string) =>
     `the loaded lists of corporate actions of NSE ${when}: prices are not adjusted for splits and bonuses in those periods, unless another exchange or a list of your own has them`;
@@ -239,10 +239,10 @@ test('prices that go on for more than 30 days without a listed ex-date are found
     prices('2024-07-03', ['TCS', 100, 99, 99]),
     list('CF-CA-1.csv', '03-Jun-2024'),
   ]);
-  expect([await found(), await noticesOf(context, {})]).toEqual([[], []]);
+  expect([await lackingLists(), await noticesOf(context, {})]).toEqual([[], []]);
 
   await importInto(context, [prices('2024-07-04', ['TCS', 99, 99, 99])]);
-  expect(await found()).toEqual([['2024-06-03', `none after 2024-06-03: ${lacking}`]]);
+  expect(await lackingLists()).toEqual([['2024-06-03', `none after 2024-06-03: ${lacking}`]]);
   expect(await noticesOf(context, {})).toEqual([notice('end on 2024-06-03')]);
   expect(await noticesOf(context, { exchanges: ['BSE'] })).toEqual([]);
 
@@ -251,17 +251,19 @@ test('prices that go on for more than 30 days without a listed ex-date are found
     list('CF-CA-2.csv', '30-Aug-2024'),
     newFile('own.csv', ['exchange,symbol,ex_date,kind,ratio,note', 'NSE,TCS,2024-06-20,bonus,1:1,']),
   ]);
-  expect(await found()).toEqual([['2024-06-03', `none between 2024-06-03 and 2024-08-30: ${lacking}`]]);
+  expect(await lackingLists()).toEqual([
+    ['2024-06-03', `none between 2024-06-03 and 2024-08-30: ${lacking}`],
+  ]);
 
   await importInto(context, [prices('2024-12-02', ['TCS', 99, 99, 99])]);
-  expect((await found()).map(([day]) => day)).toEqual(['2024-06-03', '2024-08-30']);
+  expect((await lackingLists()).map(([day]) => day)).toEqual(['2024-06-03', '2024-08-30']);
   expect(await noticesOf(context, {})).toEqual([notice('end on 2024-08-30 (with 1 earlier hole)')]);
   expect(await noticesOf(context, { from: '2024-08-30' })).toEqual([notice('end on 2024-08-30')]);
 
   await importInto(context, [
     list('CF-CA-3.csv', '01-Jul-2024', '31-Jul-2024', '20-Sep-2024', '20-Oct-2024', '19-Nov-2024'),
   ]);
-  expect([await found(), await noticesOf(context, {})]).toEqual([[], []]);
+  expect([await lackingLists(), await noticesOf(context, {})]).toEqual([[], []]);
 });
 
 /** A trading day of NSE: symbol, previous close, open and close of each share. */
@@ -288,7 +290,7 @@ interface PricedEvent {
   readonly isNext: boolean;
 }
 
-const rupees = (most: number) => fc.integer({ min: 1, max: most });
+const rupees = (maxRupees: number) => fc.integer({ min: 1, max: maxRupees });
 const undecided = fc.oneof(
   fc.tuple(rupees(9), rupees(9), rupees(150)).map(([more, old, premium]) => ({
     kind: 'rights',
@@ -484,9 +486,9 @@ test('what moved the price by less than a percentage is ignored at once; what is
     ].join('\n'),
   );
   expect(await printed()).toContain('undecided: BOUGHT, rights, ex-date 2024-06-03 (NSE)\n');
-  const found = await smallEvents(context, 5);
-  expect(found).toEqual({ small: [['NSE:SMALL:2024-06-03:rights']], large: 2, unknown: 5 });
-  await ignoreEvents(context, found.small.flat());
+  const bySize = await smallEvents(context, 5);
+  expect(bySize).toEqual({ small: [['NSE:SMALL:2024-06-03:rights']], large: 2, unknown: 5 });
+  await ignoreEvents(context, bySize.small.flat());
   expect((await effects()).map(([symbol]) => symbol)).toEqual([
     'DIVIDED',
     'NOBODY',

@@ -50,7 +50,7 @@ const stored = (context: Context) =>
     context,
     `select concat_ws(' ', symbol, series, trade_date, traded_quantity, coalesce(delivered_quantity::text, '-'),
        coalesce(delivered_percent::text, '-')) as row from market.deliveries order by symbol, series, trade_date`,
-  ).then((rows) => rows.map((one) => (one as { row: string }).row));
+  ).then((rows) => rows.map((row) => (row as { row: string }).row));
 
 describe('deliveries', () => {
   test('come with the full bhav copy, a row for each of its rows', async ({ context }) => {

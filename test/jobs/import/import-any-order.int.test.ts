@@ -18,7 +18,7 @@ import { replayAnew } from '../../support/replay-support.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 /** What a file says of a share: everything that files of other formats may say otherwise. */
-interface Said {
+interface ShareFact {
   readonly symbol: string;
   readonly last: number;
   readonly quantity: number;
@@ -31,7 +31,7 @@ interface File {
   readonly isLater: boolean;
   /** Which download of the file it is. */
   readonly copy: number;
-  readonly said: readonly Said[];
+  readonly facts: readonly ShareFact[];
 }
 
 const HEADERS = {
@@ -41,15 +41,15 @@ const HEADERS = {
   full: 'SYMBOL,SERIES,DATE1,PREV_CLOSE,OPEN_PRICE,HIGH_PRICE,LOW_PRICE,LAST_PRICE,CLOSE_PRICE,AVG_PRICE,TTL_TRD_QNTY,TURNOVER_LACS,NO_OF_TRADES,DELIV_QTY,DELIV_PER',
 };
 
-function linesFor({ format, said }: File, day: string): string[] {
+function linesFor({ format, facts }: File, day: string): string[] {
   const [year, month, date] = day.split('-');
   if (format === 'mto') {
-    const records = said.map(
-      (one, at) => `20,${at},${one.symbol},EQ,${one.quantity},${one.delivered ?? '-'},-`,
+    const records = facts.map(
+      (fact, at) => `20,${at},${fact.symbol},EQ,${fact.quantity},${fact.delivered ?? '-'},-`,
     );
     return ['Delivery Position', `10,MTO,${date}${month}${year},1,${records.length}`, ...records];
   }
-  const row = ({ symbol, last, quantity, delivered }: Said) => {
+  const row = ({ symbol, last, quantity, delivered }: ShareFact) => {
     const turnover = 100 * quantity;
     if (format === 'udiff') {
       return `${day},CM,NSE,INE1,${symbol},EQ,100,110,90,100,${last},99,${quantity},${turnover},7`;
@@ -58,14 +58,14 @@ function linesFor({ format, said }: File, day: string): string[] {
       ? `${symbol},EQ,100,110,90,100,${last},99,${quantity},${turnover},${date}-${month}-${year},7,INE1`
       : `${symbol},EQ,${date}-${month}-${year},99,100,110,90,${last},100,100,${quantity},${turnover / 1e5},7,${delivered ?? '-'},-`;
   };
-  return [HEADERS[format], ...said.map(row)];
+  return [HEADERS[format], ...facts.map(row)];
 }
 
 const MONTHS = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
 
 function write(file: File, day: string): string {
   const [year = '', month = '', date = ''] = (file.isLater ? addDays(day, 1) : day).split('-');
-  const named = {
+  const names = {
     udiff: `BhavCopy_NSE_CM_0_0_0_${year}${month}${date}_F_0000`,
     bhav: `cm${date}${MONTHS[Number(month) - 1]}${year}bhav`,
     full: `sec_bhavdata_full_${date}${month}${year}`,
@@ -73,7 +73,7 @@ function write(file: File, day: string): string {
   };
   const copy = file.copy === 0 ? '' : ` (${file.copy})`;
   return newFile(
-    `${named[file.format]}${copy}.${file.format === 'mto' ? 'DAT' : 'csv'}`,
+    `${names[file.format]}${copy}.${file.format === 'mto' ? 'DAT' : 'csv'}`,
     linesFor(file, day),
   );
 }
@@ -89,7 +89,7 @@ async function stored(context: Context, day: string) {
   return { prices: await of('bhavcopy_cm'), deliveries: await of('deliveries') };
 }
 
-const SAID = fc.uniqueArray(
+const FACTS = fc.uniqueArray(
   fc.record({
     symbol: fc.constantFrom('A', 'B', 'C', 'D'),
     last: fc.integer({ min: 90, max: 93 }),
@@ -104,7 +104,7 @@ const FILES = fc.uniqueArray(
     format: fc.constantFrom('udiff', 'bhav', 'full', 'mto'),
     isLater: fc.boolean(),
     copy: fc.constantFrom(0, 1, 2),
-    said: SAID,
+    facts: FACTS,
   }) satisfies fc.Arbitrary<File>,
   { minLength: 2, maxLength: 5, selector: ({ format, isLater, copy }) => `${format} ${isLater} ${copy}` },
 );
@@ -136,9 +136,9 @@ describe('the order in which the files of a trading day are imported', () => {
         if (paths.length === 0) continue;
         const report = await importInto(context, paths);
         expect(report.state).toBe('completed');
-        for (const one of report.files) {
-          const { inserted, updated, unchanged, stale, duplicate, rejected } = one;
-          expect(inserted + updated + unchanged + stale + duplicate + rejected).toBe(one.rows);
+        for (const file of report.files) {
+          const { inserted, updated, unchanged, stale, duplicate, rejected } = file;
+          expect(inserted + updated + unchanged + stale + duplicate + rejected).toBe(file.rows);
         }
       }
       await importInto(

@@ -53,11 +53,11 @@ describe('bad files fail alone, and are named with the reason', () => {
     ];
     const states = async (...lines: string[]) => {
       const { files } = await importInto(context, [newFile('cm.csv', [header as string, ...lines])]);
-      const { rows: found } = await context.db.pool.query<{ state: string }>(
+      const { rows: coverage } = await context.db.pool.query<{ state: string }>(
         `select (select count(*) from market.bhavcopy_cm) || ' ' || state || coalesce(' ' || diagnostic, '') as state
            from etl.coverage where operation = 'GetBhavCopyCM' and day = '2025-08-29'`,
       );
-      return [files[0]?.state, found[0]?.state];
+      return [files[0]?.state, coverage[0]?.state];
     };
     expect(await states(`${rows[0]}${rows[1]}`, ...rows.slice(2))).toEqual([
       'loaded',
@@ -89,9 +89,9 @@ describe('bad files fail alone, and are named with the reason', () => {
       writeFileSync(path, text);
       const { files, warnings } = await importInto(context, [path], { force: true });
       expect(files[0]?.state).toBe('loaded');
-      expect(warnings.map(({ warning }) => warning).filter((one) => one.includes('last line'))).toEqual(
-        expected,
-      );
+      expect(
+        warnings.map(({ warning }) => warning).filter((warning) => warning.includes('last line')),
+      ).toEqual(expected);
     }
   });
 
@@ -102,11 +102,12 @@ describe('bad files fail alone, and are named with the reason', () => {
       'Date,Symbol,Security Name,Client Name,Buy/Sell,Quantity Traded,Trade Price / Wght. Avg. Price',
       '12-MAR-2025,INFY,Infosys Limited,SOMEBODY,BUY,1000,1500.00',
     ];
-    const named = async (name: string) => outcomes((await importInto(context, [newFile(name, lines)])).files);
-    expect(await named('deals.csv')).toEqual({
+    const importAs = async (name: string) =>
+      outcomes((await importInto(context, [newFile(name, lines)])).files);
+    expect(await importAs('deals.csv')).toEqual({
       'deals.csv': 'has the columns of several formats; put "bulk" or "block" into its name',
     });
-    expect(await named('deals-block.csv')).toEqual({ 'deals-block.csv': 'loaded' });
+    expect(await importAs('deals-block.csv')).toEqual({ 'deals-block.csv': 'loaded' });
   });
 
   test('a line, a file and archives of more bytes than are read', async ({ context }) => {
@@ -218,10 +219,10 @@ describe('files of unknown form', () => {
       writeFileSync(join(folder, 'BhavCopy_NSE_CM_0_0_0_20250902_F_0000.csv.zip'), zipped);
       const { state, files } = await importInto(context, [folder]);
       expect(state).toBe('failed');
-      const named = (wanted: string) =>
+      const namesOf = (wanted: string) =>
         files.flatMap((file) => (file.state === wanted ? [basename(file.file)] : [])).sort();
-      expect(named('failed')).toEqual([...names, 'BhavCopy_NSE_CM_0_0_0_20250902_F_0000.csv.zip'].sort());
-      expect(named('unknown')).toEqual([...others].sort());
+      expect(namesOf('failed')).toEqual([...names, 'BhavCopy_NSE_CM_0_0_0_20250902_F_0000.csv.zip'].sort());
+      expect(namesOf('unknown')).toEqual([...others].sort());
       for (const { error } of files.filter((file) => file.state === 'failed'))
         expect(error).toMatch(/, though its name is that of a file that is read$/);
     }

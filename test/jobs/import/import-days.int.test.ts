@@ -19,7 +19,7 @@ async function outcomesOf(context: Awaited<ReturnType<typeof openStore>>, paths:
   const short = (text: string | null) => (text ?? '').replaceAll(/\S*\//g, '');
   return {
     state,
-    files: files.map((one) => [basename(one.file), one.state, short(one.error)]),
+    files: files.map((file) => [basename(file.file), file.state, short(file.error)]),
     warnings: warnings.map(({ warning }) => short(warning)),
   };
 }
@@ -51,7 +51,7 @@ describe('one content under the names of two days', () => {
       { day: '2021-04-07', rows: 60 },
     ]);
     const again = await outcomesOf(context, [folder]);
-    expect(new Set(again.files.map(([, ...what]) => what.join()))).toEqual(
+    expect(new Set(again.files.map(([, ...outcome]) => outcome.join()))).toEqual(
       new Set(['skipped,imported before']),
     );
   });
@@ -75,7 +75,8 @@ describe('one content under the names of two days', () => {
         expect(warnings).toEqual([]);
       }
       for (const name of ['EQ070421.CSV', closed]) await outcomesOf(apart, [join(folder, name)]);
-      for (const one of [context, apart]) expect(await days(one)).toEqual([{ day: '2021-04-07', rows: 60 }]);
+      for (const store of [context, apart])
+        expect(await days(store)).toEqual([{ day: '2021-04-07', rows: 60 }]);
     },
   );
 

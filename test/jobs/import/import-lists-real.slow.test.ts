@@ -69,8 +69,8 @@ describe.runIf(present)('lists and derivatives of the exchanges, every one of th
       JSON.parse(readFileSync(join(DATA, 'pledge', 'pledged_2026-08-14.json'), 'utf8')) as {
         data: Record<string, string | null>[];
       }
-    ).data.map((one) =>
-      [one.comName, one.totIssuedShares, one.numSharesPledged, one.noOfSecPledgeShare].join('|'),
+    ).data.map((pledge) =>
+      [pledge.comName, pledge.totIssuedShares, pledge.numSharesPledged, pledge.noOfSecPledgeShare].join('|'),
     );
     const storedPledges = await query<{ row: string }>(
       context,

@@ -103,11 +103,11 @@ test('lists and derivatives are loaded to the row, in any order; twice changes n
   // A day before all data names no instrument and begins no run.
   expect(report.from > '2000').toBe(true);
   expect(await query(context, `select from market.instruments where first_seen < '2000-01-01'`)).toEqual([]);
-  const covered = await query<{ operation: string; day: string }>(
+  const coverageRows = await query<{ operation: string; day: string }>(
     context,
     `select operation, day::text from etl.coverage where state = 'loaded' order by 1, 2`,
   );
-  expect(covered).toEqual([
+  expect(coverageRows).toEqual([
     { operation: 'GetBhavCopyFO', day: '2022-06-13' },
     { operation: 'GetCircuitBreakers', day: '2020-12-01' },
     { operation: 'GetCircuitBreakers', day: '2020-12-02' },
@@ -199,11 +199,11 @@ test('a pledge has the symbol of its company, unless several have the name', asy
     fixture('lists/corporate-pledgedata.json'),
     fixture('lists/ind_nifty500list.csv'),
   ]);
-  const named = await query<{ company_name: string; symbol: string | null }>(
+  const rows = await query<{ company_name: string; symbol: string | null }>(
     context,
     `select company_name, symbol from market.company_pledge_symbols where company_name ~ '^(ABB|Future E|20 M)' order by 1`,
   );
-  expect(named).toEqual([
+  expect(rows).toEqual([
     // No other file names it.
     { company_name: '20 Microns Limited', symbol: null },
     { company_name: 'ABB India Limited', symbol: 'ABB' },
@@ -222,25 +222,25 @@ const DAY_NAMES = [
 const LISTS = {
   industry_classification: {
     name: 'industries',
-    lines: (said: readonly Said[]) => [
+    lines: (facts: readonly Fact[]) => [
       'BASIC_IND_CODE,BASIC INDUSTRY',
-      ...said.map(({ key, value }) => `${key},${value}`),
+      ...facts.map(({ key, value }) => `${key},${value}`),
     ],
     select: 'select basic_industry_code as key, basic_industry as value from market.industry_classification',
   },
   symbol_changes: {
     name: 'symbolchange',
-    lines: (said: readonly Said[]) => [
+    lines: (facts: readonly Fact[]) => [
       'SM_NAME,SM_KEY_SYMBOL,SM_NEW_SYMBOL,SM_APPLICABLE_FROM',
-      ...said.map(({ key, value }) => `${value},${key},NEW,01-JAN-2020`),
+      ...facts.map(({ key, value }) => `${value},${key},NEW,01-JAN-2020`),
     ],
     select: 'select old_symbol as key, company_name as value from market.symbol_changes',
   },
   sectoral_classification: {
     name: 'ind_nifty100list',
-    lines: (said: readonly Said[]) => [
+    lines: (facts: readonly Fact[]) => [
       'Company Name,Industry,Symbol,Series,ISIN Code',
-      ...said.map(({ key, value }) => `C,${value},${key},EQ,${key}`),
+      ...facts.map(({ key, value }) => `C,${value},${key},EQ,${key}`),
     ],
     // The day of a list is that of its rows.
     select:
@@ -283,10 +283,10 @@ test.for(Object.keys(LISTS) as (keyof typeof LISTS)[])(
       { seed: 3, numRuns: 2 },
       async ({ lists, days, written, imports, isOneImport }) => {
         const context = await openStore();
-        const sorted = days.toSorted((one, other) => one - other);
-        const files = lists.map((said, at) => {
+        const sorted = days.toSorted((a, b) => a - b);
+        const files = lists.map((facts, at) => {
           const [y = '', m = '', d = ''] = addDays('2001-01-01', sorted[at] as number).split('-');
-          return newFile(`${name}_${written(y, m, d)}.csv`, lines(said));
+          return newFile(`${name}_${written(y, m, d)}.csv`, lines(facts));
         });
         if (isOneImport) await importInto(context, files);
         for (const at of imports) {
@@ -295,7 +295,7 @@ test.for(Object.keys(LISTS) as (keyof typeof LISTS)[])(
         }
         const expected = new Map(lists.flat().map(({ key, value }) => [key, String(value)]));
         const stored = async () =>
-          new Map((await query<Said>(context, select)).map(({ key, value }) => [key, value]));
+          new Map((await query<Fact>(context, select)).map(({ key, value }) => [key, value]));
         expect(await stored()).toEqual(expected);
         await replayAnew(context);
         expect(await stored()).toEqual(expected);
@@ -325,17 +325,17 @@ test.runIf(isSlowLayer)(
 );
 
 /** What two formats say of the same contracts, or companies, on one day. */
-interface Said {
+interface Fact {
   readonly key: string;
   readonly value: number;
 }
 
-const SAID = fc.uniqueArray(
+const FACTS = fc.uniqueArray(
   fc.record({ key: fc.constantFrom('A', 'B', 'C'), value: fc.constantFrom(1, 2, 3) }),
   { minLength: 1, selector: ({ key }) => key },
 );
 
-const named = (day: string) => {
+const writtenDay = (day: string) => {
   const [year, month, date] = day.split('-');
   return `${date}-${['Jan', 'Feb', 'Mar'][Number(month) - 1]}-${year}`;
 };
@@ -343,28 +343,28 @@ const named = (day: string) => {
 /** Pairs of formats of one table, the better one first: the lines of a file, and the columns that only it has. */
 const PAIRS = {
   bhavcopy_fo: {
-    better: (day: string, said: readonly Said[]) => [
+    better: (day: string, facts: readonly Fact[]) => [
       'TradDt,Sgmt,Src,TckrSymb,SctySrs,XpryDt,StrkPric,OptnTp,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,OpnIntrst,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,NewBrdLotQty',
-      ...said.map(
+      ...facts.map(
         ({ key, value }) =>
           `${day},FO,NSE,${key},,2025-06-26,,,9,9,9,${value},9,9,75,${value},123456.78,5,75`,
       ),
     ],
-    poorer: (day: string, said: readonly Said[]) => [
+    poorer: (day: string, facts: readonly Fact[]) => [
       'INSTRUMENT,SYMBOL,EXPIRY_DT,STRIKE_PR,OPTION_TYP,OPEN,HIGH,LOW,CLOSE,SETTLE_PR,CONTRACTS,VAL_INLAKH,OPEN_INT,CHG_IN_OI,TIMESTAMP,',
-      ...said.map(
+      ...facts.map(
         ({ key, value }) =>
-          `FUTSTK,${key},26-Jun-2025,0,XX,9,9,9,${value},9,${value},1.23,75,0,${named(day)},`,
+          `FUTSTK,${key},26-Jun-2025,0,XX,9,9,9,${value},9,${value},1.23,75,0,${writtenDay(day)},`,
       ),
     ],
     names: ['x.csv', 'fo.csv'],
     onlyBetter: ['board_lot_quantity', 'trade_count'],
   },
   company_pledges: {
-    better: (day: string, said: readonly Said[]) => [
+    better: (day: string, facts: readonly Fact[]) => [
       JSON.stringify({
-        data: said.map(({ key, value }) => ({
-          broadcastDt: `${named(day)} 16:32:07`,
+        data: facts.map(({ key, value }) => ({
+          broadcastDt: `${writtenDay(day)} 16:32:07`,
           comName: key,
           shp: '31-Dec-2024',
           numSharesPledged: `${value}`,
@@ -372,9 +372,9 @@ const PAIRS = {
         })),
       }),
     ],
-    poorer: (day: string, said: readonly Said[]) => [
+    poorer: (day: string, facts: readonly Fact[]) => [
       '"NAME OF COMPANY","TOTAL NO. OF ISSUED SHARES A+B+C","NO. OF SHARES PLEDGED IN THE DEPOSITORY SYSTEM NO. OF SHARES PLEDGED","BROADCAST DATE"',
-      ...said.map(({ key, value }) => `"${key}","9","${value}","${named(day)} 16:32:07"`),
+      ...facts.map(({ key, value }) => `"${key}","9","${value}","${writtenDay(day)} 16:32:07"`),
     ],
     names: ['x.json', 'x.csv'],
     onlyBetter: ['shareholding_date'],
@@ -389,26 +389,26 @@ test.for(Object.keys(PAIRS) as (keyof typeof PAIRS)[])(
   async (table, { context }) => {
     const { better, poorer, names, onlyBetter } = PAIRS[table];
     let runs = 0;
-    await forAllAsync([DAY, SAID, SAID], { seed: 7, numRuns: 2 }, async (date, first, second) => {
+    await forAllAsync([DAY, FACTS, FACTS], { seed: 7, numRuns: 2 }, async (date, first, second) => {
       runs += 1;
-      const [one, other] = ['01', '02'].map(
+      const [firstDay, secondDay] = ['01', '02'].map(
         (month) => `20${10 + runs}-${month}-${String(date).padStart(2, '0')}`,
       ) as [string, string];
       const filesOf = (day: string) => [
         newFile(names[0], better(day, first)),
         newFile(names[1], poorer(day, second)),
       ];
-      for (const file of filesOf(one))
+      for (const file of filesOf(firstDay))
         expect(await importInto(context, [file])).toMatchObject({ state: 'completed' });
-      for (const file of filesOf(other).toReversed()) await importInto(context, [file]);
+      for (const file of filesOf(secondDay).toReversed()) await importInto(context, [file]);
       const rows = (day: string) =>
         query<Record<string, unknown>>(
           context,
           `select to_jsonb(t) - '{trade_date,broadcast_at,first_loaded_at,last_changed_at,revision,run_id,load_id}'::text[] as row
              from market.${table} t where trade_date = '${day}' order by 1`,
         );
-      const stored = await rows(one);
-      expect(await rows(other)).toEqual(stored);
+      const stored = await rows(firstDay);
+      expect(await rows(secondDay)).toEqual(stored);
       const kept = stored.map(({ row }) => row as Record<string, unknown>);
       for (const column of onlyBetter)
         expect(kept.filter((row) => row[column] !== null)).toHaveLength(first.length);

@@ -20,7 +20,7 @@ const CUT = 'sec_bhavdata_full_18112024.csv';
 /** Downloaded for a holiday: the exchange gave the trading day before once more. */
 const TWICE = ['sec_bhavdata_full_15112024.csv', 'sec_bhavdata_full_20112024.csv'];
 
-const named = (files: readonly FileReport[], state: FileReport['state']) =>
+const namesOf = (files: readonly FileReport[], state: FileReport['state']) =>
   files.filter((file) => file.state === state).map(({ file }) => basename(file));
 
 const NAMED = `market.bhavcopy_cm b join market.instrument_aliases a on a.exchange = b.exchange and a.kind = 'series'
@@ -36,8 +36,8 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
 
   test('are stored to the digit; bad ones are named; nothing is read a second time', async () => {
     expect(first.files).toHaveLength(FOLDERS.flatMap((folder) => readdirSync(folder)).length);
-    expect(named(first.files, 'failed')).toEqual([CUT]);
-    expect(named(first.files, 'skipped')).toEqual(TWICE);
+    expect(namesOf(first.files, 'failed')).toEqual([CUT]);
+    expect(namesOf(first.files, 'skipped')).toEqual(TWICE);
     expect(first).toMatchObject({
       kind: 'import',
       state: 'failed',
@@ -46,7 +46,9 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
     });
     expect(first.error).toContain(CUT);
 
-    for (const { file, sessions, rows, inserted } of first.files.filter((one) => one.state === 'loaded')) {
+    for (const { file, sessions, rows, inserted } of first.files.filter(
+      (report) => report.state === 'loaded',
+    )) {
       const sums = await fileSums(file);
       // Each row of a full bhav copy holds the deliveries, too.
       const records = basename(file).startsWith('sec_bhavdata_full') ? 2 * sums.rows : sums.rows;
@@ -69,7 +71,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
           file,
           rows: sums.rows,
           reported: delivered.length,
-          shares: String(delivered.reduce((sum, one) => sum + one, 0n)),
+          shares: String(delivered.reduce((sum, quantity) => sum + quantity, 0n)),
         });
       }
     }
@@ -79,7 +81,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
 
     const again = await importInto(context, FOLDERS);
     expect(again.fetched).toBe(0);
-    expect(named(again.files, 'skipped')).toHaveLength(first.files.length - 1);
+    expect(namesOf(again.files, 'skipped')).toHaveLength(first.files.length - 1);
 
     // Into an empty database, without the files: the very same rows.
     const empty = await openStore();
@@ -102,11 +104,11 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
   }, 240_000);
 
   test('name instruments: each line is one, each one a line a trading day; names follow renames, splits and moves', async () => {
-    const one = async <Row extends object>(text: string) => (await query<Row>(context, text))[0];
+    const firstRow = async <Row extends object>(text: string) => (await query<Row>(context, text))[0];
 
-    const lines = await one<{ n: number }>('select count(*)::int as n from market.bhavcopy_cm');
+    const lines = await firstRow<{ n: number }>('select count(*)::int as n from market.bhavcopy_cm');
     expect(lines?.n).toBeGreaterThan(150_000);
-    expect(await one(`select count(*)::int as n from ${NAMED}`)).toEqual(lines);
+    expect(await firstRow(`select count(*)::int as n from ${NAMED}`)).toEqual(lines);
     expect(
       await query(
         context,

@@ -23,7 +23,7 @@ describe('files without tickers', () => {
   const head =
     'SC_CODE,SC_NAME,SC_GROUP,SC_TYPE,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV,TDCLOINDI';
   const old = (day: string) => newFile(`EQ${day}.CSV`, [head, `1001,OF ${day},A ,Q,1,1,1,1,1,1,1,1,1.00,`]);
-  const named = (day: string, symbol: string) => {
+  const newer = (day: string, symbol: string) => {
     const [header = '', line = ''] = linesOf(BSE_UDIFF);
     const set: Record<string, string> = { TradDt: day, BizDt: day, FinInstrmId: '1001', TckrSymb: symbol };
     const names = header.split(',');
@@ -41,16 +41,16 @@ describe('files without tickers', () => {
   /** A signal that is aborted once it was looked at so many times, which a replay does before each window. */
   const stopAfter = (times: number): AbortSignal => {
     const { signal } = new AbortController();
-    let requested = 0;
-    return Object.defineProperty(signal, 'aborted', { get: () => requested++ >= times });
+    let reads = 0;
+    return Object.defineProperty(signal, 'aborted', { get: () => reads++ >= times });
   };
 
   test('get the tickers that the import saw, also when a replay is interrupted', async () => {
     const original = await openStore();
-    await importInto(original, [named('2022-12-30', 'FORMER'), named('2024-01-01', 'LATTER')]);
+    await importInto(original, [newer('2022-12-30', 'FORMER'), newer('2024-01-01', 'LATTER')]);
     // On 1 June the old ticker is nearer. If that row counted as well, it would be nearer on 15 July, too.
     await importInto(original, [old('010623'), old('150723')]);
-    await importInto(original, [named('2023-07-17', 'LATTER')]);
+    await importInto(original, [newer('2023-07-17', 'LATTER')]);
     await importInto(original, [old('300623')]);
     const before = await symbols(original);
     expect(before).toEqual([
@@ -84,10 +84,10 @@ describe('a row of a file that is rejected', () => {
     ]);
   /** What a fix of the reading code comes to. */
   const mend = async ({ db }: Context) => {
-    const found = await db.pool.query<{ hash: string; body: Buffer }>(
+    const result = await db.pool.query<{ hash: string; body: Buffer }>(
       'select hash, body from etl.response_bodies',
     );
-    for (const { hash, body } of found.rows) {
+    for (const { hash, body } of result.rows) {
       const text = brotliDecompressSync(body).toString().replaceAll('about ', '');
       await db.pool.query('update etl.response_bodies set body = $2 where hash = $1', [
         hash,

@@ -8,11 +8,11 @@ describe('BSE scrip codes', () => {
     'SC_CODE,SC_NAME,SC_GROUP,SC_TYPE,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,NO_TRADES,NO_OF_SHRS,NET_TURNOV,TDCLOINDI';
   const row = (code: string) => `${code},NAME ${code}  ,A ,Q,1,1,1,1,1,1,1,1,1.00,`;
   const symbols = async (context: Context, day: string) => {
-    const found = await query<{ code: string; symbol: string }>(
+    const rows = await query<{ code: string; symbol: string }>(
       context,
       `select exchange_instrument_id::text as code, symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${day}' order by 1`,
     );
-    return Object.fromEntries(found.map(({ code, symbol }) => [code, symbol]));
+    return Object.fromEntries(rows.map(({ code, symbol }) => [code, symbol]));
   };
 
   test('get the ticker they are known by, also from a file of the same import; else the code stays', async () => {
@@ -20,8 +20,8 @@ describe('BSE scrip codes', () => {
     const old = newFile('EQ020119.CSV', [head, row('500008'), row('999999')]);
     const first = await importInto(context, [old, BSE_UDIFF]);
     expect(first.files.map(({ state }) => state)).toEqual(['loaded', 'loaded']);
-    const named = await symbols(context, '2019-01-02');
-    expect(named).toEqual({ 500008: 'ARE&M', 999999: '999999' });
+    const symbolsByCode = await symbols(context, '2019-01-02');
+    expect(symbolsByCode).toEqual({ 500008: 'ARE&M', 999999: '999999' });
     // Whatever becomes known later, a file finds its own rows again.
     const forced = await importInto(context, [old], { force: true });
     expect(forced).toMatchObject({ inserted: 0, updated: 0, unchanged: 2 });

@@ -87,12 +87,12 @@ describe('files of every format', () => {
     writeFileSync(join(folder, 'picture.csv'), Buffer.from([0, 1, 0, 10, 0, 10]));
     const report = await importInto(context, [folder]);
     expect(report.state).toBe('failed');
-    const reported = report.files.map(({ file, state, error }) => [
+    const outcomes = report.files.map(({ file, state, error }) => [
       basename(file),
       state,
       error?.replace(folder, '…'),
     ]);
-    expect(reported).toEqual([
+    expect(outcomes).toEqual([
       ['EQ070421.CSV', 'loaded', undefined],
       ['broken.ZIP', 'failed', 'the zip archive is cut short: its directory is missing'],
       ['cm01OCT2019bhav.csv.zip', 'loaded', undefined],

@@ -339,8 +339,8 @@ describe('whatever happens', () => {
       switch (action.act) {
         case 'retry': {
           const longestOutage = longestOutageMs(config, situation.queue);
-          const requested = failure.retryAfterMs !== undefined;
-          const longest = requested ? Math.min(MAX_RETRY_AFTER_MS, longestOutage) : MAX_BACKOFF_MS;
+          const isPauseRequested = failure.retryAfterMs !== undefined;
+          const longest = isPauseRequested ? Math.min(MAX_RETRY_AFTER_MS, longestOutage) : MAX_BACKOFF_MS;
           expect(action.delayMs).toBeLessThanOrEqual(longest);
           const noConnection = failure.kind === 'network' && !failure.cutShort;
           expect(situation.attempt).toBeLessThan(Math.max(config.EOD_ATTEMPTS, noConnection ? 5 : 1));
@@ -437,7 +437,7 @@ describe('a refusal for the quota of the hour', () => {
 });
 
 describe('a response that is not ready', () => {
-  const requested = (notReadyMs: number, config: Partial<typeof CONFIG> = {}) =>
+  const decide = (notReadyMs: number, config: Partial<typeof CONFIG> = {}) =>
     decideFailure(
       error('not_ready'),
       { ...FIRST, notReadyMs },
@@ -448,27 +448,27 @@ describe('a response that is not ready', () => {
   test('is requested again after 3 s, then each time after as long as before in all, up to a minute', () => {
     const pauses: number[] = [];
     let waited = 0;
-    for (let next = requested(0); next.act === 'await_data'; next = requested(waited)) {
+    for (let next = decide(0); next.act === 'await_data'; next = decide(waited)) {
       pauses.push(next.delayMs);
       waited += next.delayMs;
     }
     expect(pauses.slice(0, 7)).toEqual([3_000, 3_000, 6_000, 12_000, 24_000, 48_000, 60_000]);
     expect(pauses.slice(7, -1).every((pause) => pause === 60_000)).toBe(true);
     expect([pauses.length, waited]).toEqual([20, 900_000]);
-    expect(requested(waited)).toEqual(FAIL);
+    expect(decide(waited)).toEqual(FAIL);
   });
 
   test('is waited for by its worker for as long as a call of the hour is worth', () => {
     // 900 calls an hour among 4: one each 16 s.
-    expect(requested(12_000)).toEqual(again(12_000, true));
-    expect(requested(16_000)).toEqual(again(16_000, true));
-    expect(requested(16_001)).toEqual(again(16_001, false));
-    expect(requested(0, { EOD_CALLS_PER_HOUR: 7_200, EOD_CONCURRENCY: 4 })).toEqual(again(3_000, false));
+    expect(decide(12_000)).toEqual(again(12_000, true));
+    expect(decide(16_000)).toEqual(again(16_000, true));
+    expect(decide(16_001)).toEqual(again(16_001, false));
+    expect(decide(0, { EOD_CALLS_PER_HOUR: 7_200, EOD_CONCURRENCY: 4 })).toEqual(again(3_000, false));
   });
 });
 
 describe('Retry-After', () => {
-  const requested = (retryAfterMs: number, queue: Situation['queue'], outageMs: number) =>
+  const decide = (retryAfterMs: number, queue: Situation['queue'], outageMs: number) =>
     decideFailure(
       error('http_status', { status: 503, retryAfterMs }),
       { ...FIRST, queue },
@@ -476,10 +476,10 @@ describe('Retry-After', () => {
     );
 
   test('is followed, for an hour at most and no longer than the run waits for a source that is down', () => {
-    expect(requested(7_000, 'nightly', 86_400_000)).toEqual(retryAfter(7_000));
-    expect(requested(86_400_000, 'nightly', 86_400_000)).toEqual(retryAfter(3_600_000));
-    expect(requested(86_400_000, 'nightly', 60_000)).toEqual(retryAfter(60_000));
-    expect(requested(86_400_000, 'backfill', 600_000)).toEqual(retryAfter(10_000));
+    expect(decide(7_000, 'nightly', 86_400_000)).toEqual(retryAfter(7_000));
+    expect(decide(86_400_000, 'nightly', 86_400_000)).toEqual(retryAfter(3_600_000));
+    expect(decide(86_400_000, 'nightly', 60_000)).toEqual(retryAfter(60_000));
+    expect(decide(86_400_000, 'backfill', 600_000)).toEqual(retryAfter(10_000));
   });
 });
 
@@ -532,21 +532,21 @@ describe('a range that is too much', () => {
 });
 
 describe('what a failed call says of the source and of the key', () => {
-  const said = { diagnostic: 'A line of the source.' };
+  const diagnosed = { diagnostic: 'A line of the source.' };
   test.each([
-    ['credential', said, 1, 'success', 'refused'],
+    ['credential', diagnosed, 1, 'success', 'refused'],
     ['credential', {}, 1, 'success', 'refused'],
-    ['monthly_quota', said, 1, 'success', 'accepted'],
-    ['hourly_quota', said, 1, 'success', 'accepted'],
-    ['not_ready', said, 1, 'success', 'accepted'],
-    ['no_data', said, 1, 'success', 'accepted'],
-    ['operation_blocked', said, 1, 'success', 'accepted'],
-    ['exchange_blocked', said, 1, 'success', 'accepted'],
-    ['instrument_blocked', said, 1, 'success', 'accepted'],
-    ['range_refused', said, 30, 'success', 'accepted'],
-    ['bad_request', said, 1, 'success', 'accepted'],
+    ['monthly_quota', diagnosed, 1, 'success', 'accepted'],
+    ['hourly_quota', diagnosed, 1, 'success', 'accepted'],
+    ['not_ready', diagnosed, 1, 'success', 'accepted'],
+    ['no_data', diagnosed, 1, 'success', 'accepted'],
+    ['operation_blocked', diagnosed, 1, 'success', 'accepted'],
+    ['exchange_blocked', diagnosed, 1, 'success', 'accepted'],
+    ['instrument_blocked', diagnosed, 1, 'success', 'accepted'],
+    ['range_refused', diagnosed, 30, 'success', 'accepted'],
+    ['bad_request', diagnosed, 1, 'success', 'accepted'],
     ['bad_request', {}, 1, 'success', 'unknown'],
-    ['unknown_diagnostic', said, 1, 'success', 'unknown'],
+    ['unknown_diagnostic', diagnosed, 1, 'success', 'unknown'],
     ['timeout', {}, 1, 'failure', 'unknown'],
     ['timeout', {}, 2, 'unknown', 'unknown'],
     ['network', {}, 1, 'failure', 'unknown'],

@@ -79,8 +79,8 @@ describe('the clock of the source', () => {
       ],
       (ahead, into, minutes) => {
         const server = at('00:00:00') + into;
-        const own = manualClock(server + ahead * days);
-        const clock = createSettableClock(own);
+        const ownClock = manualClock(server + ahead * days);
+        const clock = createSettableClock(ownClock);
         clock.set(server);
         const config = loadConfig({ EOD_ACCESS_KEY: 'kiwi' });
         const source = { clockOffsetMs: () => minutes * 60_000 };
@@ -99,7 +99,7 @@ describe('the calls that are left in an hour', () => {
       [fc.nat(2_000), fc.nat(2_000), fc.double({ min: 0, max: 1, noNaN: true }), fc.boolean()],
       (calls, limit, reserve, isClosed) => {
         const backfillLimit = Math.floor(limit * (1 - reserve));
-        const waits = (most: number) => (isClosed || calls >= most ? NEXT : null);
+        const waits = (allowed: number) => (isClosed || calls >= allowed ? NEXT : null);
         const { left, forBackfills, reserved } = callsLeft({
           hour: '2025-09-12T16:30:00.000Z',
           calls,
@@ -136,8 +136,8 @@ describe('the calls that are left in an hour', () => {
 
 test('calls take as many hours as the budget of each makes necessary', () =>
   forAll([fc.nat(5_000), fc.integer({ min: 1, max: 900 }), fc.nat(900)], (calls, perHour, left) => {
-    let [hours, rest] = [0, calls - left];
-    for (; rest > 0; rest -= perHour) hours += 1;
+    let [hours, remaining] = [0, calls - left];
+    for (; remaining > 0; remaining -= perHour) hours += 1;
     expect(furtherHours(calls, { perHour, left })).toBe(hours);
     expect(furtherHours(left + 1, { perHour: 0, left })).toBe(Number.POSITIVE_INFINITY);
   }));

@@ -14,7 +14,8 @@ const windows = fc.record({
   prepared: fc.boolean(),
 });
 
-const orderOf = (name: string) => operations.find((one) => one.name === name)?.schedule.order ?? 0;
+const orderOf = (name: string) =>
+  operations.find((operation) => operation.name === name)?.schedule.order ?? 0;
 
 test('a night requests what is prepared, pieces, then prices, lists and details, each with the newest day first', () => {
   forAll([windows, windows], { numRuns: 2_000 }, (a, b) => {

@@ -14,16 +14,16 @@ test('two databases on one Redis, with the same prefix, work each on their own w
   const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
   const prefix = freePrefix();
   const open = async () => openPipeline({ sourceUrl: sandbox.url, backend: 'redis', prefix, clock });
-  const [one, other] = [await open(), await open()];
-  expect(await databaseId(one.db.drizzle)).not.toBe(await databaseId(other.db.drizzle));
+  const [first, second] = [await open(), await open()];
+  expect(await databaseId(first.db.drizzle)).not.toBe(await databaseId(second.db.drizzle));
   // Runs and windows have the same numbers in both, and so had their jobs.
-  const runs = [await start(one, REQUEST), await start(other, REQUEST)] as const;
+  const runs = [await start(first, REQUEST), await start(second, REQUEST)] as const;
   expect(runs[0]).toBe(runs[1]);
-  expect(await workToEnd(one, runs[0])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
-  const left = Object.values(await other.queues.windows.backfill.getJobCounts());
+  expect(await workToEnd(first, runs[0])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
+  const left = Object.values(await second.queues.windows.backfill.getJobCounts());
   // Until the source has accepted the key in a run, one of its windows is enqueued.
   expect(left.reduce((sum, count) => sum + count, 0)).toBe(1);
-  expect(await workToEnd(other, runs[1])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
+  expect(await workToEnd(second, runs[1])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
 });
 
 test('a copy of a database gets an id of its own, once; the original keeps its own', async () => {

@@ -10,22 +10,22 @@ import { newRun, openPool } from '../../load/support.ts';
 import { copyResponses } from '../../support/copy-responses.ts';
 import { differingCoverage } from '../../support/differing-coverage.ts';
 import { openStore } from '../../support/import-support.ts';
-import { ask as askAt, fixReading, physical, replay } from '../../support/replay-support.ts';
+import { fixReading, physical, replay, requestAndLoad } from '../../support/replay-support.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 let responses = 0;
 
-/** Loads a response to any requests that was requested at a moment; the counts that it states are taken as they are. */
-function ask(context: Context, { at, ...requested }: Requested) {
+/** Loads a response to any request, made at a moment; the counts that it states are taken as they are. */
+function loadRequested(context: Context, { at, ...entry }: TimedRequest) {
   responses += 1;
-  return askAt(context, {
-    ...requested,
+  return requestAndLoad(context, {
+    ...entry,
     calledAt: Date.parse(at),
     microseconds: responses % 1000,
     count: 'accept',
   });
 }
-type Requested = Omit<Parameters<typeof askAt>[1], 'calledAt' | 'microseconds' | 'count'> & {
+type TimedRequest = Omit<Parameters<typeof requestAndLoad>[1], 'calledAt' | 'microseconds' | 'count'> & {
   readonly at: string;
 };
 
@@ -77,14 +77,14 @@ const state = async (c: Parameters<typeof all>[0], day: string) =>
 
 test('a part of a replay says nothing of days that it does not fold', async () => {
   const context = await openStore();
-  await ask(context, {
+  await loadRequested(context, {
     ...SERIES_CHANGES,
     from: '2025-08-18',
     to: DAY,
     at: '2025-08-21T05:00:00Z',
     sent: Array.from({ length: 20 }, (_, n) => change('2025-08-18', n, { ScripId: '' })),
   });
-  await ask(context, {
+  await loadRequested(context, {
     ...SERIES_CHANGES,
     from: DAY,
     to: '2025-08-22',
@@ -92,8 +92,8 @@ test('a part of a replay says nothing of days that it does not fold', async () =
     sent: [change('2025-08-22', 3)],
   });
   await fixReading(context, (sent) =>
-    sent.forEach((one, n) => {
-      if (one.ScripId === '') one.ScripId = `S${n}`;
+    sent.forEach((record, n) => {
+      if (record.ScripId === '') record.ScripId = `S${n}`;
     }),
   );
   await replay(context, { from: '2025-08-21', to: '2025-08-22' });
@@ -108,13 +108,17 @@ test('a part of a replay says nothing of days that it does not fold', async () =
 
 test('rejects of a copy are read again as responses to what was requested', async () => {
   const context = await openStore();
-  await ask(context, { ...ratios('AAA'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 1 }] });
-  await ask(context, { ...ratios('ZZZ'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 'unread' }] });
+  await loadRequested(context, { ...ratios('AAA'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 1 }] });
+  await loadRequested(context, {
+    ...ratios('ZZZ'),
+    at: `${DAY}T18:00:00Z`,
+    sent: [{ ...SAMPLE, EPS: 'unread' }],
+  });
   const copy = await openStore();
   await copyResponses(context.db, copy.db);
   await replay(copy, {});
-  await fixReading(copy, ([one]) => {
-    if (one?.EPS === 'unread') one.EPS = 7;
+  await fixReading(copy, ([record]) => {
+    if (record?.EPS === 'unread') record.EPS = 7;
   });
   await replay(copy, {}, { rejectsOnly: true });
   expect(await all(copy, 'select symbol, eps from market.financial_ratios order by 1')).toEqual([
@@ -125,9 +129,9 @@ test('rejects of a copy are read again as responses to what was requested', asyn
 
 test('a failed call beside a replay does not keep the coverage from being written', async () => {
   const context = await openStore();
-  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many('unread') });
+  await loadRequested(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many('unread') });
   await fixReading(context, (sent) => {
-    for (const one of sent) one.ClosePrice = 5;
+    for (const record of sent) record.ClosePrice = 5;
   });
   const runId = await newRun(context.db);
   const client = await openPool(context.config.DATABASE_URL ?? '', 2).pool.connect();
@@ -157,13 +161,13 @@ test('a failed call beside a replay does not keep the coverage from being writte
 
 test('a replay settles no suspicious window on its own', async () => {
   const context = await openStore();
-  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5), more: { Count: 25 } });
+  await loadRequested(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5), more: { Count: 25 } });
   const before = await countSuspiciousWindows(context.db.drizzle);
   await replay(context, {});
   expect.soft(await countSuspiciousWindows(context.db.drizzle)).toEqual(before);
   const other = await openStore();
-  await ask(other, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
-  await ask(other, { ...BHAV_COPY, at: `${DAY}T16:20:00Z`, sent: many(4) });
+  await loadRequested(other, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
+  await loadRequested(other, { ...BHAV_COPY, at: `${DAY}T16:20:00Z`, sent: many(4) });
   const unsettled = () => all(other, 'select id::int from etl.windows where unsettled is not null');
   const late = await unsettled();
   await replay(other, {});
@@ -172,14 +176,14 @@ test('a replay settles no suspicious window on its own', async () => {
 
 test('two parts that have a response in common agree on what it said', async () => {
   const context = await openStore(undefined, { EOD_CONCURRENCY: '1' });
-  await ask(context, {
+  await loadRequested(context, {
     ...PLEDGES,
     from: '2025-08-19',
     to: DAY,
     at: '2025-08-21T10:00:00Z',
     sent: [pledge(DAY, 1)],
   });
-  await ask(context, {
+  await loadRequested(context, {
     ...PLEDGES,
     from: '2025-08-19',
     at: '2025-08-21T09:00:00Z',
@@ -193,11 +197,16 @@ test('two parts that have a response in common agree on what it said', async () 
 
 test('where responses are lacking, nothing is said of what was not changed', async () => {
   const context = await openStore();
-  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:31:00Z`, sent: many('unread') });
-  await ask(context, { ...BHAV_COPY, instruments: ['S0'], at: `${DAY}T16:32:00Z`, sent: many(7, 1) });
+  await loadRequested(context, { ...BHAV_COPY, at: `${DAY}T16:31:00Z`, sent: many('unread') });
+  await loadRequested(context, {
+    ...BHAV_COPY,
+    instruments: ['S0'],
+    at: `${DAY}T16:32:00Z`,
+    sent: many(7, 1),
+  });
   await context.db.pool.query("update etl.responses set hash = null where instruments <> '{}'");
   await fixReading(context, (sent) => {
-    for (const one of sent) one.ClosePrice = 5;
+    for (const record of sent) record.ClosePrice = 5;
   });
   await replay(context, {});
   const rows = (await all(context, 'select from market.bhavcopy_cm')).length;
@@ -209,7 +218,7 @@ test('where responses are lacking, nothing is said of what was not changed', asy
 
 test('a part that cannot read a response names it', async () => {
   const context = await openStore();
-  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
+  await loadRequested(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
   await context.db.pool.query('update etl.response_bodies set body = $1', [brotliCompressSync('<html>')]);
   await replay(context, {});
   expect((await all(context, 'select error from etl.windows order by id desc limit 1'))[0].error).toContain(

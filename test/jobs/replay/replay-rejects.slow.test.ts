@@ -202,7 +202,7 @@ test('a record is the same one in a response about more days; of another instrum
 
 test('responses with the same rejects, loaded at the same time, keep each once for each operation', async () => {
   const { db } = await open();
-  const windows = Array.from({ length: 8 }, (_, position) => position + 1);
+  const windows = Array.from({ length: 8 }, (_, index) => index + 1);
   await db.pool.query(
     "insert into etl.runs (id, kind, requested_by, request, from_date, to_date) values (1, 'backfill', '', '{}', $1, $1)",
     [DAY.from],
@@ -226,7 +226,7 @@ test('responses with the same rejects, loaded at the same time, keep each once f
           // Each begins at another record, and the last ones are no longer sent in the odd ones.
           rejects: records
             .slice(0, windowId % 2 === 0 ? 60 : 50)
-            .map((record, position, all) => all[(position + 7 * windowId) % all.length] ?? record)
+            .map((record, index, all) => all[(index + 7 * windowId) % all.length] ?? record)
             .map((record, position) => ({ position, record, problems: [] })),
           position: positionOf(Date.UTC(2025, 8, 12, 16, windowId)),
         })),
@@ -234,7 +234,7 @@ test('responses with the same rejects, loaded at the same time, keep each once f
     );
   await Promise.all(windows.map(load));
   await load(8);
-  const found = await openRejects(db.drizzle, {}, 200);
-  expect(new Set(found.map(({ windowId }) => windowId))).toEqual(new Set([8]));
-  expect(found).toHaveLength(2 * records.length);
+  const rejects = await openRejects(db.drizzle, {}, 200);
+  expect(new Set(rejects.map(({ windowId }) => windowId))).toEqual(new Set([8]));
+  expect(rejects).toHaveLength(2 * records.length);
 });

@@ -21,21 +21,21 @@ const clock: Clock = (() => {
 const DAYS = { from: '2025-09-12', to: '2025-09-12' };
 
 async function instrumentsOf({ db }: Pipeline) {
-  const found = await db.pool.query('select * from market.instruments order by instrument_id');
-  expect(found.rows.length).toBeGreaterThan(10);
-  return found.rows;
+  const result = await db.pool.query('select * from market.instruments order by instrument_id');
+  expect(result.rows.length).toBeGreaterThan(10);
+  return result.rows;
 }
 
 async function coverageOf({ db }: Pipeline): Promise<unknown[]> {
-  const found = await db.pool.query(
+  const result = await db.pool.query(
     `select operation, exchange, day::text, instrument, variant, state, records::int from etl.coverage
       where state <> 'holiday' order by 1, 2, 3, 4, 5`,
   );
-  return found.rows;
+  return result.rows;
 }
 
-const count = async ({ db }: Pipeline, what: string) =>
-  (await db.pool.query<{ n: number }>(`select count(*)::int as n from ${what}`)).rows[0]?.n;
+const count = async ({ db }: Pipeline, source: string) =>
+  (await db.pool.query<{ n: number }>(`select count(*)::int as n from ${source}`)).rows[0]?.n;
 
 /** Responses of the source: corporate events are computed from these, and are no responses to copy. */
 const FROM_SOURCE = "operation <> 'CorporateEvents'";
@@ -129,7 +129,7 @@ describe('all operations, corrected once and with an instrument missing once', (
       workReplay(original, runId, signal),
       workReplay(original, runId, signal),
     ]);
-    expect(both.map((one) => one.status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect(both.map((outcome) => outcome.status).sort()).toEqual(['fulfilled', 'rejected']);
     expect((await reportRun(original, runId)).state).toBe('completed');
   });
 

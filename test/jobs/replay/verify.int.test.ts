@@ -69,7 +69,7 @@ async function changeByHand(
   }
   // A copy needs a part of the key that may be any text.
   const other = table.key.find((name) =>
-    table.fields.some((one) => one.column === name && one.kind === 'text' && name !== 'exchange'),
+    table.fields.some((field) => field.column === name && field.kind === 'text' && name !== 'exchange'),
   );
   if (change === 1 || other === undefined) {
     const { rows } = await db.pool.query(`delete from ${target} t where ${isIt} ${returning}`);

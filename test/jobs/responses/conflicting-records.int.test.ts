@@ -35,10 +35,10 @@ async function openSource() {
   const sourceUrl = await startServer((request, response) => {
     const asked = new URL(request.url ?? '', 'http://source').searchParams;
     const day = (name: string) => dayAt(Number(asked.get(name)), 'Asia/Kolkata');
-    const requested = eachDay(day('from'), day('to'));
-    calls.push(requested);
+    const requestedDays = eachDay(day('from'), day('to'));
+    calls.push(requestedDays);
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ Value: requested.flatMap((one) => days.get(one) ?? []) }));
+    response.end(JSON.stringify({ Value: requestedDays.flatMap((day) => days.get(day) ?? []) }));
   });
   const settings = { EOD_MAX_REJECT_SHARE: '50%' };
   return { days, calls, pipeline: await openPipeline({ sourceUrl, settings }) };

@@ -59,14 +59,14 @@ test('of records of one key the newest, equal ones, and the one with values are 
     const kept = [...(batches[0]?.rows ?? [])];
     expect(kept.length + rejects.length).toBe(rows.length);
     for (const symbol of ['A', 'B']) {
-      const own = rows.filter((row) => row.symbol === symbol);
+      const rowsOfSymbol = rows.filter((row) => row.symbol === symbol);
       const loaded = kept.filter((row) => row.symbol === symbol);
-      const last = Math.max(...own.map(savedAt));
-      const newest = own.filter((row) => savedAt(row) === last).map(valuesOf);
+      const last = Math.max(...rowsOfSymbol.map(savedAt));
+      const newest = rowsOfSymbol.filter((row) => savedAt(row) === last).map(valuesOf);
       const full = newest.find((values) =>
         newest.every((others) => others.every((value, at) => value === values[at] || isNothing(value))),
       );
-      if (own.length === 0) continue;
+      if (rowsOfSymbol.length === 0) continue;
       const isWarned = warnings.some((text) => text.includes(`NSE ${symbol} EQ`));
       if (full === undefined) {
         expect(loaded).toEqual([]);
@@ -82,8 +82,8 @@ test('of records of one key the newest, equal ones, and the one with values are 
           }
         }
       } else {
-        expect(loaded).toHaveLength(own.length);
-        expect(loaded).toEqual(expect.arrayContaining(own));
+        expect(loaded).toHaveLength(rowsOfSymbol.length);
+        expect(loaded).toEqual(expect.arrayContaining(rowsOfSymbol));
         // Of zero and blank, neither of which is a value, either may be stored.
         const plain = (values: readonly string[]) => values.map((value) => (isNothing(value) ? '' : value));
         expect(plain(valuesOf(stored(loaded) as Row))).toEqual(plain(full));

@@ -48,7 +48,7 @@ function extracted(operation: string, rows: readonly Row[], rejects = 0, shape =
 }
 
 /** `day state records` of each entry, `instrument` in front where there is one. */
-function reported(
+function coverageLines(
   operation: string,
   response: Extracted,
   when = LATER,
@@ -63,7 +63,7 @@ function reported(
 describe('what a response says of its days', () => {
   test('day by day where records carry their day', () => {
     const rows = ['2025-09-08', '2025-09-08', '2025-09-10'].map((change_date) => ({ change_date }));
-    expect(reported('GetSeriesChange', extracted('GetSeriesChange', rows))).toEqual([
+    expect(coverageLines('GetSeriesChange', extracted('GetSeriesChange', rows))).toEqual([
       '2025-09-08 loaded 2',
       '2025-09-09 empty 0',
       '2025-09-10 loaded 1',
@@ -72,7 +72,7 @@ describe('what a response says of its days', () => {
 
   test('as a whole where they do not', () => {
     const rows = [{ allotted_from: '2022-03-31' }, { allotted_from: '2025-09-09' }];
-    expect(reported('GetSectoralClassification', extracted('GetSectoralClassification', rows))).toEqual([
+    expect(coverageLines('GetSectoralClassification', extracted('GetSectoralClassification', rows))).toEqual([
       '2025-09-08 loaded 2',
       '2025-09-09 loaded 2',
       '2025-09-10 loaded 2',
@@ -97,11 +97,13 @@ describe('what a response says of its days', () => {
 
   test('records of the undated shape count for every day requested', () => {
     const response = extracted('GetConsolidatedPledge', [{ action_id: '1' }], 0, 1);
-    expect(reported('GetConsolidatedPledge', response)).toEqual(TRADING_DAYS.map((day) => `${day} loaded 1`));
+    expect(coverageLines('GetConsolidatedPledge', response)).toEqual(
+      TRADING_DAYS.map((day) => `${day} loaded 1`),
+    );
   });
 
   test('a response of nothing but rejects is a failure, not an empty day', () => {
-    expect(reported('GetSeriesChange', extracted('GetSeriesChange', [], 3))).toEqual(
+    expect(coverageLines('GetSeriesChange', extracted('GetSeriesChange', [], 3))).toEqual(
       TRADING_DAYS.map((day) => `${day} failed 0`),
     );
   });
@@ -118,13 +120,13 @@ describe('what a response says of its days', () => {
       })),
       fetched: 1 + days.length,
     });
-    expect(reported('GetSeriesChange', of('2025-09-09', '2025-09-09', '2025-09-08'))).toEqual([
+    expect(coverageLines('GetSeriesChange', of('2025-09-09', '2025-09-09', '2025-09-08'))).toEqual([
       '2025-09-08 loaded 1',
       '2025-09-09 failed 0',
       '2025-09-10 empty 0',
     ]);
     // A record that does not say its day may be of any day without one.
-    expect(reported('GetSeriesChange', of(undefined))).toEqual([
+    expect(coverageLines('GetSeriesChange', of(undefined))).toEqual([
       '2025-09-08 loaded 1',
       '2025-09-09 failed 0',
       '2025-09-10 failed 0',
@@ -137,21 +139,21 @@ describe('what a response says of its days', () => {
     const response = { ...extracted('GetBhavCopyCM', rows), rejects, fetched: 2 };
     const changes = { to: '2025-09-08', instruments: ['M&M', 'TCS', 'NOSUCH'] };
     expect(
-      reported('GetBhavCopyCM', response, LATER, changes).filter((line) => line.includes('09-08')),
+      coverageLines('GetBhavCopyCM', response, LATER, changes).filter((line) => line.includes('09-08')),
     ).toEqual(['M&M 2025-09-08 loaded 1', 'TCS 2025-09-08 failed 0', 'NOSUCH 2025-09-08 empty 0']);
   });
 
   test('nothing, when the window was filtered by hand', () => {
     const rows = [{ change_date: '2025-09-08' }];
     expect(
-      reported('GetSeriesChange', extracted('GetSeriesChange', rows), LATER, { filtered: true }),
+      coverageLines('GetSeriesChange', extracted('GetSeriesChange', rows), LATER, { filtered: true }),
     ).toEqual([]);
   });
 });
 
 describe('a day without a record', () => {
   const states = (operation: string, when: ReturnType<typeof at>, nights = 3) =>
-    reported(operation, extracted(operation, []), {
+    coverageLines(operation, extracted(operation, []), {
       ...when,
       config: { ...config, EOD_LOOKBACK_SESSIONS: nights },
     }).map((line) => line.split(' ')[1]);
@@ -177,8 +179,8 @@ describe('a day without a record', () => {
         ...at('2025-09-10', hour),
         config: { ...config, EOD_PUBLISHED_AT, EOD_LOOKBACK_SESSIONS: 0 },
       };
-      const requested = { instruments: ['TCS'], from: '2025-09-10', variant: 'eod/Standalone' };
-      return reported('GetFinRatioEOD', extracted('GetFinRatioEOD', []), when, requested).join();
+      const entry = { instruments: ['TCS'], from: '2025-09-10', variant: 'eod/Standalone' };
+      return coverageLines('GetFinRatioEOD', extracted('GetFinRatioEOD', []), when, entry).join();
     };
     expect(ratios(21, '20:00')).toContain(no);
     expect(ratios(22, '20:00')).toContain(yes);
@@ -198,7 +200,7 @@ describe('a day without a record', () => {
       variant: 'quarter/Standalone',
     };
     const of = (day: string) =>
-      reported('GetFinancialRatios', extracted('GetFinancialRatios', []), at(day, 23), quarter).join();
+      coverageLines('GetFinancialRatios', extracted('GetFinancialRatios', []), at(day, 23), quarter).join();
     expect(of('2025-03-31')).toContain(no);
     expect(of('2025-06-30')).toContain(no);
     expect(of('2025-07-02')).toContain(yes);

@@ -22,8 +22,8 @@ test.each([
   ['some instruments were requested', { ...window, instruments: ['A'] }, whole],
   ['a part of the day was requested', { ...window, filtered: true }, whole],
   ['a record was rejected', window, { ...whole, rejects: [{ position: 0, record: {}, problems: [] }] }],
-])('nothing is when %s', (_, requested, extracted) => {
-  expect(findFullSets(operation, requested, extracted, [], DAY)).toEqual([]);
+])('nothing is when %s', (_, entry, extracted) => {
+  expect(findFullSets(operation, entry, extracted, [], DAY)).toEqual([]);
 });
 
 test('nothing is on the evening of a day without records', () => {

@@ -45,15 +45,15 @@ test('a bhav copy of a closed day makes it a trading day, which other operations
   await learnTradingDays(other);
   expect(other.calendar.isTradingDay('NSE', saturday)).toBe(true);
 
-  const found = await gaps();
+  const missing = await gaps();
   const lacking = { exchange: 'NSE', from: saturday, to: saturday, sessions: 1, reason: 'not_requested' };
-  expect(found.gaps).toMatchObject([
+  expect(missing.gaps).toMatchObject([
     { operation: 'GetCircuitBreakers', ...lacking },
     { operation: 'GetSeriesChange', ...lacking },
   ]);
-  expect(found.observed).toEqual([{ exchange: 'NSE', day: saturday }]);
+  expect(missing.observed).toEqual([{ exchange: 'NSE', day: saturday }]);
   expect((await readStatus(other)).observedSessions).toEqual([{ exchange: 'NSE', day: saturday }]);
-  const filled = await runToEnd(other, gapRequest(found.gaps));
+  const filled = await runToEnd(other, gapRequest(missing.gaps));
   expect(filled).toMatchObject({ kind: 'gap_fill', state: 'completed', requests: 2 });
   expect((await gaps()).total).toBe(0);
 });

@@ -46,11 +46,14 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     const report = await runToEnd(pipeline, backfill(WEEK));
     expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0, error: null });
     expect(report.windows).toMatchObject({ failed: 0, blocked: 0, cancelled: 0, skipped: 1, open: 0 });
-    expect(new Set(report.operations.map((one) => one.operation))).toEqual(
-      new Set(defaultOperations.map((one) => one.name)),
+    expect(new Set(report.operations.map((operation) => operation.operation))).toEqual(
+      new Set(defaultOperations.map((operation) => operation.name)),
     );
-    const byName = (name: string) => report.operations.filter((one) => one.operation === name);
-    expect(byName('GetBhavCopyCM').map((one) => one.windows.loaded)).toEqual([TRADING_DAYS, TRADING_DAYS]);
+    const byName = (name: string) => report.operations.filter((operation) => operation.operation === name);
+    expect(byName('GetBhavCopyCM').map((operation) => operation.windows.loaded)).toEqual([
+      TRADING_DAYS,
+      TRADING_DAYS,
+    ]);
     // Both natures of each trading day; the snapshot is of today alone. The quarter they lie in has not ended.
     expect(byName('GetFinRatioEOD')[0]?.windows.total).toBe(INSTRUMENTS * 2 * TRADING_DAYS);
     expect(byName('GetFinancialRatios')[0]?.windows).toMatchObject({ total: 1, skipped: 1 });
@@ -75,11 +78,11 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
       `select symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${WEEK.to}'
         group by symbol order by sum(turnover) desc, symbol limit ${INSTRUMENTS}`,
     );
-    const requested = await rowsOf(
+    const symbols = await rowsOf(
       "select distinct instruments[1] as symbol from etl.windows where operation = 'GetFinRatioEOD'",
     );
-    expect(requested).toHaveLength(INSTRUMENTS);
-    expect(requested).toEqual(expect.arrayContaining(largest));
+    expect(symbols).toHaveLength(INSTRUMENTS);
+    expect(symbols).toEqual(expect.arrayContaining(largest));
   });
 
   test('a second time skips every trading day that is loaded, without one request', async () => {
@@ -87,7 +90,9 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     const report = await runToEnd(pipeline, backfill(WEEK));
     expect(report).toMatchObject({ state: 'completed', requests: 0, fetched: 0 });
     expect(report.windows.skipped).toBe(report.windows.total);
-    expect(new Set(report.operations.map((one) => one.operation)).size).toBe(defaultOperations.length);
+    expect(new Set(report.operations.map((operation) => operation.operation)).size).toBe(
+      defaultOperations.length,
+    );
     expect(report.skips.every((skip) => /^(loaded already|nothing to request)/.test(skip.reason))).toBe(true);
     expect({ requests: sandbox.stats().requests, market: await marketContents(pipeline) }).toEqual(before);
   });
@@ -134,7 +139,9 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
 });
 
 /** Operations whose windows do not depend on which instruments are the largest today. */
-const RANGED = defaultOperations.filter((one) => one.windows.per !== 'instrument').map((one) => one.name);
+const RANGED = defaultOperations
+  .filter((operation) => operation.windows.per !== 'instrument')
+  .map((operation) => operation.name);
 
 test('a plan reads what is known of its own days and instruments, however much else is known', async () => {
   const context = await openPipeline({});

@@ -45,33 +45,33 @@ describe('at a source where a range of days selects only what has changed', () =
     };
     const sandbox = await openSandbox({ clock, instrumentsPerExchange: 300, dataSets });
     const pipeline = await openPipeline({ sourceUrl: sandbox.url, clock });
-    const seen = async () => {
+    const sentParams = async () => {
       const list = await (await fetch(`${sandbox.url}/_sandbox/requests`)).json();
       return (list as SeenRequest[]).map(({ params }) => params);
     };
-    return { sandbox, pipeline, seen };
+    return { sandbox, pipeline, sentParams };
   };
 
   /** Every company of the exchanges, as the source lists them when it is requested each sector. */
   async function listed(url: string): Promise<string[]> {
-    const found: string[] = [];
+    const companies: string[] = [];
     for (const exchange of EXCHANGES) {
       for (const sector of SECTORS) {
         const query = new URLSearchParams({ accessKey: 'k', exchange, sector, format: 'Json' });
         const { Value } = await (await fetch(`${url}/${NAME}?${query}`)).json();
-        for (const { ISIN } of Value) found.push(`${exchange} ${ISIN}`);
+        for (const { ISIN } of Value) companies.push(`${exchange} ${ISIN}`);
       }
     }
-    return found.sort();
+    return companies.sort();
   }
 
   test('a backfill ends with every company of both exchanges, and requests a sector without dates', async () => {
-    const { sandbox, pipeline, seen } = await open();
+    const { sandbox, pipeline, sentParams } = await open();
     const report = await runToEnd(pipeline, backfill(WEEK));
     expect(report).toMatchObject({ state: 'completed', rejected: 0, withdrawn: 0 });
-    const requested = await seen();
-    expect(requested.filter(({ sector }) => sector !== undefined)).toHaveLength(2 * SECTORS.length);
-    for (const { sector, from, to } of requested) {
+    const params = await sentParams();
+    expect(params.filter(({ sector }) => sector !== undefined)).toHaveLength(2 * SECTORS.length);
+    for (const { sector, from, to } of params) {
       expect([from === undefined, to === undefined]).toEqual(Array(2).fill(sector !== undefined));
     }
     const companies = await listed(sandbox.url);
@@ -84,12 +84,12 @@ describe('at a source where a range of days selects only what has changed', () =
   });
 
   test('the filters of the user are sent without dates, and withdraw and cover nothing', async () => {
-    const { pipeline, seen } = await open();
+    const { pipeline, sentParams } = await open();
     await runToEnd(pipeline, backfill(WEEK));
     const before = await companiesOf(pipeline);
     const coverage = 'select count(*)::int as rows from etl.coverage';
-    const covered = await rowsOf(pipeline, coverage);
-    const requested = (await seen()).length;
+    const coverageBefore = await rowsOf(pipeline, coverage);
+    const requestsBefore = (await sentParams()).length;
     for (const filter of [
       { options: { sector: 'Power' } },
       { options: { industry: 'Banks' } },
@@ -100,17 +100,19 @@ describe('at a source where a range of days selects only what has changed', () =
       expect(report).toMatchObject({ state: 'completed', requests: 1, withdrawn: 0, rejected: 0 });
       expect(report.unchanged).toBe(report.fetched);
     }
-    const filtered = (await seen()).slice(requested);
+    const filtered = (await sentParams()).slice(requestsBefore);
     expect(filtered).toHaveLength(4);
     for (const { from, to } of filtered) expect([from, to]).toEqual([undefined, undefined]);
     expect(filtered[3]?.instrumentIdentifiers).toBe('TCS RELIANCE');
     expect(await companiesOf(pipeline)).toEqual(before);
-    expect(await rowsOf(pipeline, coverage)).toEqual(covered);
+    expect(await rowsOf(pipeline, coverage)).toEqual(coverageBefore);
   });
 });
 
 test('every operation with parts declares them with an option, and a column of its table', () => {
-  const inParts = operations.filter((one) => one.windows.per === 'range' && one.windows.parts !== undefined);
+  const inParts = operations.filter(
+    (operation) => operation.windows.per === 'range' && operation.windows.parts !== undefined,
+  );
   expect(inParts.map(({ name }) => name)).toEqual([NAME]);
   expect(SECTORS).toHaveLength(22);
 });

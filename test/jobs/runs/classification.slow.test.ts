@@ -24,14 +24,14 @@ describe('at a source of companies that move', () => {
   const lines = new Map<string, string>();
   /** What a range of days selects. */
   const changed: string[] = [];
-  const requested: string[] = [];
+  const requests: string[] = [];
   let pipeline: Pipeline;
 
   beforeEach(async () => {
     sectors.clear();
     lines.clear();
     changed.length = 0;
-    requested.length = 0;
+    requests.length = 0;
     const record = ([symbol, Sector]: [string, string]) => ({
       Symbol: symbol,
       ScripCode: 500_000 + symbol.charCodeAt(0),
@@ -43,11 +43,11 @@ describe('at a source of companies that move', () => {
     const url = await startServer((request, response) => {
       const { searchParams } = new URL(`http://source${request.url}`);
       const sector = searchParams.get('sector');
-      requested.push(sector ?? 'days');
-      const found = [...sectors].filter(([symbol, one]) =>
-        sector === null ? changed.includes(symbol) : one === sector,
+      requests.push(sector ?? 'days');
+      const listed = [...sectors].filter(([symbol, itsSector]) =>
+        sector === null ? changed.includes(symbol) : itsSector === sector,
       );
-      response.end(lines.get(sector ?? '') ?? JSON.stringify({ Value: found.map(record) }));
+      response.end(lines.get(sector ?? '') ?? JSON.stringify({ Value: listed.map(record) }));
     });
     pipeline = await openPipeline({ sourceUrl: url, clock, settings: { EOD_ATTEMPTS: '1' } });
   });
@@ -74,10 +74,10 @@ describe('at a source of companies that move', () => {
     sectors.set('A', 'Power').set('B', 'Space Mining').set('C', 'Space Mining');
     changed.push('B');
     expect(await run()).toMatchObject({ state: 'completed', inserted: 2 });
-    expect(requested).toHaveLength(SECTORS.length + 1);
+    expect(requests).toHaveLength(SECTORS.length + 1);
     expect(await run()).toMatchObject({ state: 'completed', inserted: 1 });
     expect((await stored()).map((row) => (row as { symbol: string }).symbol)).toEqual(['A', 'B', 'C']);
-    expect(requested.filter((sector) => sector === 'Space Mining')).toHaveLength(1);
+    expect(requests.filter((sector) => sector === 'Space Mining')).toHaveLength(1);
   });
 
   test('a sector without a response is a gap until it has one', async () => {
@@ -89,10 +89,10 @@ describe('at a source of companies that move', () => {
     expect(await run()).toMatchObject({ state: 'failed' });
     expect(await gapsNow()).toMatchObject([{ reason: 'failed', detail: 'A line that nobody knows.' }]);
     lines.clear();
-    requested.length = 0;
+    requests.length = 0;
     const report = await runToEnd(pipeline, backfill({ ...WEEK, exchanges: ['BSE'] }));
     expect(report).toMatchObject({ state: 'completed', inserted: 1 });
-    expect(requested).toEqual(['Power']);
+    expect(requests).toEqual(['Power']);
     expect(await gapsNow()).toEqual([]);
   });
 });

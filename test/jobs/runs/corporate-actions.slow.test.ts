@@ -61,7 +61,7 @@ const actionsOf = (pipeline: Pipeline) =>
   );
 
 /** What an analyst sees: the events, without the words they received in, and all adjusted prices. */
-async function seen(pipeline: Pipeline) {
+async function eventsAndPrices(pipeline: Pipeline) {
   return {
     events: await query(
       pipeline,
@@ -149,11 +149,11 @@ describe('corporate actions of the source service', () => {
     expect(days.filter((day) => day <= TONIGHT).length).toBeGreaterThan(0);
     expect(days.filter((day) => day > addDays(TONIGHT, 10)).length).toBeGreaterThan(0);
     // No trading day to come counts as loaded.
-    const covered = await query<{ day: string }>(
+    const rows = await query<{ day: string }>(
       alone,
       "select max(day)::text as day from etl.coverage where operation = 'GetCorporateActions'",
     );
-    expect(covered).toEqual([{ day: TONIGHT }]);
+    expect(rows).toEqual([{ day: TONIGHT }]);
     expect(await night(alone)).toMatchObject({ inserted: 0, updated: 0, unchanged: report.fetched });
   });
 
@@ -161,33 +161,33 @@ describe('corporate actions of the source service', () => {
     const splits = sandbox.splits(WEEK.from, TONIGHT).filter(({ kind }) => kind === 'split');
     expect(splits.length).toBeGreaterThan(0);
     for (const { symbol } of splits) expect(await adjusted(alone, symbol)).toEqual(new Set(['BSE', 'NSE']));
-    const reported = actions.filter(({ type, terms }) => /Dividend/.test(type) && terms !== null);
+    const dividends = actions.filter(({ type, terms }) => /Dividend/.test(type) && terms !== null);
     const paid = await query<{ count: number }>(
       alone,
       "select count(*)::int as count from market.corporate_events where exchange = 'BSE' and kind = 'dividend' and status = 'applied'",
     );
-    expect(reported.length).toBeGreaterThan(0);
-    expect(paid).toEqual([{ count: reported.length }]);
+    expect(dividends.length).toBeGreaterThan(0);
+    expect(paid).toEqual([{ count: dividends.length }]);
   });
 
   test('are the same events as those of lists, whichever comes first', async () => {
-    const expected = await seen(alone);
+    const expected = await eventsAndPrices(alone);
     for (const exchange of ['BSE', 'NSE'] as const) {
       const list = listOf(exchange);
       const before = await withPrices(sandbox);
       await importInto(before, [list]);
       await night(before);
-      const found = await seen(before);
-      expect(found.prices).toEqual(expected.prices);
-      expect(found.returns).toEqual(expected.returns);
-      expect(found.events).toEqual(expected.events);
+      const stored = await eventsAndPrices(before);
+      expect(stored.prices).toEqual(expected.prices);
+      expect(stored.returns).toEqual(expected.returns);
+      expect(stored.events).toEqual(expected.events);
     }
     await importInto(alone, [listOf('BSE'), listOf('NSE')]);
-    expect(await seen(alone)).toEqual(expected);
+    expect(await eventsAndPrices(alone)).toEqual(expected);
   });
 
   test('with coded ratios wait for a person or a list, which then counts on both exchanges', async () => {
-    const expected = (await seen(alone)).prices;
+    const expected = (await eventsAndPrices(alone)).prices;
     const withCodes = await sourceOf((market, query) =>
       corporateActions.records(market, query).map((action) => {
         const sides = String(action.ratioAmount).split(':');
@@ -215,7 +215,7 @@ describe('corporate actions of the source service', () => {
       })),
     );
     await importInto(coded, [listOf('NSE')]);
-    expect((await seen(coded)).prices).toEqual(expected);
+    expect((await eventsAndPrices(coded)).prices).toEqual(expected);
   });
 
   test('are stored whatever their days are: the source selects by announcement', async () => {
@@ -234,9 +234,9 @@ describe('corporate actions of the source service', () => {
       rejected: 0,
       withdrawn: 0,
     });
-    const found = await actionsOf(pipeline);
-    expect(found.length).toBeGreaterThan(0);
-    expect(found.every(({ exDate }) => exDate > TONIGHT)).toBe(true);
+    const stored = await actionsOf(pipeline);
+    expect(stored.length).toBeGreaterThan(0);
+    expect(stored.every(({ exDate }) => exDate > TONIGHT)).toBe(true);
   });
 
   test('are requested in shorter ranges where the source allows no longer ones, each time', async () => {

@@ -37,10 +37,8 @@ describe('areCovered', () => {
     forAll([fc.uniqueArray(positions), positions, positions], (marked, first, length) => {
       const bits = new Uint8Array(11);
       markCovered(bits, marked);
-      const requested = Array.from({ length: length + 1 }, (_, nth) => first + nth);
-      expect(areCovered(bits, first, first + length + 1)).toBe(
-        requested.every((one) => marked.includes(one)),
-      );
+      const days = Array.from({ length: length + 1 }, (_, nth) => first + nth);
+      expect(areCovered(bits, first, first + length + 1)).toBe(days.every((day) => marked.includes(day)));
     });
   });
 

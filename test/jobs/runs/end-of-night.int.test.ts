@@ -70,11 +70,11 @@ test('a night whose runs are started by schedules is checked once, although none
     .filter(({ next }) => Date.parse(next) < now + 86_400_000)
     .sort((a, b) => Date.parse(a.next) - Date.parse(b.next));
   expect(ticks.length).toBeGreaterThan(5);
-  for (const [position, tick] of ticks.entries()) {
+  for (const [index, tick] of ticks.entries()) {
     expect(await checks()).toEqual([]);
     now = Date.parse(tick.next) + 60_000;
     // The last but one never starts.
-    if (position === ticks.length - 2) continue;
+    if (index === ticks.length - 2) continue;
     await nightlyRun(context, '2025-08-29', 'completed', tickName(tick, new Date(tick.next)));
     await followUpRuns(at);
   }

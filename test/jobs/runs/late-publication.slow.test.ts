@@ -143,15 +143,15 @@ test('nothing is requested twice: end-of-day ratios come from GetFinRatioEOD unl
   };
   const both = ['GetFinRatioEOD', 'GetFinancialRatios'];
   const tradingDays = 8;
-  const requested = INSTRUMENTS.length * 2 * tradingDays;
-  expect(await calls(both)).toEqual([requested, 0]);
-  expect(await calls(['GetFinancialRatios'], { type: 'EOD' })).toEqual([requested]);
-  expect(await calls(both, { type: 'EOD' })).toEqual([requested, 0]);
+  const requests = INSTRUMENTS.length * 2 * tradingDays;
+  expect(await calls(both)).toEqual([requests, 0]);
+  expect(await calls(['GetFinancialRatios'], { type: 'EOD' })).toEqual([requests]);
+  expect(await calls(both, { type: 'EOD' })).toEqual([requests, 0]);
   const run = await start(
     nights.pipeline,
     backfill({ ...range, operations: both, options: { type: 'EOD' } }),
   );
   const report = await ended(nights.pipeline, run);
-  expect(report).toMatchObject({ requests: requested, windows: { skipped: requested } });
+  expect(report).toMatchObject({ requests: requests, windows: { skipped: requests } });
   expect(report.skips).toMatchObject([{ reason: "the same request as GetFinRatioEOD's" }]);
 });

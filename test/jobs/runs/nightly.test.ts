@@ -89,7 +89,7 @@ describe('the range of a night', () => {
   test('leaves no trading day between the watermark and tonight out, whatever both are', () =>
     forAll(
       [
-        fc.constantFrom(...operations.filter((one) => one.windows.per !== 'once')),
+        fc.constantFrom(...operations.filter((operation) => operation.windows.per !== 'once')),
         fc.integer({ min: 0, max: 25 }),
         fc.integer({ min: 0, max: 3 }),
       ],

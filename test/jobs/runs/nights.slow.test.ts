@@ -20,7 +20,7 @@ describe.each(mostly('redis'))('night after night, the queue in %s', (backend) =
     const pipeline = await openPipeline({ databaseUrl, sandbox, backend, clock, settings });
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date }));
     expect(report).toMatchObject({ state: 'completed', failures: [], kind: 'nightly' });
-    const covered = await pipeline.db.pool.query<{ day: string }>(
+    const result = await pipeline.db.pool.query<{ day: string }>(
       `select to_char(day, 'YYYY-MM-DD') as day from etl.coverage
         where operation = 'GetBhavCopyCM' and exchange = 'BSE' and state = 'loaded' order by day`,
     );
@@ -34,12 +34,12 @@ describe.each(mostly('redis'))('night after night, the queue in %s', (backend) =
     );
     expect(report.warnings.filter(({ warning }) => /no column reads/.test(warning))).toEqual([]);
     await pipeline.close();
-    const bhavcopies = report.operations.filter((one) => one.operation === 'GetBhavCopyCM');
+    const bhavcopies = report.operations.filter((operation) => operation.operation === 'GetBhavCopyCM');
     return {
       report,
       bhavcopies,
       realtime: live.length,
-      days: covered.rows.map((row) => row.day),
+      days: result.rows.map((row) => row.day),
       changed: changed.map((row) => row.day),
     };
   }
@@ -54,7 +54,7 @@ describe.each(mostly('redis'))('night after night, the queue in %s', (backend) =
     const { days, bhavcopies } = await night('2025-09-09');
     expect(days.slice(-5)).toEqual(['2025-09-03', '2025-09-04', '2025-09-05', '2025-09-08', '2025-09-09']);
     // New trading days, and the two before the watermark with it, once more.
-    expect(bhavcopies.map((one) => one.windows.loaded)).toEqual([8, 8]);
+    expect(bhavcopies.map((bhavcopy) => bhavcopy.windows.loaded)).toEqual([8, 8]);
   });
 
   test('late corrections of the lookback are picked up, and only real changes written', async () => {

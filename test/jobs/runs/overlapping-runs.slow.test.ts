@@ -27,7 +27,7 @@ async function startChangingSource() {
   const below = (limit: number) => Math.floor(random() * limit);
   let release = () => {};
   // The response to the first call for a range comes when the test wants it to.
-  const held = [
+  const gates = [
     new Promise<void>((resolve) => {
       release = resolve;
     }),
@@ -52,28 +52,28 @@ async function startChangingSource() {
   };
   source.url = await startServer(async (request, response) => {
     const url = new URL(request.url ?? '', 'http://source');
-    const requested = `${url.pathname}?${url.searchParams}`;
-    const now = (underWay.get(requested) ?? 0) + 1;
-    underWay.set(requested, now);
+    const requestText = `${url.pathname}?${url.searchParams}`;
+    const now = (underWay.get(requestText) ?? 0) + 1;
+    underWay.set(requestText, now);
     source.requests += 1;
     source.atOnce = Math.max(source.atOnce, now);
     const operation = url.pathname.split('/').at(-1) ?? '';
     const param = (name: string) =>
       [...url.searchParams].find(([key]) => key.toLowerCase() === name)?.[1] ?? '';
     const day = (name: string) => dayAt(Number(param(name)), 'Asia/Kolkata');
-    const value = eachDay(day('from'), day('to')).flatMap((one) => {
+    const value = eachDay(day('from'), day('to')).flatMap((day) => {
       const missing = new Set(Array.from({ length: below(MOST_MISSING + 1) }, () => below(SYMBOLS)));
       return Array.from({ length: SYMBOLS }, (_, symbol) => symbol)
         .filter((symbol) => !missing.has(symbol))
-        .map((symbol) => record(operation, one, symbol));
+        .map((symbol) => record(operation, day, symbol));
     });
     // A record that cannot be read: the response then lists nothing in full.
     if (source.requests % 5 === 0)
       value.push({ ...record(operation, day('from'), 99), ClosePrice: 'x', ScripName: ['x'] } as never);
     // Not waited for anything: calls take their time.
     await sleep(below(60));
-    if (operation === 'GetSeriesChange') await held.shift();
-    underWay.set(requested, (underWay.get(requested) ?? 0) - 1);
+    if (operation === 'GetSeriesChange') await gates.shift();
+    underWay.set(requestText, (underWay.get(requestText) ?? 0) - 1);
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ Value: value }));
   });

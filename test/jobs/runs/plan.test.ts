@@ -52,7 +52,7 @@ function input(operation: string, { coverage = [], ...changes }: Changes = {}): 
 /** What the coverage says of these instruments, as the database would count it. */
 function responsesOf(name: string, instruments: readonly string[], coverage: readonly CoverageRow[]) {
   const operation = operationNamed(name);
-  const covered = new Map<string, Covered>();
+  const responses = new Map<string, Covered>();
   for (const { day, variant } of coverage) {
     const key = requestKey(day, variant);
     const rows = coverage.filter(
@@ -61,9 +61,9 @@ function responsesOf(name: string, instruments: readonly string[], coverage: rea
     const awaited = rows.filter(({ state }) => state === 'not_published');
     const ofExchange = rows.find(({ instrument }) => instrument === '')?.state ?? null;
     const count = { day, variant, ofExchange, responses: rows.length, awaited: awaited.length };
-    const who = classifyCount(operation, instruments.length, count);
-    if (who === 'all') covered.set(key, who);
-    if (who !== 'some') continue;
+    const extent = classifyCount(operation, instruments.length, count);
+    if (extent === 'all') responses.set(key, extent);
+    if (extent !== 'some') continue;
     const bits = new Uint8Array(Math.ceil(instruments.length / 8));
     const counted = rows.filter((row) => !awaited.includes(row) || countsAwaited(operation, count));
     const names = counted.map(({ instrument: name }) => name).filter((name) => name !== '');
@@ -71,9 +71,9 @@ function responsesOf(name: string, instruments: readonly string[], coverage: rea
       bits,
       names.map((name) => instruments.indexOf(name)),
     );
-    covered.set(key, bits);
+    responses.set(key, bits);
   }
-  return covered;
+  return responses;
 }
 
 const planWindows = (planned: PlanInput) => [...planEach(planned)];
@@ -83,8 +83,8 @@ const spans = (windows: readonly PlannedWindow[], state = 'pending') =>
   windows.filter((window) => window.state === state).map((window) => `${window.from}..${window.to}`);
 
 /** The fewest ranges of at most `days` days that hold all of these days, by trying every choice. */
-function fewest(wanted: readonly string[], days: number): number {
-  const [first] = wanted;
+function fewest(needed: readonly string[], days: number): number {
+  const [first] = needed;
   if (first === undefined) return 0;
   let best = Number.POSITIVE_INFINITY;
   // A range that holds the first day may begin on any of the `days` days that end with it.
@@ -94,7 +94,7 @@ function fewest(wanted: readonly string[], days: number): number {
       best,
       1 +
         fewest(
-          wanted.filter((day) => day > end),
+          needed.filter((day) => day > end),
           days,
         ),
     );
@@ -109,9 +109,9 @@ const situations = fc
     windowDays: fc.integer({ min: 1, max: 6 }),
   })
   .map(({ days, windowDays }) => {
-    const named = days.map((kind, n) => ({ day: addDays(FROM, n), kind }));
+    const tradingDays = days.map((kind, n) => ({ day: addDays(FROM, n), kind }));
     const daysOf = (...kinds: string[]) =>
-      named.filter(({ kind }) => kinds.includes(kind)).map(({ day }) => day);
+      tradingDays.filter(({ kind }) => kinds.includes(kind)).map(({ day }) => day);
     return {
       windowDays,
       from: FROM,
@@ -133,9 +133,12 @@ function plan(operation: string, { windowDays, from, to, sessions, known }: Situ
 /** Days that belong to a needed trading day: itself and the closed days next to it. */
 function owedDays({ from, to, sessions, needed }: Situation): string[] {
   return eachDay(from, to).filter((day) => {
-    const around = [sessions.filter((one) => one <= day).at(-1), sessions.find((one) => one >= day)];
+    const around = [
+      sessions.filter((tradingDay) => tradingDay <= day).at(-1),
+      sessions.find((tradingDay) => tradingDay >= day),
+    ];
     if (sessions.includes(day)) return needed.includes(day);
-    return around.some((one) => one !== undefined && needed.includes(one));
+    return around.some((tradingDay) => tradingDay !== undefined && needed.includes(tradingDay));
   });
 }
 
@@ -150,11 +153,11 @@ describe('windows of several days', () => {
         expect(windows.map((window) => window.state)).toEqual(['skipped']);
         return;
       }
-      const requested = windows.filter((window) => window.state === 'pending');
-      const days = requested.flatMap((window) => eachDay(window.from, window.to));
+      const pending = windows.filter((window) => window.state === 'pending');
+      const days = pending.flatMap((window) => eachDay(window.from, window.to));
       expect(new Set(days).size).toBe(days.length);
       expect(days).toEqual(expect.arrayContaining(needed));
-      for (const window of requested) {
+      for (const window of pending) {
         expect(eachDay(window.from, window.to).length).toBeLessThanOrEqual(windowDays);
         expect(window.from >= from && window.to <= to).toBe(true);
       }
@@ -172,18 +175,16 @@ describe('windows of several days', () => {
 
   test('are as few as any choice of ranges could be', () =>
     forAll([situations], { numRuns: 300 }, (situation) => {
-      const requested = spans(plan('GetTop5GainersLosers', situation));
-      expect(requested.length).toBe(fewest(situation.needed, situation.windowDays));
+      const ranges = spans(plan('GetTop5GainersLosers', situation));
+      expect(ranges.length).toBe(fewest(situation.needed, situation.windowDays));
       const everyDay = spans(plan('GetConsolidatedPledge', situation));
       expect(everyDay.length).toBe(fewest(owedDays(situation), situation.windowDays));
     }));
 
   test('of operations whose records carry any day leave out no closed day next to a needed trading day', () =>
     forAll([situations], { numRuns: 300 }, (situation) => {
-      const requested = plan('GetConsolidatedPledge', situation).filter(
-        (window) => window.state === 'pending',
-      );
-      const days = new Set(requested.flatMap((window) => eachDay(window.from, window.to)));
+      const pending = plan('GetConsolidatedPledge', situation).filter((window) => window.state === 'pending');
+      const days = new Set(pending.flatMap((window) => eachDay(window.from, window.to)));
       for (const day of owedDays(situation)) expect(days).toContain(day);
     }));
 
@@ -214,23 +215,23 @@ describe('windows of several days', () => {
 });
 
 describe('days to come', () => {
-  const requested = (changes: Changes) =>
+  const planActions = (changes: Changes) =>
     planWindows(input('GetCorporateActions', { live: true, today: '2025-09-12', ...changes })).map(
       ({ from, to, variant, filtered, state }) => [`${from}..${to}`, variant, filtered, state].join(' '),
     );
   const past = '2025-09-01..2025-09-12  false pending';
 
   test('are requested by a night, apart from the others, and again each night', () => {
-    expect(requested({})).toEqual([past, '2025-09-13..2025-10-12 ahead true pending']);
+    expect(planActions({})).toEqual([past, '2025-09-13..2025-10-12 ahead true pending']);
     const coverage = input('GetCorporateActions').tradingDays.map(ofExchange);
-    expect(requested({ coverage })).toEqual([
+    expect(planActions({ coverage })).toEqual([
       '2025-09-01..2025-09-12  false skipped',
       '2025-09-13..2025-10-12 ahead true pending',
     ]);
   });
 
   test('are requested in ranges of the length that the source allows', () => {
-    const ahead = requested({ windowDays: 14 }).filter((window) => window.includes('ahead'));
+    const ahead = planActions({ windowDays: 14 }).filter((window) => window.includes('ahead'));
     expect(ahead.map((window) => window.split(' ')[0])).toEqual([
       '2025-09-13..2025-09-26',
       '2025-09-27..2025-10-10',
@@ -239,8 +240,8 @@ describe('days to come', () => {
   });
 
   test('are not requested by other runs, of other operations, or of a trial address', () => {
-    expect(requested({ live: false })).toEqual([past]);
-    expect(requested({ reach: { from: '2025-09-12', to: '2025-09-12', reason: '' } })).toEqual([past]);
+    expect(planActions({ live: false })).toEqual([past]);
+    expect(planActions({ reach: { from: '2025-09-12', to: '2025-09-12', reason: '' } })).toEqual([past]);
     const series = planWindows(input('GetSeriesChange', { live: true, today: '2025-09-12' }));
     expect(series.every(({ variant }) => variant === '')).toBe(true);
   });
@@ -309,11 +310,11 @@ describe('windows of one trading day', () => {
 });
 
 describe('requests per instrument', () => {
-  const requested = (operation: string, changes: Changes = {}) =>
+  const planRatios = (operation: string, changes: Changes = {}) =>
     planWindows(input(operation, { to: '2025-09-02', instruments: ['TCS'], ...changes }));
 
   test('both natures of report, day by day', () => {
-    expect(requested('GetFinRatioEOD').map((window) => [window.from, window.variant])).toEqual([
+    expect(planRatios('GetFinRatioEOD').map((window) => [window.from, window.variant])).toEqual([
       ['2025-09-01', 'eod/Standalone'],
       ['2025-09-01', 'eod/Consolidated'],
       ['2025-09-02', 'eod/Standalone'],
@@ -322,7 +323,7 @@ describe('requests per instrument', () => {
   });
 
   test('quarters that touch the range, once each; real time only in a live run, and then always', () => {
-    const quarters = requested('GetFinancialRatios', {
+    const quarters = planRatios('GetFinancialRatios', {
       from: '2025-03-31',
       to: '2025-07-01',
       tradingDays: [],
@@ -341,17 +342,17 @@ describe('requests per instrument', () => {
       instrument: 'TCS',
       variant: `realtime/${nature}`,
     }));
-    const live = requested('GetFinancialRatios', { live: true, coverage });
+    const live = planRatios('GetFinancialRatios', { live: true, coverage });
     expect(live.filter((window) => window.params.type === 'Realtime').map(({ state }) => state)).toEqual([
       'pending',
       'pending',
     ]);
-    expect(requested('GetFinancialRatios').some((window) => window.params.type === 'Realtime')).toBe(false);
+    expect(planRatios('GetFinancialRatios').some((window) => window.params.type === 'Realtime')).toBe(false);
   });
 
   test('a quarter is requested from its last day on; a night requests the one that ended last', () => {
     const days = (changes: Changes) =>
-      requested('GetFinancialRatios', changes)
+      planRatios('GetFinancialRatios', changes)
         .filter(({ variant }) => variant === 'quarter/Standalone')
         .map(({ to }) => to);
     const february = { from: '2025-02-14', to: '2025-02-26' };
@@ -362,7 +363,7 @@ describe('requests per instrument', () => {
     expect(days({ from: '2025-06-20', to: '2025-06-20', today: '2025-06-20', live: true })).toEqual([
       '2025-03-31',
     ]);
-    expect(requested('GetFinancialRatios', { ...february, today: '2025-02-26' })).toMatchObject([
+    expect(planRatios('GetFinancialRatios', { ...february, today: '2025-02-26' })).toMatchObject([
       { state: 'skipped', reason: 'nothing to request 2025-02-14 to 2025-02-26' },
     ]);
   });
@@ -375,7 +376,7 @@ describe('requests per instrument', () => {
       state,
     });
     const open = (operation: string, coverage: readonly CoverageRow[], changes: Changes) =>
-      requested(operation, { coverage, instruments: ['A', 'B', 'C'], ...changes })
+      planRatios(operation, { coverage, instruments: ['A', 'B', 'C'], ...changes })
         .filter(({ variant, state }) => variant.endsWith('Standalone') && state === 'pending')
         .map(({ instruments }) => instruments[0]);
     const quarter = key('2025-06-30', 'quarter/Standalone');
@@ -384,10 +385,10 @@ describe('requests per instrument', () => {
     expect(open('GetFinancialRatios', known, june)).toEqual(['C']);
     const day = key('2025-09-01', 'eod/Standalone');
     const first = { from: '2025-09-01', to: '2025-09-01' };
-    const few = [day('A', 'loaded'), day('B', 'loaded'), day('C', 'not_published')];
-    expect(open('GetFinRatioEOD', few, first)).toEqual([]);
-    const most = [day('A', 'loaded'), day('B', 'not_published'), day('C', 'not_published')];
-    expect(open('GetFinRatioEOD', most, first)).toEqual(['B', 'C']);
+    const fewMissing = [day('A', 'loaded'), day('B', 'loaded'), day('C', 'not_published')];
+    expect(open('GetFinRatioEOD', fewMissing, first)).toEqual([]);
+    const mostMissing = [day('A', 'loaded'), day('B', 'not_published'), day('C', 'not_published')];
+    expect(open('GetFinRatioEOD', mostMissing, first)).toEqual(['B', 'C']);
     // The night requests whole exchanges again, too.
     const awaited = [{ ...ofExchange('2025-09-01'), state: 'not_published' as const }];
     expect(spans(planWindows(input('GetSeriesChange', { ...first, coverage: awaited })))).toHaveLength(1);
@@ -395,7 +396,7 @@ describe('requests per instrument', () => {
 
   test('options choose among the requests', () => {
     const options = { natureOfReport: 'Consolidated', type: 'EOD' };
-    expect(requested('GetFinancialRatios', { options }).map((window) => window.variant)).toEqual([
+    expect(planRatios('GetFinancialRatios', { options }).map((window) => window.variant)).toEqual([
       'eod/Consolidated',
       'eod/Consolidated',
     ]);
@@ -405,8 +406,8 @@ describe('requests per instrument', () => {
     const tradingDays = ['2025-03-28', '2025-06-30', '2025-09-01'];
     const known = (variant: string, days: readonly string[]) =>
       days.map((day) => ({ ...ofExchange(day), instrument: 'TCS', variant }));
-    const reported = (operation: string, changes: Changes) =>
-      requested(operation, {
+    const planReported = (operation: string, changes: Changes) =>
+      planRatios(operation, {
         from: '2025-01-01',
         to: '2025-09-01',
         today: '2025-09-01',
@@ -417,10 +418,12 @@ describe('requests per instrument', () => {
         .map(({ from, to, params, state }) => [`${from}..${to} ${state}`, params]);
     const quarter = { variant: 'quarter', type: 'Quarter', natureOfReport: 'Standalone' };
     expect(
-      reported('GetFinancialRatios', { coverage: known('quarter/Standalone', ['2025-03-31', '2025-06-30']) }),
+      planReported('GetFinancialRatios', {
+        coverage: known('quarter/Standalone', ['2025-03-31', '2025-06-30']),
+      }),
     ).toEqual([['2025-01-01..2025-06-30 skipped', quarter]]);
     const days = known('eod/Standalone', ['2025-03-28', '2025-09-01']);
-    expect(reported('GetFinRatioEOD', { coverage: days }).map(([range]) => range)).toEqual([
+    expect(planReported('GetFinRatioEOD', { coverage: days }).map(([range]) => range)).toEqual([
       '2025-03-28..2025-03-28 skipped',
       '2025-06-30..2025-06-30 pending',
       '2025-09-01..2025-09-01 skipped',
@@ -439,27 +442,27 @@ describe('requests per instrument', () => {
     const known = input('GetFinRatioEOD', { ...day, coverage });
     const open = input('GetFinRatioEOD', day);
     const other = input('GetFinancialRatios', { ...day, options: { type: 'EOD' } });
-    const requested = ['GetFinRatioEOD', 'pending', null];
+    const pending = ['GetFinRatioEOD', 'pending', null];
     const skipped = ['GetFinRatioEOD', 'skipped', 'loaded already'];
     const same = ['GetFinancialRatios', 'skipped', "the same request as GetFinRatioEOD's"];
     expect(plans(known)).toEqual([skipped, skipped]);
-    expect(plans(open, open)).toEqual([requested, requested]);
+    expect(plans(open, open)).toEqual([pending, pending]);
     expect(plans(known, known)).toEqual([skipped, skipped]);
-    expect(plans(known, open, open)).toEqual([skipped, skipped, requested, requested]);
-    expect(plans(open, known)).toEqual([requested, requested]);
+    expect(plans(known, open, open)).toEqual([skipped, skipped, pending, pending]);
+    expect(plans(open, known)).toEqual([pending, pending]);
     expect(plans(known, other)).toEqual([skipped, skipped, same, same]);
-    expect(plans(open, other)).toEqual([requested, requested, same, same]);
+    expect(plans(open, other)).toEqual([pending, pending, same, same]);
   });
 
   test('what is known of one instrument or one nature says nothing of another', () => {
     const coverage = [{ ...ofExchange('2025-09-01'), instrument: 'TCS', variant: 'eod/Standalone' }];
-    const windows = requested('GetFinRatioEOD', { coverage, instruments: ['TCS', 'INFY'] });
+    const windows = planRatios('GetFinRatioEOD', { coverage, instruments: ['TCS', 'INFY'] });
     expect(windows.filter((window) => window.state === 'skipped')).toHaveLength(1);
     expect(windows.filter((window) => window.state === 'pending')).toHaveLength(7);
   });
 
   test('without any instrument the range is skipped, and why is said', () => {
-    expect(requested('GetFinRatioEOD', { instruments: [] })).toMatchObject([
+    expect(planRatios('GetFinRatioEOD', { instruments: [] })).toMatchObject([
       { state: 'skipped', reason: expect.stringContaining('no prices of BSE are stored') },
     ]);
   });

@@ -24,12 +24,12 @@ describe('ratios are selected', () => {
       backfill({ ...DAY, operations, exchanges: ['BSE'], instruments: ['TCS'], options }),
     );
     expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0 });
-    const seen = (await (await fetch(`${sandbox.url}/_sandbox/requests`)).json()) as SeenRequest[];
+    const requestLog = (await (await fetch(`${sandbox.url}/_sandbox/requests`)).json()) as SeenRequest[];
     const { rows } = await pipeline.db.pool.query(
       `select distinct variant, as_of_date::text as day, period from market.financial_ratios where run_id = $1`,
       [report.runId],
     );
-    const sent = seen.filter(({ number }) => number > requests).map(({ params }) => params);
+    const sent = requestLog.filter(({ number }) => number > requests).map(({ params }) => params);
     return { sent, rows };
   }
 
@@ -80,16 +80,16 @@ describe('ratios are selected', () => {
 
 describe('what nobody declares', () => {
   async function open(settings: Readonly<Record<string, string>> = {}) {
-    const seen: URLSearchParams[] = [];
+    const queries: URLSearchParams[] = [];
     const url = await startServer((request, response) => {
-      seen.push(new URL(`http://source${request.url}`).searchParams);
+      queries.push(new URL(`http://source${request.url}`).searchParams);
       response.end('{"Value":[]}');
     });
-    return { seen, pipeline: await openPipeline({ sourceUrl: url, clock, settings }) };
+    return { queries, pipeline: await openPipeline({ sourceUrl: url, clock, settings }) };
   }
 
   test('a parameter is sent as it is with every call, and counts as a filter', async () => {
-    const { seen, pipeline } = await open();
+    const { queries, pipeline } = await open();
     const report = await runToEnd(
       pipeline,
       backfill({
@@ -100,9 +100,9 @@ describe('what nobody declares', () => {
       }),
     );
     expect(report.state).toBe('completed');
-    expect(seen).toHaveLength(3);
-    expect(seen.map((sent) => sent.get('Segment'))).toEqual(Array(3).fill('T+1 & more'));
-    expect(seen.map((sent) => sent.get('band')).sort()).toEqual(['U', null, null].sort());
+    expect(queries).toHaveLength(3);
+    expect(queries.map((query) => query.get('Segment'))).toEqual(Array(3).fill('T+1 & more'));
+    expect(queries.map((query) => query.get('band')).sort()).toEqual(['U', null, null].sort());
     const { rows } = await pipeline.db.pool.query(
       `select (select count(*)::int from etl.coverage where state <> 'holiday') as covered,
          (select bool_and(is_filtered) from etl.windows) as filtered`,
@@ -111,11 +111,13 @@ describe('what nobody declares', () => {
   });
 
   test('nights request the exchanges of EOD_OPERATION_EXCHANGES', async () => {
-    const { seen, pipeline } = await open({ EOD_OPERATION_EXCHANGES: 'GetTotalTradeHighlights=NSE+BSE_IDX' });
+    const { queries, pipeline } = await open({
+      EOD_OPERATION_EXCHANGES: 'GetTotalTradeHighlights=NSE+BSE_IDX',
+    });
     const request = await nightlyRequest(pipeline, { date: '2025-09-10' });
     const targets = request.targets.filter(({ operation }) => operation === 'GetTotalTradeHighlights');
     expect(targets.map(({ exchange }) => exchange)).toEqual(['NSE', 'BSE_IDX']);
     expect(await runToEnd(pipeline, { ...request, targets })).toMatchObject({ state: 'completed' });
-    expect(new Set(seen.map((sent) => sent.get('exchange')))).toEqual(new Set(['NSE', 'BSE_IDX']));
+    expect(new Set(queries.map((query) => query.get('exchange')))).toEqual(new Set(['NSE', 'BSE_IDX']));
   });
 });

@@ -9,13 +9,13 @@ const DAY_MS = 86_400_000;
 test('what old runs left is deleted, but for what something refers to', async ({ context }) => {
   const { pool } = context.db;
   await importInto(context, [NSE_UDIFF]);
-  const made = await pool.query<{ id: number }>(
+  const result = await pool.query<{ id: number }>(
     `insert into etl.runs (kind, requested_by, request, from_date, to_date, state, finished_at)
      values ('backfill', 'test', '{}', '2025-01-01', '2025-01-01', 'completed', now()),
             ('backfill', 'test', '{}', '2025-01-01', '2025-01-01', 'completed', now()),
             ('backfill', 'test', '{}', '2025-01-01', '2025-01-01', 'running', null) returning id::int`,
   );
-  const [done, suspicious, open] = made.rows.map(({ id }) => id) as [number, number, number];
+  const [done, suspicious, open] = result.rows.map(({ id }) => id) as [number, number, number];
   // Ranges that were not requested, beside one that was.
   await pool.query(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, state, suspicious)

@@ -46,11 +46,11 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
   const someDone = (runId: number) =>
     waitFor(async () => (await report(runId)).windows.loaded >= 3, { everyMs: 10 });
   const underWay = async (runId: number) => {
-    const found = await pipeline.db.pool.query(
+    const result = await pipeline.db.pool.query(
       "select from etl.windows where run_id = $1 and state = 'running' limit 1",
       [runId],
     );
-    return found.rowCount === 1;
+    return result.rowCount === 1;
   };
 
   test('cancelled: nothing further is started, what is loaded stays', async () => {
@@ -64,7 +64,7 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
     await queueEmpty(pipeline);
     const after = await report(runId);
     expect(after.windows).toEqual(windows);
-    expect(new Set(after.failures.map((one) => one.state))).toEqual(new Set(['cancelled']));
+    expect(new Set(after.failures.map((failure) => failure.state))).toEqual(new Set(['cancelled']));
     await expect(cancelRun(pipeline, runId)).rejects.toMatchObject({ kind: 'usage' });
     await expect(resumeRun(pipeline, runId)).rejects.toMatchObject({ kind: 'usage' });
   });
@@ -99,9 +99,9 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
     const { state, error, windows } = await report(runId);
     expect({ state, error }).toEqual({ state: 'paused', error: 'a test' });
     expect(windows.open).toBeGreaterThan(0);
-    const requested = sandbox.stats().requests;
+    const requestsBefore = sandbox.stats().requests;
     await queueEmpty(pipeline);
-    expect(sandbox.stats().requests).toBe(requested);
+    expect(sandbox.stats().requests).toBe(requestsBefore);
     await resumeRun(pipeline, runId);
     expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', error: null, failures: [] });
     await expect(resumeRun(pipeline, runId)).rejects.toMatchObject({ kind: 'usage' });
@@ -117,12 +117,12 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
       [runId],
     );
     await pipeline.db.pool.query("update etl.runs set state = 'failed' where id = $1", [runId]);
-    const requested = sandbox.stats().requests;
+    const requestsBefore = sandbox.stats().requests;
     await resumeRun(pipeline, runId);
     const again = await ended(pipeline, runId);
     expect(again).toMatchObject({ state: 'completed', failures: [] });
     expect(again.windows).toEqual(first.windows);
-    expect(sandbox.stats().requests).toBe(requested + 4);
+    expect(sandbox.stats().requests).toBe(requestsBefore + 4);
   });
 
   test('unknown: said so', async () => {

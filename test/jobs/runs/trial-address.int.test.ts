@@ -6,16 +6,16 @@ import { MOVERS_DAY, openTrial, TRIAL_DAY, trialAddress } from './trial-address-
 
 /** The days in each table that has rows, by its date column or, for ratios, the day they are of. */
 async function storedDays({ db }: Pipeline): Promise<Record<string, string[]>> {
-  const found: Record<string, string[]> = {};
+  const days: Record<string, string[]> = {};
   for (const { name, dateColumn, key } of tables) {
-    const column = dateColumn ?? key.find((one) => one === 'as_of_date');
+    const column = dateColumn ?? key.find((column) => column === 'as_of_date');
     if (column === undefined) continue;
     const { rows } = await db.pool.query(
       `select distinct ${column}::text as day from market.${name} order by 1`,
     );
-    if (rows.length > 0) found[name] = rows.map(({ day }) => day);
+    if (rows.length > 0) days[name] = rows.map(({ day }) => day);
   }
-  return found;
+  return days;
 }
 
 describe('with EOD_TRIAL_DAY', () => {
@@ -43,8 +43,8 @@ describe('with EOD_TRIAL_DAY', () => {
     expect(Object.keys(others).length).toBeGreaterThan(4);
     // The quarter that ended before the trial day is requested by its name.
     expect(others.financial_ratios).toEqual(['2024-12-31', TRIAL_DAY]);
-    for (const [table, found] of Object.entries(others)) {
-      if (table !== 'financial_ratios') expect([table, found]).toEqual([table, [TRIAL_DAY]]);
+    for (const [table, days] of Object.entries(others)) {
+      if (table !== 'financial_ratios') expect([table, days]).toEqual([table, [TRIAL_DAY]]);
     }
     const variants = await pipeline.db.pool.query(
       `select variant, array_agg(distinct as_of_date::text) as days from market.financial_ratios group by 1 order by 1`,

@@ -27,11 +27,11 @@ describe('with EOD_TRIAL_DAY', () => {
   });
 
   test('a backfill of more days requests once, and one without that day requests nothing', async () => {
-    const requested = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
-    const week = await runToEnd(pipeline, backfill({ ...requested, from: '2025-02-20', to: TRIAL_DAY }));
+    const options = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
+    const week = await runToEnd(pipeline, backfill({ ...options, from: '2025-02-20', to: TRIAL_DAY }));
     expect(week).toMatchObject({ state: 'completed', requests: 1, inserted: 0, withdrawn: 0, rejected: 0 });
     expect(week.unchanged).toBeGreaterThan(0);
-    const before = await runToEnd(pipeline, backfill({ ...requested, from: '2025-02-10', to: '2025-02-14' }));
+    const before = await runToEnd(pipeline, backfill({ ...options, from: '2025-02-10', to: '2025-02-14' }));
     expect(before).toMatchObject({ state: 'completed', requests: 0 });
     expect(before.skips).toEqual([
       { reason: `only ${TRIAL_DAY} can be requested (EOD_TRIAL_DAY)`, windows: 1 },
@@ -90,11 +90,11 @@ describe('without it', () => {
     const { url } = await trialAddress();
     const env = { EOD_BASE_URL: url, EOD_ACCESS_KEY: 'a key for tests' };
     const cwd = temporaryFolder();
-    const found = async (settings: Record<string, string>) => {
+    const checkAddress = async (settings: Record<string, string>) => {
       const { stdout } = await runCli(['doctor', '--json'], { cwd, env: { ...env, ...settings } });
       return JSON.parse(stdout).checks.find(({ name }: { name: string }) => name === 'source');
     };
-    expect(await found({})).toMatchObject({ state: 'warning', remedy: expect.stringContaining(hint) });
-    expect(await found({ EOD_TRIAL_DAY: TRIAL_DAY })).toMatchObject({ state: 'ok' });
+    expect(await checkAddress({})).toMatchObject({ state: 'warning', remedy: expect.stringContaining(hint) });
+    expect(await checkAddress({ EOD_TRIAL_DAY: TRIAL_DAY })).toMatchObject({ state: 'ok' });
   });
 });

@@ -32,14 +32,14 @@ test('the data sets are compared after a night has ended; an error in that does 
 
   const first = await runToEnd(pipeline, await night());
   expect(first.state).toBe('completed');
-  const found = await waitFor(async () => {
+  const findings = await waitFor(async () => {
     // Of so few companies none has an event on the first of the days.
     const { rows } = await pool.query(
       `select "check", date::text, instrument, run_id::int from etl.findings where "check" <> 'before_event_lists'`,
     );
     return rows.length > 0 && rows;
   });
-  expect(found).toEqual([
+  expect(findings).toEqual([
     { check: 'price_positive', date: '2025-09-11', instrument: 'TCS A', run_id: first.runId },
   ]);
 
@@ -97,11 +97,11 @@ test('the alerts of a run are raised although the process that ended it was kill
     (await pool.query<{ state: string }>('select follow_up as state from etl.runs where id = $1', [runId]))
       .rows[0];
   expect(await followUp()).toEqual({ state: 'due' });
-  expect(webhook.heard).toEqual([]);
+  expect(webhook.alerts).toEqual([]);
 
   const second = await startWorker(pipeline);
   await waitFor(async () => (await followUp())?.state === 'done');
-  expect(webhook.heard.map(({ kind, facts }) => [kind, facts.run])).toEqual([['run_failed', runId]]);
+  expect(webhook.alerts.map(({ kind, facts }) => [kind, facts.run])).toEqual([['run_failed', runId]]);
   await second.stop();
 });
 
@@ -126,8 +126,8 @@ test('names that cannot be brought in fail each run until they can, and are brou
   });
   await pool.query('drop trigger refuse on etl.observed_aliases');
   expect(await night('BSE', '2025-09-12')).toMatchObject({ state: 'completed', error: null });
-  const named = await pool.query('select distinct exchange from market.instruments order by 1');
-  expect(named.rows).toEqual([{ exchange: 'BSE' }, { exchange: 'NSE' }]);
+  const result = await pool.query('select distinct exchange from market.instruments order by 1');
+  expect(result.rows).toEqual([{ exchange: 'BSE' }, { exchange: 'NSE' }]);
 });
 
 test('a run whose names cannot be brought up to date ends as failed and says why; resumed, it is tried again', async () => {
@@ -139,14 +139,14 @@ test('a run whose names cannot be brought up to date ends as failed and says why
   });
   const { pool } = pipeline.db;
   await pool.query('alter table etl.observed_aliases rename to observed_aliases_away');
-  const requested = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
+  const options = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
   const { runId, ...run } = await runToEnd(
     pipeline,
-    backfill({ ...requested, from: '2025-09-11', to: '2025-09-12' }),
+    backfill({ ...options, from: '2025-09-11', to: '2025-09-12' }),
   );
   const why = 'instruments and corporate events could not be brought up to date: ';
   expect(run).toMatchObject({ state: 'failed', windows: { loaded: 2 }, error: expect.stringContaining(why) });
-  await waitFor(() => webhook.heard.some(({ message }) => message.includes(why)), { what: 'the alert' });
+  await waitFor(() => webhook.alerts.some(({ message }) => message.includes(why)), { what: 'the alert' });
 
   await pool.query('alter table etl.observed_aliases_away rename to observed_aliases');
   await resumeRun(pipeline, runId);

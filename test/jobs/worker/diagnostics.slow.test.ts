@@ -49,21 +49,23 @@ describe.each(mostly('redis'))('what the source responds instead of data, the qu
     const resumed = await workToEnd(good, report.runId);
     expect(resumed).toMatchObject({ state: 'completed', error: null, failures: [] });
     // The operations that waited for the bhav copies are part of what was requested.
-    expect(new Set(resumed.operations.map((one) => one.operation)).size).toBe(defaultOperations.length);
+    expect(new Set(resumed.operations.map((operation) => operation.operation)).size).toBe(
+      defaultOperations.length,
+    );
     expect(resumed.windows.loaded + resumed.windows.empty).toBe(resumed.windows.total);
   });
 
   test('a line that there is no data is an empty response, which withdraws nothing', async () => {
-    const requested = { ...WEEK, operations: ['GetTop5GainersLosers'], force: true };
+    const options = { ...WEEK, operations: ['GetTop5GainersLosers'], force: true };
     const rows = async ({ db }: Pipeline) =>
       (await db.pool.query('select count(*)::int as rows from market.top_gainers_losers')).rows[0]?.rows;
     const good = await against({});
-    await runToEnd(good, backfill(requested));
+    await runToEnd(good, backfill(options));
     const stored = await rows(good);
     expect(stored).toBeGreaterThan(0);
     const value = 'Data unavailable.';
     const pipeline = await against({ behaviour: { faults: [{ kind: 'diagnostic', value }] } });
-    const report = await runToEnd(pipeline, backfill(requested));
+    const report = await runToEnd(pipeline, backfill(options));
     expect(report).toMatchObject({ state: 'completed', withdrawn: 0, suspicious: [] });
     expect(report.windows).toMatchObject({ empty: report.windows.total });
     expect(report.warnings).toMatchObject([{ warning: `the source has no data: ${value}` }]);
@@ -81,8 +83,8 @@ describe.each(mostly('redis'))('what the source responds instead of data, the qu
     const runId = await start(pipeline, backfill({ ...WEEK, operations: ['GetSeriesChange'], force: true }));
     const worker = await startWorker(pipeline);
     await waitFor(async () => {
-      const found = await pipeline.db.pool.query('select from etl.call_budget where refused_at is not null');
-      return found.rowCount === 1;
+      const result = await pipeline.db.pool.query('select from etl.call_budget where refused_at is not null');
+      return result.rowCount === 1;
     });
     clock.moveTo(Date.parse('2025-09-10T21:00:03+05:30'));
     const report = await ended(pipeline, runId);

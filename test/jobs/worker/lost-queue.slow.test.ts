@@ -165,10 +165,10 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
     const jobId = windowJobId({ runId, windowId: late.rows[0]?.id ?? 0 });
     expect(await queuedIds(pipeline.queues.windows.backfill)).toContain(jobId);
     await workToEnd(pipeline, runId);
-    const found = await pipeline.db.pool.query('select state from etl.windows where id = $1', [
+    const result = await pipeline.db.pool.query('select state from etl.windows where id = $1', [
       late.rows[0]?.id,
     ]);
-    expect(found.rows).toEqual([{ state: expect.stringMatching(/^(loaded|empty)$/) }]);
+    expect(result.rows).toEqual([{ state: expect.stringMatching(/^(loaded|empty)$/) }]);
   });
 
   test('a run whose last worker died before closing it is closed', async () => {
@@ -202,7 +202,7 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
         const runId = await start(pipeline, REQUEST);
         if (!atWork) for (const part of lost) await losePart(backend, prefix, databaseUrl, part);
         const worker = await startWorker(pipeline);
-        const inOrder = [...lost].sort((one, other) => one.after - other.after);
+        const inOrder = [...lost].sort((loss, otherLoss) => loss.after - otherLoss.after);
         for (const part of atWork ? inOrder : []) {
           await waitFor(
             async () => {
@@ -248,13 +248,13 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
         response.end(body);
       });
       const pipeline = await openPipeline({ sourceUrl, backend, settings: { EOD_ATTEMPTS: '1' } });
-      const requested = {
+      const options = {
         from: '2025-09-01',
         to: '2025-09-01',
         operations: ['GetBhavCopyCM'],
         exchanges: ['NSE'],
       };
-      const runId = await start(pipeline, backfill(requested));
+      const runId = await start(pipeline, backfill(options));
       let isTaken = false;
       let resumed = false;
       const work: Queues['work'] = (name, processor, settings, onEnd) =>

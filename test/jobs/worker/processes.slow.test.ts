@@ -100,8 +100,8 @@ describe('two worker processes on one queue', () => {
 
 /** Windows under way, no matter who has them. */
 async function running({ db }: Pipeline): Promise<number> {
-  const found = await db.pool.query<{ windows: number }>(
+  const result = await db.pool.query<{ windows: number }>(
     "select count(*)::int as windows from etl.windows where state = 'running'",
   );
-  return found.rows[0]?.windows ?? 0;
+  return result.rows[0]?.windows ?? 0;
 }

@@ -32,19 +32,19 @@ describe('the declared schedules', () => {
   const planned = plannedSchedules(BOTH);
 
   test('are one for each operation and exchange, each at its own minute after 21:15', () => {
-    expect(planned.map((one) => one.id).sort()).toEqual([...ALL].sort());
-    expect(new Set(planned.map((one) => one.pattern)).size).toBe(ALL.length);
+    expect(planned.map((schedule) => schedule.id).sort()).toEqual([...ALL].sort());
+    expect(new Set(planned.map((schedule) => schedule.pattern)).size).toBe(ALL.length);
     for (const { pattern } of planned) {
       const [minute, hour, dayOfMonth, month] = pattern.split(' ');
       expect([dayOfMonth, month]).toEqual(['*', '*']);
       expect(Number(hour) * 60 + Number(minute)).toBeGreaterThanOrEqual(21 * 60 + 15);
     }
-    expect(planned.find((one) => one.id === 'GetBhavCopyCM-BSE')?.pattern).toBe('15 21 * * *');
-    expect(planned.find((one) => one.id === 'GetBhavCopyCM-NSE')?.pattern).toBe('17 21 * * *');
+    expect(planned.find((schedule) => schedule.id === 'GetBhavCopyCM-BSE')?.pattern).toBe('15 21 * * *');
+    expect(planned.find((schedule) => schedule.id === 'GetBhavCopyCM-NSE')?.pattern).toBe('17 21 * * *');
   });
 
   test('leave out exchanges the settings do not allow', () => {
-    const ids = plannedSchedules({ ...BOTH, EOD_EXCHANGES: ['NSE'] }).map((one) => one.id);
+    const ids = plannedSchedules({ ...BOTH, EOD_EXCHANGES: ['NSE'] }).map((schedule) => schedule.id);
     expect(ids.sort()).toEqual(ALL.filter((id) => id.endsWith('-NSE')).sort());
     expect(ids).toContain('GetBhavCopyCM-NSE');
     expect(ids).not.toContain('GetFinRatioEOD-NSE');
@@ -62,7 +62,7 @@ describe('the declared schedules', () => {
 
 describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
   let database: TestDatabase;
-  let one: Pipeline;
+  let pipeline: Pipeline;
   let other: Pipeline;
   beforeAll(async () => {
     database = await testDatabase();
@@ -74,26 +74,26 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
       prefix: freePrefix(),
       settings: { EOD_NIGHT_TIMES: NIGHT },
     };
-    one = await openPipeline(options);
+    pipeline = await openPipeline(options);
     other = await openPipeline(options);
     return async () => {
-      await one.close();
+      await pipeline.close();
       await other.close();
     };
   });
 
   const kept = async () =>
-    (await one.queues.ticks.getJobSchedulers())
+    (await pipeline.queues.ticks.getJobSchedulers())
       .map(({ key, pattern, tz, next }) => ({ id: key, pattern, tz, next }))
       .sort((a, b) => (a.id < b.id ? -1 : 1));
   const declared = () =>
     plannedSchedules(HOURS_AWAY)
       .map(({ id, pattern }) => ({ id, pattern, tz: 'Asia/Kolkata', next: expect.any(Number) }))
       .sort((a, b) => (a.id < b.id ? -1 : 1));
-  const waiting = async () => (await one.queues.ticks.getJobCounts()).delayed;
+  const waiting = async () => (await pipeline.queues.ticks.getJobCounts()).delayed;
 
   test('are those declared, at Indian times, with one waiting tick each', async () => {
-    await syncSchedules(one);
+    await syncSchedules(pipeline);
     expect(await kept()).toEqual(declared());
     expect(await waiting()).toBe(ALL.length);
     for (const { next, pattern } of await kept()) {
@@ -107,40 +107,40 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
   });
 
   test('are the same after a second time, and after two schedulers at once', async () => {
-    await syncSchedules(one);
+    await syncSchedules(pipeline);
     const before = await kept();
-    await syncSchedules(one);
-    await Promise.all([syncSchedules(one), syncSchedules(other)]);
+    await syncSchedules(pipeline);
+    await Promise.all([syncSchedules(pipeline), syncSchedules(other)]);
     expect(await kept()).toEqual(before);
     expect(await waiting()).toBe(ALL.length);
   });
 
   test('are the same when two schedulers begin at once with none', async () => {
-    await Promise.all([syncSchedules(one), syncSchedules(other)]);
+    await Promise.all([syncSchedules(pipeline), syncSchedules(other)]);
     expect(await kept()).toEqual(declared());
     expect(await waiting()).toBe(ALL.length);
   });
 
   test('have each their next tick again after any part of them was lost', async () => {
-    await syncSchedules(one);
+    await syncSchedules(pipeline);
     for (let salt = 0; salt < 12; salt += 1) {
       const share = [0.1, 0.5, 0.9][salt % 3] ?? 1;
-      await losePart(backend, one.config.EOD_QUEUE_PREFIX, database.url, { share, salt });
-      await syncSchedules(one);
-      const ids = (await one.queues.ticks.getRanges(['delayed'], 0, -1)).map((id) => id.split(':')[1]);
+      await losePart(backend, pipeline.config.EOD_QUEUE_PREFIX, database.url, { share, salt });
+      await syncSchedules(pipeline);
+      const ids = (await pipeline.queues.ticks.getRanges(['delayed'], 0, -1)).map((id) => id.split(':')[1]);
       expect({ salt, ids: ids.sort() }).toEqual({ salt, ids: [...ALL].sort() });
     }
   });
 
   /** What a process does whose clock is that many days ahead. */
   async function ahead<Result>(days: number, work: () => Promise<Result>): Promise<Result> {
-    const own = Date.now;
-    const spy = vi.spyOn(Date, 'now').mockImplementation(() => own() + days * 86_400_000);
+    const realNow = Date.now;
+    const spy = vi.spyOn(Date, 'now').mockImplementation(() => realNow() + days * 86_400_000);
     return work().finally(() => spy.mockRestore());
   }
-  const queued = async () => (await one.queues.ticks.getRanges(['delayed', 'wait'], 0, -1)).sort();
+  const queued = async () => (await pipeline.queues.ticks.getRanges(['delayed', 'wait'], 0, -1)).sort();
   const due = () =>
-    nextTicks(one.config, systemClock)
+    nextTicks(pipeline.config, systemClock)
       .map(({ id, next }) => `repeat:${id}:${Date.parse(next)}`)
       .sort();
 
@@ -154,9 +154,9 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
       }),
     );
     const moves = sample(fc.array(move, { minLength: 2, maxLength: 6 }), { numRuns: 6, seed: 1 });
-    for (const [at, some] of moves.entries()) {
-      for (const { by, days, taken } of some) {
-        if (by === 'one' || by === 'other') await syncSchedules(by === 'one' ? one : other);
+    for (const [at, steps] of moves.entries()) {
+      for (const { by, days, taken } of steps) {
+        if (by === 'one' || by === 'other') await syncSchedules(by === 'one' ? pipeline : other);
         if (by === 'sync ahead') await ahead(1_800, () => syncSchedules(other));
         // BullMQ makes the next tick when it takes one.
         await ahead(days, async () => {
@@ -168,23 +168,23 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
           }
         });
       }
-      await syncSchedules(one);
+      await syncSchedules(pipeline);
       expect({ at, ticks: await queued() }).toEqual({ at, ticks: due() });
       expect(await kept()).toEqual(declared());
     }
   });
 
   test('a scheduler whose clock is ahead plans no night, and one whose clock is right has its ticks afterwards', async () => {
-    await syncSchedules(one);
+    await syncSchedules(pipeline);
     await ahead(1_800, async () => {
       const scheduler = await startScheduler(other);
       // It takes each tick, and leaves one of a night that is years away.
       await waitFor(async () => (await queued()).every((id) => Number(id.split(':')[2]) > Date.now()));
-      await waitFor(async () => (await one.queues.ticks.getJobCounts()).active === 0);
+      await waitFor(async () => (await pipeline.queues.ticks.getJobCounts()).active === 0);
       await scheduler.stop();
     });
-    expect((await one.db.pool.query('select from etl.runs')).rowCount).toBe(0);
-    await syncSchedules(one);
+    expect((await pipeline.db.pool.query('select from etl.runs')).rowCount).toBe(0);
+    await syncSchedules(pipeline);
     expect(await queued()).toEqual(due());
   });
 
@@ -196,8 +196,8 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
     await pipeline.queues.ticks.addBulk([{ name: 'tick', data: {} as TickJob, opts: { jobId: id } }]);
     const scheduler = await startScheduler(pipeline);
     const ticks = await waitFor(async () => {
-      const found = await pipeline.db.pool.query<{ tick: string }>('select tick from etl.runs');
-      return found.rowCount === 0 ? null : found.rows;
+      const result = await pipeline.db.pool.query<{ tick: string }>('select tick from etl.runs');
+      return result.rowCount === 0 ? null : result.rows;
     });
     expect(ticks).toEqual([{ tick: 'GetBhavCopyCM-BSE-2025-09-12T15:45:00.000Z' }]);
     await scheduler.stop();
@@ -205,13 +205,17 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
 
   function scheduleOnNse(operation: string, repeat: { pattern: string; tz: string }) {
     const data = { operation, exchange: 'NSE' };
-    return one.queues.ticks.upsertJobScheduler(`${operation}-NSE`, repeat, { name: 'tick', data, opts: {} });
+    return pipeline.queues.ticks.upsertJobScheduler(`${operation}-NSE`, repeat, {
+      name: 'tick',
+      data,
+      opts: {},
+    });
   }
 
   test('of an operation that is gone are pruned, with their ticks', async () => {
     await scheduleOnNse('GetGone', { pattern: '0 22 * * *', tz: 'Asia/Kolkata' });
     expect(await waiting()).toBe(1);
-    await syncSchedules(one);
+    await syncSchedules(pipeline);
     expect(await kept()).toEqual(declared());
     expect(await waiting()).toBe(ALL.length);
   });
@@ -224,20 +228,20 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
   });
 
   test('are there while a scheduler runs, and stay when it stops', async () => {
-    const schedulers = await Promise.all([startScheduler(one), startScheduler(other)]);
+    const schedulers = await Promise.all([startScheduler(pipeline), startScheduler(other)]);
     expect(await kept()).toEqual(declared());
     await Promise.all(schedulers.map((scheduler) => scheduler.stop()));
     expect(await kept()).toEqual(declared());
   });
 
   test('a tick makes one run, however often and by however many it is handled', async () => {
-    const job = await nextTick(one, {
+    const job = await nextTick(pipeline, {
       operation: 'GetSeriesChange',
       exchange: 'NSE',
     });
-    await Promise.all([processTick(one, job), processTick(other, job)]);
-    await processTick(one, job);
-    const runs = await one.db.pool.query(
+    await Promise.all([processTick(pipeline, job), processTick(other, job)]);
+    await processTick(pipeline, job);
+    const runs = await pipeline.db.pool.query(
       'select kind, state, requested_by, tick, request from etl.runs order by id desc',
     );
     expect(runs.rows).toHaveLength(1);
@@ -248,17 +252,17 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
       tick: expect.stringMatching(/^GetSeriesChange-NSE-\d{4}-/),
       request: { targets: [{ operation: 'GetSeriesChange', exchange: 'NSE' }] },
     });
-    const windows = await one.db.pool.query('select count(*)::int as windows from etl.windows');
-    const { prioritized } = await one.queues.windows.nightly.getJobCounts();
+    const windows = await pipeline.db.pool.query('select count(*)::int as windows from etl.windows');
+    const { prioritized } = await pipeline.queues.windows.nightly.getJobCounts();
     expect(windows.rows[0].windows).toBe(prioritized);
-    await one.db.pool.query("update etl.runs set state = 'cancelled', tick = null");
-    await one.db.pool.query('delete from etl.windows; delete from etl.runs');
+    await pipeline.db.pool.query("update etl.runs set state = 'cancelled', tick = null");
+    await pipeline.db.pool.query('delete from etl.windows; delete from etl.runs');
   });
 
   test.runIf(isSlowLayer)(
     'a tick that meets an outage of Postgres is put off until that is over; one that cannot be planned ends',
     async () => {
-      const { pool } = one.db;
+      const { pool } = pipeline.db;
       await pool.query(`
       create sequence failures;
       create function fail() returns trigger language plpgsql as $$
@@ -270,10 +274,10 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
           return new;
         end $$;
       create trigger fail before insert on etl.runs for each row execute function fail();`);
-      const scheduler = await startScheduler(one);
+      const scheduler = await startScheduler(pipeline);
       onTestFinished(() => scheduler.stop());
       const opts = { removeOnComplete: true };
-      await one.queues.ticks.addBulk([
+      await pipeline.queues.ticks.addBulk([
         {
           name: 'tick',
           data: { operation: 'GetCircuitBreakers', exchange: 'NSE' },
@@ -290,7 +294,7 @@ describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
         return rows.length > 0 ? rows.map(({ tick }) => tick) : null;
       });
       expect(planned).toEqual([expect.stringMatching(/^GetSeriesChange-NSE-/)]);
-      await waitFor(async () => (await one.queues.ticks.getJobCounts()).failed === 1);
+      await waitFor(async () => (await pipeline.queues.ticks.getJobCounts()).failed === 1);
       expect((await pool.query('select nextval($1)::int as next', ['failures'])).rows).toEqual([{ next: 4 }]);
       await pool.query('drop trigger fail on etl.runs; drop function fail; drop sequence failures');
       await pool.query('delete from etl.windows; delete from etl.runs');

@@ -9,7 +9,7 @@ import {
 } from '../../support/any-order/draw.ts';
 import { MAX_REJECT_SHARE, type Topic } from '../../support/any-order/model.ts';
 import { LOOKBACK, positionsOf } from '../../support/any-order/responses.ts';
-import { type Deviation, KILL_LOADS, type Position, run } from '../../support/any-order/run.ts';
+import { type Deviation, type FreshExchange, KILL_LOADS, run } from '../../support/any-order/run.ts';
 import { sample } from '../../support/for-all.ts';
 import { openStore } from '../../support/import-support.ts';
 import { newRun } from '../support.ts';
@@ -23,7 +23,7 @@ const AT_ONCE = 3;
 /** … and after so many the database is emptied, because what is about all exchanges becomes slow. */
 const BATCH = 48;
 
-let position: Omit<Position, 'exchange'>;
+let target: Omit<FreshExchange, 'exchange'>;
 let exchanges = 0;
 beforeAll(async () => {
   const context = await openStore(undefined, {
@@ -31,13 +31,13 @@ beforeAll(async () => {
     EOD_LOOKBACK_SESSIONS: String(LOOKBACK),
   });
   await context.db.pool.query(KILL_LOADS);
-  position = { context, runId: await newRun(context.db) };
+  target = { context, runId: await newRun(context.db) };
 });
 
 /** Each set has an exchange of its own, so that no database has to be emptied for it. */
 function runSet(steps: readonly Step[]): Promise<Deviation[]> {
   exchanges += 1;
-  return run({ ...position, exchange: `N${exchanges}` }, steps);
+  return run({ ...target, exchange: `N${exchanges}` }, steps);
 }
 
 /** Runs all sets, some at once. @returns those that deviate in a topic. */
@@ -53,7 +53,7 @@ async function runSets(sets: readonly (readonly Step[])[]) {
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     if (failed.length > 0 && EXAMPLES === undefined) break;
-    await position.context.db.pool.query(truncateSql(tables.map(({ name }) => name)));
+    await target.context.db.pool.query(truncateSql(tables.map(({ name }) => name)));
   }
   return failed;
 }
@@ -74,17 +74,19 @@ async function smallest(
 /** The smallest set with which a topic deviates, and how, for people. */
 async function explain(steps: readonly Step[], topic: Topic): Promise<string> {
   let last: Deviation | undefined;
-  const least = await smallest(steps, async (some) => {
-    const found = (await runSet(some)).find((one) => one.topic === topic);
-    last = found ?? last;
-    return found !== undefined;
+  const smallestSteps = await smallest(steps, async (candidate) => {
+    const deviation = (await runSet(candidate)).find((deviation) => deviation.topic === topic);
+    last = deviation ?? last;
+    return deviation !== undefined;
   });
-  const positions = positionsOf(least.flatMap((step) => (step.act === 'load' ? [step.response] : [])));
+  const positions = positionsOf(
+    smallestSteps.flatMap((step) => (step.act === 'load' ? [step.response] : [])),
+  );
   const texts = [
     ...(last?.missing ?? []).map((text) => `  missing    ${text}`),
     ...(last?.unexpected ?? []).map((text) => `  unexpected ${text}`),
   ];
-  return `${topic}, after step ${last?.step} of\n${describeSteps(least, positions)}\n${texts.join('\n')}`;
+  return `${topic}, after step ${last?.step} of\n${describeSteps(smallestSteps, positions)}\n${texts.join('\n')}`;
 }
 
 describe('responses that are loaded in any order, with replays, kills and emptied tables in between', () => {
@@ -103,9 +105,9 @@ describe('responses that are loaded in any order, with replays, kills and emptie
     const topics = new Set(failed.map(({ topic }) => topic));
     console.log(`${sets.length} sets, ${Math.round((Date.now() - begun) / sets.length)} ms each`);
     for (const topic of topics) {
-      const some = failed.filter((one) => one.topic === topic);
-      console.log(`${topic}: ${some.length} sets`);
-      for (const { steps } of some.slice(0, Number(EXAMPLES))) console.log(await explain(steps, topic));
+      const failures = failed.filter((deviation) => deviation.topic === topic);
+      console.log(`${topic}: ${failures.length} sets`);
+      for (const { steps } of failures.slice(0, Number(EXAMPLES))) console.log(await explain(steps, topic));
     }
   }, 3_600_000);
 });

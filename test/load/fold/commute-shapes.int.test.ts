@@ -56,20 +56,20 @@ const responsesOf = fc
   )
   .map(([chosen, drawn]) => {
     let calledAt = FIRST_CALL;
-    return drawn.map((one, at) => {
-      calledAt += one.minutes * MINUTE;
-      const operation = operations[chosen[one.operation % chosen.length] ?? 0] as Operation;
-      return { ...responseOf(operation, one, calledAt), position: positionOf(calledAt, at) };
+    return drawn.map((response, at) => {
+      calledAt += response.minutes * MINUTE;
+      const operation = operations[chosen[response.operation % chosen.length] ?? 0] as Operation;
+      return { ...responseOf(operation, response, calledAt), position: positionOf(calledAt, at) };
     });
   });
 
 function responseOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<Response, 'position'> {
   const calledOn = today({ now: () => calledAt } satisfies Clock, 'Asia/Kolkata');
-  const entry = requested(operation, drawn, calledOn);
+  const entry = requestOf(operation, drawn, calledOn);
   const { exchanges } = operation;
   const exchange = exchanges.includes(drawn.exchange) ? drawn.exchange : (exchanges[0] as string);
   const { from, to, instruments } = entry;
-  const shapes = drawn.shapes.map((one) => one % operation.shapes.length);
+  const shapes = drawn.shapes.map((shape) => shape % operation.shapes.length);
   const records: Listed[] = [];
   const dated = operation.shapes.some((shape) => shape.dated);
   for (let day = 0; day < (dated ? DAYS.length : 1); day += 1) {
@@ -85,22 +85,26 @@ function responseOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<
   }
   const again = records
     .slice(0, drawn.twice)
-    .map((one) => ({ ...one, value: (one.value + 1) % 3, saved: (one.saved + 1) % SAVED.length }));
-  const sent = [...records, ...again].map((one) => recordOf(operation, exchange, one));
+    .map((record) => ({
+      ...record,
+      value: (record.value + 1) % 3,
+      saved: (record.saved + 1) % SAVED.length,
+    }));
+  const sent = [...records, ...again].map((record) => recordOf(operation, exchange, record));
   if (drawn.rejected) sent.push({ Unknown: drawn.cells[0]?.value ?? 0 });
   const body = Buffer.from(JSON.stringify({ Value: sent }));
   return { operation, exchange, ...entry, calledAt, body };
 }
 
 /** What the planner might ask of an operation. */
-function requested(operation: Operation, { from, length, part, entry }: Drawn, calledOn: string) {
+function requestOf(operation: Operation, { from, length, part, entry }: Drawn, calledOn: string) {
   const { windows, request } = operation;
   const [first, last] = [DAYS[from] as string, DAYS[Math.min(DAYS.length - 1, from + length)] as string];
   const plain = { instruments: [] as string[], params: {}, variant: '', filtered: false };
   if (windows.per === 'instrument') {
     const options: Record<string, string> =
       operation.name === 'GetFinancialRatios' && entry % 2 === 0 ? { type: 'EOD' } : {};
-    const requested = windows.requests({
+    const requests = windows.requests({
       tradingDays: [first],
       from: '2025-06-30',
       to: last,
@@ -108,9 +112,9 @@ function requested(operation: Operation, { from, length, part, entry }: Drawn, c
       live: true,
       options,
     });
-    const one = requested[entry % requested.length];
-    if (one === undefined) throw new Error(`${operation.name} requests nothing`);
-    const { from, to, params, variant } = one;
+    const request = requests[entry % requests.length];
+    if (request === undefined) throw new Error(`${operation.name} requests nothing`);
+    const { from, to, params, variant } = request;
     return { ...plain, from, to, params, variant, instruments: [`S${entry % 2}`] };
   }
   const range =
@@ -201,9 +205,11 @@ const stored = async () => ({
 /** The rows of the tables that responses fill; others are computed from them when a run ends. */
 async function contentsOf(schema: 'market' | 'market_history'): Promise<string[]> {
   const filled = operations.flatMap(({ shapes }) => shapes);
-  const covered = new Set(filled.map(({ table }) => table.name));
+  const tableNames = new Set(filled.map(({ table }) => table.name));
   const contents = Object.entries(await rowsOf(context, schema));
-  return contents.flatMap(([name, rows]) => (covered.has(name) ? rows.map((row) => `${name} ${row}`) : []));
+  return contents.flatMap(([name, rows]) =>
+    tableNames.has(name) ? rows.map((row) => `${name} ${row}`) : [],
+  );
 }
 
 const revisions = async () => ({
@@ -240,9 +246,9 @@ describe('responses of every operation in every shape', () => {
           while (queue.length > 0) {
             // Two responses without records do not wait for each other. If they are about the same day, it may count as
             // not published yet until it is requested again, although the later one says that there is nothing.
-            const some = queue.splice(0, width);
-            const [first, ...others] = some.filter(isEmptyResponse);
-            const together = some.filter((one) => one === first || !isEmptyResponse(one));
+            const batch = queue.splice(0, width);
+            const [first, ...others] = batch.filter(isEmptyResponse);
+            const together = batch.filter((response) => response === first || !isEmptyResponse(response));
             await Promise.all(
               together.map((response, at) => loadResponse(pools[at] ?? context, runId, response)),
             );

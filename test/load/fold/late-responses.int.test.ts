@@ -12,7 +12,6 @@ import {
   ALWAYS,
   acceptRefused,
   all,
-  ask,
   DAY,
   fetched,
   live,
@@ -20,6 +19,7 @@ import {
   records,
   replay,
   replayAnew,
+  requestAndLoad,
   rowsOf,
   type SourceRecord,
 } from '../../support/replay-support.ts';
@@ -29,12 +29,12 @@ describe('a response that is loaded after one that was fetched later', () => {
     await fetched(1, records(0, 53))(context);
     await fetched(3, records(2, 53))(context);
     const before = await live(context);
-    const covered = await all(context, 'select day, state, records, window_id from etl.coverage');
+    const coverage = await all(context, 'select day, state, records, window_id from etl.coverage');
     // It lacks the last two and lists the first two, which the newer one does not.
     const late = await fetched(2, records(0, 51))(context);
     expect(late).toMatchObject({ counts: { withdrawn: 0, inserted: 0, updated: 0 }, suspicious: null });
     expect(await live(context)).toEqual(before);
-    expect(await all(context, 'select day, state, records, window_id from etl.coverage')).toEqual(covered);
+    expect(await all(context, 'select day, state, records, window_id from etl.coverage')).toEqual(coverage);
   });
 
   test('opens no reject of a record that the later response has without a problem, and keeps the reject as resolved', async () => {
@@ -96,7 +96,7 @@ describe('a response that is loaded after one that was fetched later', () => {
     const whole = await fetched(2, records(3, 20))(context);
     expect(whole).toMatchObject({ counts: { withdrawn: 1 }, suspicious: null });
     expect(await live(context)).toEqual(
-      records(0, 20).flatMap(({ Symbol: one }) => (one === 'S002' ? [] : [one])),
+      records(0, 20).flatMap(({ Symbol: symbol }) => (symbol === 'S002' ? [] : [symbol])),
     );
   });
 
@@ -137,8 +137,8 @@ describe('a response that is loaded after one that was fetched later', () => {
     await fetched(3, [])(context, { day });
     await fetched(2, sent)(context, { day, instruments: sent.map(({ Symbol: name }) => String(name)) });
     expect(await live(context)).toHaveLength(14);
-    const covered = await all(context, `select state from etl.coverage where instrument = ''`);
-    expect(covered).toEqual([{ state: 'failed' }]);
+    const coverage = await all(context, `select state from etl.coverage where instrument = ''`);
+    expect(coverage).toEqual([{ state: 'failed' }]);
   });
 
   test('leaves its rejects open if a later response came before the data was published', async () => {
@@ -165,7 +165,7 @@ describe('a response that is loaded after one that was fetched later', () => {
       withdrawn: 6,
       left: 17,
     });
-    expect(await live(context)).toEqual(['S001', ...records(4, 20).map(({ Symbol: one }) => one)]);
+    expect(await live(context)).toEqual(['S001', ...records(4, 20).map(({ Symbol: symbol }) => symbol)]);
     const before = await physical(context);
     await replay(context, {});
     expect(await physical(context)).toEqual(before);
@@ -249,7 +249,7 @@ test('lines of CSV in which ends of lines are missing leave the trading day inco
   const sent = records(0, 30);
   const lines = sent.map((record) => Object.values(record).join());
   const csv = `${Object.keys(sent[0] ?? {}).join()}\n${lines.join('\n').replace('\n', '')}\n`;
-  const loaded = await ask(context, {
+  const loaded = await requestAndLoad(context, {
     operation: 'GetBhavCopyCM',
     from: DAY,
     sent: [],
@@ -283,7 +283,7 @@ test('a window is suspicious until a good response that is later, in whatever or
   const ordered = async (...minutes: readonly number[]) => {
     const context = await openStore();
     for (const minute of minutes)
-      await ask(context, {
+      await requestAndLoad(context, {
         operation: 'GetBhavCopyCM',
         from: DAY,
         sent: records(0, 40),

@@ -30,9 +30,9 @@ const written = (table: TableDefinition, rows: readonly Row[], line: Line) =>
 
 /** The same, value by value. */
 function simply({ fields }: TableDefinition, rows: readonly Row[], { positions, audit = '' }: Line): string {
-  const lines = rows.map((row, position) => {
+  const lines = rows.map((row, index) => {
     const values = fields.map(({ column }) => encodeValue(row[column] ?? null));
-    return `${positions === true ? `${position}\t` : ''}${values.join('\t')}${audit}\n`;
+    return `${positions === true ? `${index}\t` : ''}${values.join('\t')}${audit}\n`;
   });
   // As bytes and back: halves of surrogate pairs become what UTF-8 has for them.
   return Buffer.from(lines.join('')).toString();
@@ -87,7 +87,7 @@ describe('written as bytes, rows are the same as value by value', () => {
     const column = table?.fields[0]?.column;
     if (table === undefined || column === undefined) throw new Error('there is no table');
     forAll([fc.array(number, { minLength: 100, maxLength: 100 })], (numbers) => {
-      const rows = numbers.map((one) => ({ [column]: one }));
+      const rows = numbers.map((number) => ({ [column]: number }));
       expect(written(table, rows, {})).toBe(simply(table, rows, {}));
     });
   });

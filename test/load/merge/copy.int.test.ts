@@ -14,10 +14,10 @@ describe('through COPY into Postgres and back', () => {
     await store.pool.query('truncate market.bhavcopy_cm, market_history.bhavcopy_cm');
     const rows = values.map((value, n) => bhavRow({ symbol: String(n), [column]: value }));
     await loadBhav(store, rows);
-    const found = await store.pool.query<{ value: string | null }>(
+    const result = await store.pool.query<{ value: string | null }>(
       `select ${column}::text as value from market.bhavcopy_cm order by symbol::int`,
     );
-    return found.rows.map((row) => row.value);
+    return result.rows.map((row) => row.value);
   }
 
   test('text stays as it is: tabs, newlines, backslashes, quotes, the end marker, any script', async () => {
@@ -49,11 +49,11 @@ describe('through COPY into Postgres and back', () => {
   });
 
   test('any text Postgres can hold', async () => {
-    const text = fc.string({ unit: 'grapheme', maxLength: 40 }).filter((one) => !one.includes('\0'));
+    const text = fc.string({ unit: 'grapheme', maxLength: 40 }).filter((text) => !text.includes('\0'));
     const texts = sample(
       fc.oneof(
         text,
-        text.map((one) => `\\${one}\t\n`),
+        text.map((text) => `\\${text}\t\n`),
       ),
       { numRuns: 500, seed: 20250829 },
     );

@@ -35,11 +35,11 @@ describe.each(servers)('merging on %s', (server) => {
 
   /** Everything about the rows that a write would change. */
   async function physical() {
-    const found = await store.pool.query(
+    const result = await store.pool.query(
       `select symbol, close_price::text, source_saved_at, revision, run_id, first_loaded_at, last_changed_at,
          xmin::text, ctid::text from market.bhavcopy_cm order by symbol, series`,
     );
-    return found.rows;
+    return result.rows;
   }
 
   /** Bytes of WAL so far: of this connection alone where the server can tell, else of the server. */
@@ -52,13 +52,13 @@ describe.each(servers)('merging on %s', (server) => {
       return all.rows[0].bytes;
     }
     await pool.query('select pg_stat_force_next_flush()');
-    const own = await pool.query(
+    const ownWal = await pool.query(
       'select wal_bytes::float8 as bytes from pg_stat_get_backend_wal(pg_backend_pid())',
     );
-    return own.rows[0].bytes;
+    return ownWal.rows[0].bytes;
   }
 
-  const one = async (): Promise<Row> => (await physical())[0];
+  const firstRow = async (): Promise<Row> => (await physical())[0];
 
   test('new rows are inserted with revision 1 and the run that brought them', async () => {
     const runId = await newRun(store);
@@ -73,7 +73,7 @@ describe.each(servers)('merging on %s', (server) => {
       rejected: 0,
       withdrawn: 0,
     });
-    expect(await one()).toMatchObject({ symbol: 'A', revision: 1, run_id: String(runId) });
+    expect(await firstRow()).toMatchObject({ symbol: 'A', revision: 1, run_id: String(runId) });
   });
 
   test('the same response again writes no row and next to no WAL', async () => {
@@ -118,7 +118,7 @@ describe.each(servers)('merging on %s', (server) => {
     expect(await loadBhav(store, [bhavRow({ symbol: 'A', close_price: null })])).toMatchObject({
       updated: 1,
     });
-    expect(await one()).toMatchObject({ close_price: null, revision: 3 });
+    expect(await firstRow()).toMatchObject({ close_price: null, revision: 3 });
   });
 
   test('an older response changes nothing and counts as stale', async () => {
@@ -136,7 +136,7 @@ describe.each(servers)('merging on %s', (server) => {
     expect(await loadBhav(store, [bhavRow({ symbol: 'A', source_saved_at: LATER })])).toMatchObject({
       updated: 1,
     });
-    expect((await one()).source_saved_at).toEqual(new Date(LATER));
+    expect((await firstRow()).source_saved_at).toEqual(new Date(LATER));
   });
 
   test('a response without times does not erase those the source once sent', async () => {
@@ -145,7 +145,7 @@ describe.each(servers)('merging on %s', (server) => {
     expect(await loadBhav(store, [bhavRow({ symbol: 'A', close_price: '12' })])).toMatchObject({
       updated: 1,
     });
-    expect(await one()).toMatchObject({ close_price: '12', source_saved_at: new Date(SAVED) });
+    expect(await firstRow()).toMatchObject({ close_price: '12', source_saved_at: new Date(SAVED) });
   });
 
   test('of several records with one key the newest saved wins, the rest are duplicates', async () => {
@@ -156,7 +156,7 @@ describe.each(servers)('merging on %s', (server) => {
       bhavRow({ symbol: 'A', close_price: '4' }),
     ]);
     expect(counts).toMatchObject({ fetched: 4, inserted: 1, duplicate: 3 });
-    expect(await one()).toMatchObject({ close_price: '2' });
+    expect(await firstRow()).toMatchObject({ close_price: '2' });
   });
 
   test.each([SAVED, null])(
@@ -167,7 +167,7 @@ describe.each(servers)('merging on %s', (server) => {
         bhavRow({ symbol: 'A', close_price: '2', source_saved_at }),
       ]);
       expect(counts).toMatchObject({ fetched: 2, inserted: 1, duplicate: 1 });
-      expect(await one()).toMatchObject({ close_price: '2' });
+      expect(await firstRow()).toMatchObject({ close_price: '2' });
     },
   );
 
@@ -177,10 +177,10 @@ describe.each(servers)('merging on %s', (server) => {
     );
     expect(await loadBhav(store, rows)).toMatchObject({ inserted: 4 });
     expect(await loadBhav(store, rows)).toMatchObject({ unchanged: 4 });
-    const found = await store.pool.query(
+    const result = await store.pool.query(
       'select tableoid::regclass::text as partition, count(*)::int as rows from market.bhavcopy_cm group by 1 order by 1',
     );
-    expect(found.rows).toEqual([
+    expect(result.rows).toEqual([
       { partition: 'market_partitions.bhavcopy_cm_2019', rows: 1 },
       { partition: 'market_partitions.bhavcopy_cm_2024', rows: 2 },
       { partition: 'market_partitions.bhavcopy_cm_2025', rows: 1 },

@@ -180,8 +180,9 @@ test('names are read with few looks at rows, though the statistics say that noth
 /** Tables that a plan reads from their first row to their last. */
 function readWhole(node: PlanNode): string[] {
   // A partition made ahead is empty: there is nothing to read.
-  const own = node['Node Type'] === 'Seq Scan' && rowsLookedAt(node) > 0 ? [node['Relation Name'] ?? ''] : [];
-  return [...own, ...(node.Plans ?? []).flatMap(readWhole)];
+  const tableRead =
+    node['Node Type'] === 'Seq Scan' && rowsLookedAt(node) > 0 ? [node['Relation Name'] ?? ''] : [];
+  return [...tableRead, ...(node.Plans ?? []).flatMap(readWhole)];
 }
 
 test('all days of one company are found through indexes, in every partition, by ISIN and through renames', async () => {
@@ -235,8 +236,8 @@ test('all days of a symbol on one exchange are found without the rows of the oth
          from generate_series(timestamp '2024-07-01', '2025-06-30', '2 days') as d(day), unnest(array['BSE', 'NSE']) as e(exchange), generate_series(1, 100) as n`,
     );
     await pool.query(`analyze market.${table}`);
-    const requested = `select * from market.${table} where exchange = 'NSE' and symbol = 'S9' order by trade_date`;
-    const plan = await planOf(pool, requested);
+    const statement = `select * from market.${table} where exchange = 'NSE' and symbol = 'S9' order by trade_date`;
+    const plan = await planOf(pool, statement);
     expect(plan['Actual Rows']).toBe(183);
     expect(readWhole(plan)).toEqual([]);
     expect(rowsRemoved(plan)).toBe(0);
@@ -254,13 +255,13 @@ test('the aliases of one instrument are its rows of the view', async () => {
     bhavRow({ symbol: 'OLD', isin: 'INE002A01018', trade_date: '2025-08-28' }),
   ]);
   await deriveButEvents(store);
-  const found = await store.pool.query(
+  const result = await store.pool.query(
     `select i.instrument_id, (select count(*)::int from market.instrument_aliases a where a.instrument_id = i.instrument_id) as names,
        (select count(*)::int from (select * from market.aliases_of(i.instrument_id) intersect all
           select * from market.instrument_aliases a where a.instrument_id = i.instrument_id) s) as same
        from market.instruments i order by 1`,
   );
-  expect(found.rows).toEqual([
+  expect(result.rows).toEqual([
     { instrument_id: 'NSE:INE001A01036', names: 5, same: 5 },
     { instrument_id: 'NSE:INE002A01018', names: 5, same: 5 },
   ]);
@@ -326,8 +327,8 @@ test('tables with partitions are analyzed when they are filled first, and when a
   const analyzed = async () => (await analyzeTables(store)).filter((name) => name.startsWith('market.'));
   const days = (from: number, to: number) =>
     Array.from({ length: to - from }, (_, at) => `2025-09-${String(from + at).padStart(2, '0')}`);
-  const load = async (some: readonly string[]) => {
-    for (const trade_date of some) {
+  const load = async (statements: readonly string[]) => {
+    for (const trade_date of statements) {
       await loadBhav(
         store,
         Array.from({ length: 100 }, (_, at) => bhavRow({ symbol: `S${at}`, trade_date })),
@@ -368,8 +369,8 @@ test('tables with partitions are analyzed when they are filled first, and when a
 
 /** The tables that a plan reads, with the years of partitions left out. */
 function relations(node: PlanNode): string[] {
-  const own = node['Relation Name']?.replace(/_\d{4}$/, '');
-  return [...(own === undefined ? [] : [own]), ...(node.Plans ?? []).flatMap(relations)];
+  const relation = node['Relation Name']?.replace(/_\d{4}$/, '');
+  return [...(relation === undefined ? [] : [relation]), ...(node.Plans ?? []).flatMap(relations)];
 }
 
 test('market.prices of all days looks trading days up for the rows of events alone', async () => {
@@ -412,9 +413,9 @@ test('market.prices of all days looks trading days up for the rows of events alo
   const months = "select date_trunc('month', trade_date), sum(turnover) from market.prices group by 1";
   expect(await readBy(months)).toEqual(['bhavcopy_cm']);
   // Also with conditions, which the planner puts in place of the columns that tables are joined by.
-  const named = "exchange = 'NSE' and symbol = 'S1' and series = 'EQ'";
-  expect(await readBy(`select sum(turnover) from market.prices where ${named}`)).toEqual(['bhavcopy_cm']);
+  const condition = "exchange = 'NSE' and symbol = 'S1' and series = 'EQ'";
+  expect(await readBy(`select sum(turnover) from market.prices where ${condition}`)).toEqual(['bhavcopy_cm']);
   const returns = `select symbol, return_percent from market.prices where series = 'EQ' order by 2 desc nulls last limit 5`;
   expect(await readBy(returns)).toEqual(['bhavcopy_cm', 'event_sessions']);
-  expect(await readBy(`select * from market.prices where ${named}`)).toContain('deliveries');
+  expect(await readBy(`select * from market.prices where ${condition}`)).toContain('deliveries');
 });

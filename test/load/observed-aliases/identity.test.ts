@@ -12,7 +12,11 @@ const blank: ObservedAlias = {
   link: '',
   firstSeen: '2025-01-01',
 };
-const seen = (firstSeen: string, symbol: string, changes: Partial<ObservedAlias> = {}): ObservedAlias => ({
+const observed = (
+  firstSeen: string,
+  symbol: string,
+  changes: Partial<ObservedAlias> = {},
+): ObservedAlias => ({
   ...blank,
   firstSeen,
   symbol,
@@ -24,11 +28,11 @@ describe('on NSE', () => {
   test('a rename keeps the ISIN, a split the symbol: one instrument, named by its first ISIN', () => {
     expect(
       ids(
-        seen('2025-03-01', 'C', { isin: 'INE982B01035' }),
-        seen('2025-02-01', 'B', { isin: 'INE982B01027' }),
-        seen('2025-01-01', 'A', { isin: 'INE982B01019' }),
-        seen('2025-01-15', 'A', { isin: 'INE982B01027' }),
-        seen('2025-02-15', 'C', { isin: 'INE982B01027' }),
+        observed('2025-03-01', 'C', { isin: 'INE982B01035' }),
+        observed('2025-02-01', 'B', { isin: 'INE982B01027' }),
+        observed('2025-01-01', 'A', { isin: 'INE982B01019' }),
+        observed('2025-01-15', 'A', { isin: 'INE982B01027' }),
+        observed('2025-02-15', 'C', { isin: 'INE982B01027' }),
       ),
     ).toEqual(Array(5).fill('NSE:INE982B01019'));
   });
@@ -36,10 +40,10 @@ describe('on NSE', () => {
   test('a fund that gets a new ISIN is the same instrument, even with the ISIN of another fund house', () => {
     expect(
       ids(
-        seen('2019-10-01', 'BSLGOLDETF', { isin: 'INF209K01HT2' }),
-        seen('2025-08-29', 'BSLGOLDETF', { isin: 'INF209KB18D3' }),
-        seen('2019-10-01', 'NIFTYBEES', { isin: 'INF732E01011' }),
-        seen('2025-08-29', 'NIFTYBEES', { isin: 'INF204KB14I2' }),
+        observed('2019-10-01', 'BSLGOLDETF', { isin: 'INF209K01HT2' }),
+        observed('2025-08-29', 'BSLGOLDETF', { isin: 'INF209KB18D3' }),
+        observed('2019-10-01', 'NIFTYBEES', { isin: 'INF732E01011' }),
+        observed('2025-08-29', 'NIFTYBEES', { isin: 'INF204KB14I2' }),
       ),
     ).toEqual(['NSE:INF209K01HT2', 'NSE:INF209K01HT2', 'NSE:INF732E01011', 'NSE:INF732E01011']);
   });
@@ -47,10 +51,10 @@ describe('on NSE', () => {
   test('shares of one issuer under two symbols are two, though their ISINs begin alike', () => {
     expect(
       ids(
-        seen('2019-10-17', 'STAMPEDE', { isin: 'INE224E01028' }),
-        seen('2019-10-17', 'SCAPDVR', { isin: 'INE224E01036' }),
-        seen('2025-08-29', 'GATECH', { isin: 'INE224E01028', series: 'BE' }),
-        seen('2025-08-29', 'GATECHDVR', { isin: 'INE224E01036', series: 'BE' }),
+        observed('2019-10-17', 'STAMPEDE', { isin: 'INE224E01028' }),
+        observed('2019-10-17', 'SCAPDVR', { isin: 'INE224E01036' }),
+        observed('2025-08-29', 'GATECH', { isin: 'INE224E01028', series: 'BE' }),
+        observed('2025-08-29', 'GATECHDVR', { isin: 'INE224E01036', series: 'BE' }),
       ),
     ).toEqual(['NSE:INE224E01028', 'NSE:INE224E01036', 'NSE:INE224E01028', 'NSE:INE224E01036']);
   });
@@ -58,15 +62,15 @@ describe('on NSE', () => {
   test('a symbol that was given up by a listed change means another share from then on', () => {
     const change = { link: 'DTIL to DPTL', series: '' };
     const aliases = [
-      seen('2010-07-25', 'DTIL', change),
-      seen('2010-07-26', 'DPTL', change),
-      seen('2005-01-01', 'DTIL'),
-      seen('2012-01-01', 'DPTL'),
-      seen('2021-07-01', 'DTIL'),
+      observed('2010-07-25', 'DTIL', change),
+      observed('2010-07-26', 'DPTL', change),
+      observed('2005-01-01', 'DTIL'),
+      observed('2012-01-01', 'DPTL'),
+      observed('2021-07-01', 'DTIL'),
     ];
     expect(ids(...aliases)).toEqual(['NSE:DTIL', 'NSE:DTIL', 'NSE:DTIL', 'NSE:DTIL', 'NSE:DTIL@2010-07-26']);
     // Once the ISIN of the later one is known, it is that, also on the days before.
-    expect(ids(...aliases, seen('2024-07-08', 'DTIL', { isin: 'INE341R01014' })).slice(2)).toEqual([
+    expect(ids(...aliases, observed('2024-07-08', 'DTIL', { isin: 'INE341R01014' })).slice(2)).toEqual([
       'NSE:DTIL',
       'NSE:DTIL',
       'NSE:INE341R01014',
@@ -78,13 +82,13 @@ describe('on NSE', () => {
     expect(
       new Set(
         ids(
-          seen('2010-01-01', 'A'),
-          seen('2010-12-31', 'A', { link: '1', series: '' }),
-          seen('2011-01-01', 'B', { link: '1', series: '' }),
-          seen('2011-06-01', 'B'),
-          seen('2011-12-31', 'B', { link: '2', series: '' }),
-          seen('2012-01-01', 'A', { link: '2', series: '' }),
-          seen('2013-01-01', 'A'),
+          observed('2010-01-01', 'A'),
+          observed('2010-12-31', 'A', { link: '1', series: '' }),
+          observed('2011-01-01', 'B', { link: '1', series: '' }),
+          observed('2011-06-01', 'B'),
+          observed('2011-12-31', 'B', { link: '2', series: '' }),
+          observed('2012-01-01', 'A', { link: '2', series: '' }),
+          observed('2013-01-01', 'A'),
         ),
       ).size,
     ).toBe(1);
@@ -92,24 +96,24 @@ describe('on NSE', () => {
 
   describe('a symbol that a listed change gave up', () => {
     const change = (from: string, to: string, lastDay: string, firstDay: string) => [
-      seen(lastDay, from, { link: `${from} to ${to}`, series: '' }),
-      seen(firstDay, to, { link: `${from} to ${to}`, series: '' }),
+      observed(lastDay, from, { link: `${from} to ${to}`, series: '' }),
+      observed(firstDay, to, { link: `${from} to ${to}`, series: '' }),
     ];
-    const given = change('A', 'B', '2010-07-25', '2010-07-26');
+    const symbolChange = change('A', 'B', '2010-07-25', '2010-07-26');
 
     test.each([
       ['2010-07-25', 'NSE:A'],
       ['2010-07-26', 'NSE:A@2010-07-26'],
       ['2010-07-27', 'NSE:A@2010-07-26'],
     ])('means on %s %s', (day, id) => {
-      expect(ids(seen(day, 'A'), ...given)[0]).toBe(id);
-      expect(ids(seen(day, 'A'), ...given.toReversed())[0]).toBe(id);
+      expect(ids(observed(day, 'A'), ...symbolChange)[0]).toBe(id);
+      expect(ids(observed(day, 'A'), ...symbolChange.toReversed())[0]).toBe(id);
     });
 
     test('is not its earlier owner any more, whose ISIN is known', () => {
       const isin = 'INE000A01011';
-      const owner = seen('2005-01-01', 'A', { isin });
-      expect(ids(owner, ...given, seen('2021-07-01', 'A'))).toEqual([
+      const owner = observed('2005-01-01', 'A', { isin });
+      expect(ids(owner, ...symbolChange, observed('2021-07-01', 'A'))).toEqual([
         ...Array(3).fill(`NSE:${isin}`),
         'NSE:A@2010-07-26',
       ]);
@@ -118,25 +122,25 @@ describe('on NSE', () => {
     test('is its later owner from that day on, whose ISIN is seen on that day or later', () => {
       const isin = 'INE000B01010';
       for (const day of ['2010-07-26', '2024-07-08']) {
-        const owner = seen(day, 'A', { isin });
+        const owner = observed(day, 'A', { isin });
         for (const without of ['2010-07-26', '2021-07-01', '2025-01-01']) {
-          expect(ids(owner, ...given, seen(without, 'A'))).toEqual([
+          expect(ids(owner, ...symbolChange, observed(without, 'A'))).toEqual([
             `NSE:${isin}`,
             'NSE:A',
             'NSE:A',
             `NSE:${isin}`,
           ]);
         }
-        expect(ids(owner, ...given, seen('2005-01-01', 'A')).at(-1)).toBe('NSE:A');
+        expect(ids(owner, ...symbolChange, observed('2005-01-01', 'A')).at(-1)).toBe('NSE:A');
       }
     });
 
     test('means another share after each change, in whatever order they are listed', () => {
       const again = change('A', 'C', '2015-03-01', '2015-03-02');
-      const times = [seen('2009-01-01', 'A'), seen('2012-01-01', 'A'), seen('2016-01-01', 'A')];
+      const times = [observed('2009-01-01', 'A'), observed('2012-01-01', 'A'), observed('2016-01-01', 'A')];
       for (const changes of [
-        [...given, ...again],
-        [...again, ...given],
+        [...symbolChange, ...again],
+        [...again, ...symbolChange],
       ]) {
         expect(ids(...times, ...changes).slice(0, 3)).toEqual([
           'NSE:A',
@@ -144,39 +148,51 @@ describe('on NSE', () => {
           'NSE:A@2015-03-02',
         ]);
       }
-      expect(ids(...again, ...given)).toEqual(['NSE:A@2010-07-26', 'NSE:A@2010-07-26', 'NSE:A', 'NSE:A']);
+      expect(ids(...again, ...symbolChange)).toEqual([
+        'NSE:A@2010-07-26',
+        'NSE:A@2010-07-26',
+        'NSE:A',
+        'NSE:A',
+      ]);
     });
 
     test('may be taken over by a change on the same day', () => {
-      const found = ids(...given, ...change('C', 'A', '2010-07-25', '2010-07-26'), seen('2011-01-01', 'A'));
-      expect(found).toEqual(['NSE:A', 'NSE:A', 'NSE:C', 'NSE:C', 'NSE:C']);
+      const identities = ids(
+        ...symbolChange,
+        ...change('C', 'A', '2010-07-25', '2010-07-26'),
+        observed('2011-01-01', 'A'),
+      );
+      expect(identities).toEqual(['NSE:A', 'NSE:A', 'NSE:C', 'NSE:C', 'NSE:C']);
     });
   });
 
   test.each<[string, ObservedAlias[]]>([
     [
       'a move between series',
-      [seen('2010-07-25', 'A', { link: 'x' }), seen('2010-07-26', 'A', { link: 'x', series: 'BE' })],
+      [observed('2010-07-25', 'A', { link: 'x' }), observed('2010-07-26', 'A', { link: 'x', series: 'BE' })],
     ],
     [
       'names that are linked, but not as of two days that follow each other',
-      [seen('2010-07-25', 'A', { link: 'x' }), seen('2010-07-27', 'B', { link: 'x' })],
+      [observed('2010-07-25', 'A', { link: 'x' }), observed('2010-07-27', 'B', { link: 'x' })],
     ],
     [
       'three names of one link',
       [
-        seen('2010-07-25', 'A', { link: 'x' }),
-        seen('2010-07-26', 'B', { link: 'x' }),
-        seen('2010-07-27', 'C', { link: 'x' }),
+        observed('2010-07-25', 'A', { link: 'x' }),
+        observed('2010-07-26', 'B', { link: 'x' }),
+        observed('2010-07-27', 'C', { link: 'x' }),
       ],
     ],
     [
       'a link to a record without symbol',
-      [seen('2010-07-25', 'A', { link: 'x' }), seen('2010-07-26', '', { link: 'x', isin: 'INE000A01011' })],
+      [
+        observed('2010-07-25', 'A', { link: 'x' }),
+        observed('2010-07-26', '', { link: 'x', isin: 'INE000A01011' }),
+      ],
     ],
-    ['names of two days that nothing links', [seen('2010-07-25', 'A'), seen('2010-07-26', 'B')]],
+    ['names of two days that nothing links', [observed('2010-07-25', 'A'), observed('2010-07-26', 'B')]],
   ])('%s: the symbol is not given up', (_, aliases) => {
-    const [first, ...others] = ids(...aliases, seen('2021-01-01', 'A', { link: 'later' }));
+    const [first, ...others] = ids(...aliases, observed('2021-01-01', 'A', { link: 'later' }));
     expect(others.at(-1)).toBe(first);
   });
 
@@ -184,10 +200,10 @@ describe('on NSE', () => {
     const move = { link: 'x' };
     expect(
       ids(
-        seen('2021-08-19', 'A', { series: 'XA', ...move }),
-        seen('2021-08-20', 'A', { series: 'EQ', ...move }),
-        seen('2022-01-01', 'A', { series: 'XA' }),
-        seen('2022-01-01', 'A', { series: 'BE' }),
+        observed('2021-08-19', 'A', { series: 'XA', ...move }),
+        observed('2021-08-20', 'A', { series: 'EQ', ...move }),
+        observed('2022-01-01', 'A', { series: 'XA' }),
+        observed('2022-01-01', 'A', { series: 'BE' }),
       ),
     ).toEqual(Array(4).fill('NSE:A/XA'));
   });
@@ -195,23 +211,23 @@ describe('on NSE', () => {
   test('two changes that are not linked to each other are of two instruments', () => {
     expect(
       ids(
-        seen('2010-07-25', 'A', { link: '1' }),
-        seen('2010-07-26', 'B', { link: '1' }),
-        seen('2010-07-25', 'C', { link: '2' }),
-        seen('2010-07-26', 'D', { link: '2' }),
-        seen('2010-07-26', 'E'),
+        observed('2010-07-25', 'A', { link: '1' }),
+        observed('2010-07-26', 'B', { link: '1' }),
+        observed('2010-07-25', 'C', { link: '2' }),
+        observed('2010-07-26', 'D', { link: '2' }),
+        observed('2010-07-26', 'E'),
       ),
     ).toEqual(['NSE:A', 'NSE:A', 'NSE:C', 'NSE:C', 'NSE:E']);
   });
 
   test('bonds of one symbol are an instrument each, also where their series is used again', () => {
-    const found = identify([
-      seen('2025-01-01', 'IRFC', { isin: 'INE053F01010' }),
-      seen('2015-01-01', 'IRFC', { series: 'N1', isin: 'INE053F07014' }),
-      seen('2025-01-01', 'IRFC', { series: 'N1', isin: 'INE053F07022' }),
-      seen('2020-01-01', 'IRFC', { series: 'N2' }),
+    const identities = identify([
+      observed('2025-01-01', 'IRFC', { isin: 'INE053F01010' }),
+      observed('2015-01-01', 'IRFC', { series: 'N1', isin: 'INE053F07014' }),
+      observed('2025-01-01', 'IRFC', { series: 'N1', isin: 'INE053F07022' }),
+      observed('2020-01-01', 'IRFC', { series: 'N2' }),
     ]);
-    expect(found).toEqual([
+    expect(identities).toEqual([
       { instrumentId: 'NSE:INE053F01010', precedence: 0 },
       { instrumentId: 'NSE:INE053F07014', precedence: 1 },
       { instrumentId: 'NSE:INE053F07022', precedence: 1 },
@@ -222,10 +238,10 @@ describe('on NSE', () => {
   test('T+0 and block deal lines belong to their share, with or without its ISIN', () => {
     expect(
       identify([
-        seen('2025-01-02', 'IDEA', { isin: 'INE669E01016' }),
-        seen('2025-01-01', 'IDEA', { isin: 'INE669E01016', series: 'T0' }),
-        seen('2025-01-03', 'IDEA', { series: 'BL' }),
-        seen('2025-01-03', 'LONE', { series: 'BL', isin: 'INE000A01010' }),
+        observed('2025-01-02', 'IDEA', { isin: 'INE669E01016' }),
+        observed('2025-01-01', 'IDEA', { isin: 'INE669E01016', series: 'T0' }),
+        observed('2025-01-03', 'IDEA', { series: 'BL' }),
+        observed('2025-01-03', 'LONE', { series: 'BL', isin: 'INE000A01010' }),
       ]),
     ).toEqual([
       { instrumentId: 'NSE:INE669E01016', precedence: 0 },
@@ -240,12 +256,12 @@ describe('on NSE', () => {
     const second = { isin: 'INE0KRX01010' };
     expect(
       ids(
-        seen('2015-06-01', 'SEL', first),
-        seen('2025-06-02', 'SEL', second),
-        seen('2010-01-04', 'SEL'),
-        seen('2018-01-01', 'SEL', { series: 'BE' }),
-        seen('2025-06-02', 'SEL', { series: '' }),
-        seen('2018-01-01', 'OTHER'),
+        observed('2015-06-01', 'SEL', first),
+        observed('2025-06-02', 'SEL', second),
+        observed('2010-01-04', 'SEL'),
+        observed('2018-01-01', 'SEL', { series: 'BE' }),
+        observed('2025-06-02', 'SEL', { series: '' }),
+        observed('2018-01-01', 'OTHER'),
       ),
     ).toEqual([
       'NSE:INE105I01012',
@@ -262,7 +278,7 @@ describe('on NSE', () => {
     (series) => {
       const isin = 'INE000A01011';
       expect(
-        identify([seen('2025-01-02', 'A', { isin, series }), seen('2025-01-01', 'A', { series })]),
+        identify([observed('2025-01-02', 'A', { isin, series }), observed('2025-01-01', 'A', { series })]),
       ).toEqual([
         { instrumentId: 'NSE:INE000A01011', precedence: 0 },
         { instrumentId: 'NSE:INE000A01011', precedence: 0 },
@@ -275,10 +291,10 @@ describe('on NSE', () => {
     (series) => {
       expect(
         identify([
-          seen('2024-01-01', 'OLD', { isin: 'INE000A01011' }),
-          seen('2025-01-01', 'OLD', { isin: 'INE000A01029' }),
-          seen('2025-02-01', 'NEW', { isin: 'INE000A01029', series }),
-          seen('2025-02-01', 'OLD', { series }),
+          observed('2024-01-01', 'OLD', { isin: 'INE000A01011' }),
+          observed('2025-01-01', 'OLD', { isin: 'INE000A01029' }),
+          observed('2025-02-01', 'NEW', { isin: 'INE000A01029', series }),
+          observed('2025-02-01', 'OLD', { series }),
         ]).slice(2),
       ).toEqual([
         { instrumentId: `NSE:INE000A01011/${series}`, precedence: 2 },
@@ -290,9 +306,9 @@ describe('on NSE', () => {
   test('a second line does not decide whose a symbol is', () => {
     expect(
       ids(
-        seen('2024-01-01', 'X', { series: 'BL', isin: 'INE111A01011' }),
-        seen('2025-01-01', 'X', { isin: 'INE222B01010' }),
-        seen('2024-06-01', 'X'),
+        observed('2024-01-01', 'X', { series: 'BL', isin: 'INE111A01011' }),
+        observed('2025-01-01', 'X', { isin: 'INE222B01010' }),
+        observed('2024-06-01', 'X'),
       ),
     ).toEqual(['NSE:INE222B01010/BL', 'NSE:INE222B01010', 'NSE:INE222B01010']);
   });
@@ -300,8 +316,8 @@ describe('on NSE', () => {
   test('records without a symbol are distinguished by ISIN, and are of the first precedence', () => {
     expect(
       identify([
-        seen('2025-01-01', '', { isin: 'INE000A01011' }),
-        seen('2025-01-01', '', { isin: 'INE000A01029', series: 'N1' }),
+        observed('2025-01-01', '', { isin: 'INE000A01011' }),
+        observed('2025-01-01', '', { isin: 'INE000A01029', series: 'N1' }),
       ]),
     ).toEqual([
       { instrumentId: 'NSE:INE000A01011', precedence: 0 },
@@ -310,9 +326,9 @@ describe('on NSE', () => {
   });
 
   test('two owners of a symbol on one day stay two; a record of that day without ISIN goes to the later in order', () => {
-    const first = seen('2025-01-01', 'A', { isin: 'INE000A01011' });
-    const second = seen('2025-01-01', 'A', { isin: 'INE000B01010' });
-    const without = seen('2025-01-01', 'A', { series: 'BE' });
+    const first = observed('2025-01-01', 'A', { isin: 'INE000A01011' });
+    const second = observed('2025-01-01', 'A', { isin: 'INE000B01010' });
+    const without = observed('2025-01-01', 'A', { series: 'BE' });
     expect(ids(first, second, without)).toEqual(['NSE:INE000A01011', 'NSE:INE000B01010', 'NSE:INE000B01010']);
     expect(ids(second, first, without)).toEqual(['NSE:INE000B01010', 'NSE:INE000A01011', 'NSE:INE000B01010']);
   });
@@ -320,10 +336,10 @@ describe('on NSE', () => {
   test('the days of the owners count, whatever their order', () => {
     expect(
       ids(
-        seen('2025-06-02', 'SEL', { isin: 'INE0KRX01010' }),
-        seen('2015-06-01', 'SEL', { isin: 'INE105I01012' }),
-        seen('2018-01-01', 'SEL'),
-        seen('2010-01-01', 'SEL', { series: 'BE' }),
+        observed('2025-06-02', 'SEL', { isin: 'INE0KRX01010' }),
+        observed('2015-06-01', 'SEL', { isin: 'INE105I01012' }),
+        observed('2018-01-01', 'SEL'),
+        observed('2010-01-01', 'SEL', { series: 'BE' }),
       ).slice(2),
     ).toEqual(['NSE:INE105I01012', 'NSE:INE105I01012']);
   });
@@ -332,9 +348,9 @@ describe('on NSE', () => {
     const move = { link: 'x' };
     expect(
       ids(
-        seen('2021-08-19', 'MRO-TEK', { series: 'XA', ...move }),
-        seen('2021-08-20', 'MRO-TEK', { series: 'EQ', ...move }),
-        seen('2021-08-01', 'MRO-TEK', { series: 'XA', isin: 'INE398B01018' }),
+        observed('2021-08-19', 'MRO-TEK', { series: 'XA', ...move }),
+        observed('2021-08-20', 'MRO-TEK', { series: 'EQ', ...move }),
+        observed('2021-08-01', 'MRO-TEK', { series: 'XA', isin: 'INE398B01018' }),
       ),
     ).toEqual(Array(3).fill('NSE:INE398B01018'));
   });
@@ -342,7 +358,7 @@ describe('on NSE', () => {
 
 describe('on BSE', () => {
   const bse = (firstSeen: string, symbol: string, scripCode: number, changes: Partial<ObservedAlias> = {}) =>
-    seen(firstSeen, symbol, { exchange: 'BSE', series: 'B', scripCode, ...changes });
+    observed(firstSeen, symbol, { exchange: 'BSE', series: 'B', scripCode, ...changes });
 
   test('the scrip code is the instrument, whatever else changes', () => {
     expect(
@@ -374,20 +390,20 @@ describe('on BSE', () => {
 
   test('an ISIN with several scrip codes means the one seen first, then the smallest; never a second line', () => {
     const isin = 'INE000A01011';
-    const found = (...coded: ObservedAlias[]) => ids(bse('2025-09-09', '', 0, { isin }), ...coded)[0];
-    expect(found(bse('2025-02-01', 'B', 500002, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
+    const idOf = (...coded: ObservedAlias[]) => ids(bse('2025-09-09', '', 0, { isin }), ...coded)[0];
+    expect(idOf(bse('2025-02-01', 'B', 500002, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
       'BSE:500003',
     );
-    expect(found(bse('2025-01-01', 'B', 500003, { isin }), bse('2025-01-01', 'A', 500002, { isin }))).toBe(
+    expect(idOf(bse('2025-01-01', 'B', 500003, { isin }), bse('2025-01-01', 'A', 500002, { isin }))).toBe(
       'BSE:500002',
     );
-    expect(found(bse('2024-01-01', 'A#', 100003, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
+    expect(idOf(bse('2024-01-01', 'A#', 100003, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
       'BSE:500003',
     );
-    expect(found(bse('2024-01-01', '#A', 500001, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
+    expect(idOf(bse('2024-01-01', '#A', 500001, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
       'BSE:500001',
     );
-    expect(found(bse('2024-01-01', 'A', 0, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
+    expect(idOf(bse('2024-01-01', 'A', 0, { isin }), bse('2025-01-01', 'A', 500003, { isin }))).toBe(
       'BSE:500003',
     );
   });
@@ -438,7 +454,7 @@ test('the order of aliases does not matter', () =>
       fc.constantFrom('NSE', 'BSE'),
     ],
     ({ list, order }, exchange) => {
-      const aliases = list.map((one) => ({ ...one, exchange }));
+      const aliases = list.map((alias) => ({ ...alias, exchange }));
       const straight = identify(aliases);
       const mixed = identify(order.map((at) => aliases[at] as ObservedAlias));
       expect(mixed).toEqual(order.map((at) => straight[at]));

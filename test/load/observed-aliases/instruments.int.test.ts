@@ -284,9 +284,9 @@ describe('market.instruments', () => {
       ['change', 'young', 'old'],
     ] as const) {
       const store = await openStore();
-      for (const one of order) {
+      for (const loadOne of order) {
         await load(store, {
-          batches: [{ table: one === 'change' ? table : bhavcopy, rows: [days[one]] }],
+          batches: [{ table: loadOne === 'change' ? table : bhavcopy, rows: [days[loadOne]] }],
           exchange: 'NSE',
         });
         await deriveButEvents(store);
@@ -400,7 +400,8 @@ describe('market.instruments', () => {
       nse(symbol, '2025-08-29', { isin, source_saved_at: saved });
     const days = { from: '2025-08-29', to: '2025-08-29' };
     const full = { table: bhavcopy, exchange: 'NSE', days, mayBeEmpty: false };
-    const ids = async () => (await instruments(store)).map((one) => `${one.instrument_id} ${one.symbol}`);
+    const ids = async () =>
+      (await instruments(store)).map((instrument) => `${instrument.instrument_id} ${instrument.symbol}`);
     await loadBhav(store, [row('A', 'INE000A01010', '2025-08-29T10:00:00Z'), nse('A', '2025-08-28')]);
     await loadBhav(store, [row('B', 'INE000B01018', '2025-08-29T10:00:00Z')]);
     expect(await ids()).toEqual(['NSE:INE000A01010 A', 'NSE:INE000B01018 B']);
@@ -562,11 +563,11 @@ describe('market.instruments', () => {
     const store = await openStore();
     const days = ['2025-01-01', '2025-01-02', '2025-01-03', '2025-01-06', '2025-01-07'] as const;
     const seenAs = async (isin: string) => {
-      const found = await (await poolUpToDate(store)).query(
+      const result = await (await poolUpToDate(store)).query(
         'select first_seen::text, last_seen::text from etl.observed_aliases where isin = $1',
         [isin],
       );
-      return found.rows.map((row) => [row.first_seen, row.last_seen]);
+      return result.rows.map((row) => [row.first_seen, row.last_seen]);
     };
     for (const day of days) await loadBhav(store, [nse('ABC', day)]);
     await deriveButEvents(store);
@@ -626,13 +627,13 @@ test('shares of both exchanges are matched with work in proportion to their numb
   );
   await pool.query('analyze etl.observed_aliases');
   const statements: string[] = [];
-  const heard = {
+  const recorder = {
     query(text: string) {
       statements.push(text);
       return pool.query(text);
     },
   };
-  expect(await readLinesElsewhere(heard as Pool)).toHaveLength(2 * shares);
+  expect(await readLinesElsewhere(recorder as Pool)).toHaveLength(2 * shares);
   const { rows } = await pool.query(`explain (analyze, timing off, format json) ${statements[0]}`);
   const examined = (node: PlanNode): number =>
     node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Join Filter'] ?? 0)) +

@@ -88,7 +88,7 @@ describe('what has changed between two states', () => {
     ['corporate_action_categories', categories],
   ])('%s: the rows in which the tables of both differ', async (_, table) => {
     const random = randomFrom(5);
-    const seen = new Set<string>();
+    const kinds = new Set<string>();
     // Every state in turn, and pairs of any distance.
     const pairs = Array.from({ length: PAIRS }, (_unused, at) => {
       if (at < newest) return [at, at + 1] as const;
@@ -109,7 +109,7 @@ describe('what has changed between two states', () => {
         expected.add(id);
         const change =
           then !== undefined ? 'update' : everListed[from]?.has(id) === true ? 'relist' : 'insert';
-        seen.add(change);
+        kinds.add(change);
         expect(changes.get(id)).toEqual({
           change,
           now,
@@ -119,15 +119,15 @@ describe('what has changed between two states', () => {
       for (const [id, then] of before) {
         if (after.has(id)) continue;
         expected.add(id);
-        seen.add('withdraw');
-        const found = changes.get(id);
-        expect(found?.change).toBe('withdraw');
+        kinds.add('withdraw');
+        const change = changes.get(id);
+        expect(change?.change).toBe('withdraw');
         // Its last values: those of its last revision in history.
-        expect(found?.old).toEqual(differing(then, found?.now ?? {}));
+        expect(change?.old).toEqual(differing(then, change?.now ?? {}));
       }
       expect([...changes.keys()].sort()).toEqual([...expected].sort());
     }
-    expect([...seen].sort()).toEqual(['insert', 'relist', 'update', 'withdraw']);
+    expect([...kinds].sort()).toEqual(['insert', 'relist', 'update', 'withdraw']);
   });
 
   test('states that are reversed or do not exist are errors that say so', async () => {
@@ -142,8 +142,8 @@ describe('what has changed between two states', () => {
       'null, null',
       "null, null) where symbol = 'none' and (true",
     ]) {
-      const requested = store.pool.query(`select * from market_history.bhavcopy_cm_changes(${states})`);
-      await expect(requested).rejects.toThrow('there is no state null');
+      const query = store.pool.query(`select * from market_history.bhavcopy_cm_changes(${states})`);
+      await expect(query).rejects.toThrow('there is no state null');
     }
     expect((await read(newest, newest)).rows).toEqual([]);
   });

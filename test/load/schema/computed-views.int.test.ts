@@ -31,13 +31,13 @@ test('what moved most, and totals, are those that the source states where it sta
   expect((await runToEnd(pipeline, backfill({ ...days, operations }))).state).toBe('completed');
   const query = async (sql: string) => (await pipeline.db.pool.query(sql)).rows;
   const columns = 'exchange, trade_date::text, is_loser, rank::int, close_price';
-  const stated = await query(`select ${columns} from market.top_gainers_losers order by 1, 2, 3, 4`);
-  expect(stated).toHaveLength(50);
+  const sourceRows = await query(`select ${columns} from market.top_gainers_losers order by 1, 2, 3, 4`);
+  expect(sourceRows).toHaveLength(50);
   expect(
     await query(
       `select ${columns} from market.computed_gainers_losers where rank <= 5 and exchange = 'BSE' order by 1, 2, 3, 4`,
     ),
-  ).toEqual(stated);
+  ).toEqual(sourceRows);
   const totals = await query(
     `select exchange, trade_date::text, scrip_count, trade_count, turnover_crore from market.total_trade_highlights
       where trade_highlight = 'Total' order by 1, 2`,

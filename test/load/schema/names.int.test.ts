@@ -61,9 +61,9 @@ describe('names', () => {
   });
 
   test('of columns and parameters follow the rules, in every table, view and function', () => {
-    const seen = new Set(columns.map(relationOf));
+    const relations = new Set(columns.map(relationOf));
     for (const of of ['market.prices', 'market.candles', 'market_history.deliveries', 'etl.rejects']) {
-      expect(seen).toContain(of);
+      expect(relations).toContain(of);
     }
     expect(wrong(columns)).toEqual([]);
   });
@@ -89,25 +89,27 @@ describe('names', () => {
     const name = column.split(' ')[0] ?? '';
     await db.pool.query(`create table market.newcomers (${column})`);
     await db.pool.query(`comment on column market.newcomers.${name} is '${comment}'`);
-    const found = wrong(await readColumns());
+    const problems = wrong(await readColumns());
     await db.pool.query('drop table market.newcomers');
-    expect(found).toEqual([expect.stringContaining(problem)]);
+    expect(problems).toEqual([expect.stringContaining(problem)]);
   });
 
   test('of booleans that a function returns in its rows or takes are found as well', async () => {
     await db.pool.query(
       "create function market.newcomers_on(only_new boolean) returns table (close numeric, latest boolean) language sql as 'select 1, true'",
     );
-    const found = wrong(await readColumns());
+    const problems = wrong(await readColumns());
     await db.pool.query('drop function market.newcomers_on');
-    expect(found.map((one) => one.split(':')[0])).toEqual(
+    expect(problems.map((problem) => problem.split(':')[0])).toEqual(
       ['only_new', 'close', 'latest'].map((name) => `market.newcomers_on.${name}`),
     );
   });
 
   test('of tables and views are plurals, but for those that have no other name', () => {
-    const named = new Set(columns.filter(({ kind }) => kind === 'relation').map(relationOf));
-    const singular = [...named].filter((name) => !name.startsWith('market_history.') && !name.endsWith('s'));
+    const relations = new Set(columns.filter(({ kind }) => kind === 'relation').map(relationOf));
+    const singular = [...relations].filter(
+      (name) => !name.startsWith('market_history.') && !name.endsWith('s'),
+    );
     expect(singular.sort()).toEqual(SINGULAR);
   });
 

@@ -66,11 +66,11 @@ test('thousands of states that were seen while loads were under way are shown ag
   const sample = async () => {
     const reader = openPool(store.url, 1);
     while (writing || samples.length < 2_000) {
-      const seen = await reader.pool.query(
+      const result = await reader.pool.query(
         `select market.state()::int as state, clock_timestamp()::text as at, s.rows
            from (${SEEN('market.bhavcopy_cm', 'market.corporate_action_categories')}) s`,
       );
-      samples.push(seen.rows[0]);
+      samples.push(result.rows[0]);
     }
   };
   const sampling = Promise.all([sample(), sample()]);
@@ -79,14 +79,14 @@ test('thousands of states that were seen while loads were under way are shown ag
   await sampling;
 
   const states = new Map<number, string>();
-  for (const state of new Set(samples.map((one) => one.state))) {
-    const found = await store.pool.query(
+  for (const state of new Set(samples.map((sample) => sample.state))) {
+    const result = await store.pool.query(
       SEEN(
         `market_history.bhavcopy_cm_at(${state})`,
         `market_history.corporate_action_categories_at(${state})`,
       ),
     );
-    states.set(state, found.rows[0].rows);
+    states.set(state, result.rows[0].rows);
   }
   const deviations = samples.filter(({ state, rows }) => states.get(state) !== rows);
   console.log(`${samples.length} samples of ${states.size} states, ${deviations.length} deviations`);

@@ -7,8 +7,8 @@ test('a number that no state has is an error that names the newest, also where n
   for (const [number, name] of Object.entries({ 2: '2', 99999: '99999', '-1': '-1', null: 'null' })) {
     for (const rest of ['', "where exchange = 'none'", 'limit 1']) {
       for (const table of ['bhavcopy_cm', 'series_changes']) {
-        const requested = store.pool.query(`select * from market_history.${table}_at(${number}) ${rest}`);
-        await expect(requested).rejects.toMatchObject({
+        const query = store.pool.query(`select * from market_history.${table}_at(${number}) ${rest}`);
+        await expect(query).rejects.toMatchObject({
           cause: { code: '22023', message: `there is no state ${name}: the newest is 1` },
         });
       }
@@ -35,11 +35,11 @@ test('a load that was rolled back makes no state', async () => {
   expect(await state()).toBe(1);
   await loadBhav(store, [bhavRow({ symbol: 'B' })]);
   expect(await state()).toBe(2);
-  const found = await store.pool.query(
+  const result = await store.pool.query(
     `select (select count(*) from market_history.bhavcopy_cm_at(0))::int as none, (select count(*) from market_history.bhavcopy_cm_at(1))::int as one,
        (select count(*) from market_history.bhavcopy_cm_at(market.state()))::int as two`,
   );
-  expect(found.rows).toEqual([{ none: 0, one: 1, two: 2 }]);
+  expect(result.rows).toEqual([{ none: 0, one: 1, two: 2 }]);
 });
 
 test('a state before the first load says why it is empty, and when that load was', async () => {
@@ -102,7 +102,7 @@ test('however often a row changes, goes and returns, its revisions follow one an
     if (at === 0)
       await store.pool.query("update market.bhavcopy_cm set last_changed_at = now() + interval '1 hour'");
   }
-  const found = await store.pool.query(
+  const result = await store.pool.query(
     `select revision, close_price::int::text as close, withdrawn, valid_from < valid_to as "lastsAWhile",
          valid_from >= coalesce(lag(valid_to) over (order by revision), '-infinity') as "isAfterOneBefore"
        from (select revision, close_price, valid_from, valid_to, withdrawn from market_history.bhavcopy_cm where symbol = 'A'
@@ -114,7 +114,7 @@ test('however often a row changes, goes and returns, its revisions follow one an
       ? []
       : [{ close, withdrawn: closes[at + 1] === null, lastsAWhile: true, isAfterOneBefore: true }],
   );
-  expect(found.rows).toEqual(shown.map((row, at) => ({ revision: at + 1, ...row })));
+  expect(result.rows).toEqual(shown.map((row, at) => ({ revision: at + 1, ...row })));
 });
 
 test('a day in a past state costs milliseconds, however many loads and revisions there are', async () => {
@@ -166,9 +166,9 @@ test('responses to two requests that were fetched in one millisecond are two loa
     const batches = [{ table: bhavcopy, rows: rows.slice(at, at + 1) }];
     await load(store, { runId, windowId, batches, exchange: 'NSE', fetchedAt });
   }
-  const found = await store.pool.query(
+  const result = await store.pool.query(
     'select window_id::int from etl.loads where run_id = $1 order by state',
     [runId],
   );
-  expect(found.rows.map((row) => row.window_id)).toEqual(windows);
+  expect(result.rows.map((row) => row.window_id)).toEqual(windows);
 });

@@ -44,39 +44,39 @@ test('states are shown again to the row while late responses, imports, replays a
         ...(pick(2) > 0 ? { SavedAt: `08-29-2025 21:0${pick(3)}:00` } : {}),
       }),
     );
-  const response = async (mine: Context) => {
+  const response = async (context: Context) => {
     const whole = pick(3) > 0;
     const sent = records();
     minute += 1;
     // No two in the same minute. Every other response was fetched before others that are loaded already.
-    const requested = fetched(
+    const load = fetched(
       start + (pick(2) > 0 ? 10 * minute : 10 * (minute - 5) + 1),
       whole ? sent : sent.slice(0, 3),
     );
-    await requested(mine, {
-      instruments: whole ? [] : sent.slice(0, 3).map(({ Symbol: one }) => String(one)),
+    await load(context, {
+      instruments: whole ? [] : sent.slice(0, 3).map(({ Symbol: symbol }) => String(symbol)),
     });
   };
   const folder = temporaryFolder();
-  const file = async (mine: Context) => {
+  const file = async (context: Context) => {
     const lines = some().map(({ line, price }) => line.with(at('ClsPric'), price));
     minute += 1;
     const path = join(folder, `${minute}.csv`);
     writeFileSync(path, [HEADER, ...lines].map((cells) => cells.join(',')).join('\n'));
-    expect(await importInto(mine, [path])).toMatchObject({ state: 'completed' });
+    expect(await importInto(context, [path])).toMatchObject({ state: 'completed' });
   };
-  const replayAll = async (mine: Context) => {
-    const runId = await planReplay(mine, {});
-    if (runId !== null) await workReplay(mine, runId, new AbortController().signal);
+  const replayAll = async (context: Context) => {
+    const runId = await planReplay(context, {});
+    if (runId !== null) await workReplay(context, runId, new AbortController().signal);
   };
-  const accept = async (mine: Context) => {
-    for (const { id } of await listWithheldWithdrawals(mine.db.drizzle, 1, 1)) {
-      await acceptWithdrawal(mine.db, id, { by: 'me', ...buildFoldSettings(mine) });
+  const accept = async (context: Context) => {
+    for (const { id } of await listWithheldWithdrawals(context.db.drizzle, 1, 1)) {
+      await acceptWithdrawal(context.db, id, { by: 'me', ...buildFoldSettings(context) });
     }
   };
-  const times = async (count: number, work: (mine: Context) => Promise<void>) => {
-    const mine = beside();
-    for (let done = 0; done < count; done += 1) await work(mine);
+  const times = async (count: number, work: (context: Context) => Promise<void>) => {
+    const context = beside();
+    for (let done = 0; done < count; done += 1) await work(context);
   };
 
   let working = true;
@@ -84,15 +84,15 @@ test('states are shown again to the row while late responses, imports, replays a
   const sample = async () => {
     const { db } = beside();
     while (working || samples.length < 500) {
-      const seen = await db.pool.query(
+      const result = await db.pool.query(
         `select market.state()::int as state, s.rows from (${SEEN('market.bhavcopy_cm')}) s`,
       );
-      samples.push(seen.rows[0]);
+      samples.push(result.rows[0]);
     }
   };
   const keepAccepting = async () => {
-    const mine = beside();
-    while (working) await accept(mine);
+    const context = beside();
+    while (working) await accept(context);
   };
   const sampling = Promise.all([sample(), keepAccepting()]);
   await Promise.all([times(10, response), times(10, response), times(4, file), times(2, replayAll)]);
@@ -103,7 +103,7 @@ test('states are shown again to the row while late responses, imports, replays a
   await sampling;
 
   const states = new Map<number, string>();
-  for (const state of new Set(samples.map((one) => one.state))) {
+  for (const state of new Set(samples.map((sample) => sample.state))) {
     states.set(state, (await all(context, SEEN(`market_history.bhavcopy_cm_at(${state})`)))[0].rows);
   }
   const deviations = samples.filter(({ state, rows }) => states.get(state) !== rows);

@@ -27,7 +27,7 @@ describe('the schema in the database', () => {
   });
 
   async function columnsOf(schema: string): Promise<Column[]> {
-    const found = await store.pool.query<Column>(
+    const result = await store.pool.query<Column>(
       `select c.relname as "table", a.attname as "column", format_type(a.atttypid, a.atttypmod) as type,
          a.attnotnull as required, col_description(c.oid, a.attnum) as comment
        from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -35,19 +35,19 @@ describe('the schema in the database', () => {
       order by c.relname, a.attnum`,
       [schema],
     );
-    return found.rows;
+    return result.rows;
   }
 
   test('market holds one table per data set, the views of instruments and prices, and nothing else', async () => {
-    const found = await store.pool.query<{ name: string; view: boolean; uncommented: number }>(
+    const result = await store.pool.query<{ name: string; view: boolean; uncommented: number }>(
       `select c.relname as name, c.relkind = 'v' as view, count(*) filter (where col_description(c.oid, a.attnum) is null)::int
            + (obj_description(c.oid, 'pg_class') is null)::int as uncommented
          from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
         where relnamespace = 'market'::regnamespace and relkind not in ('i', 'I') group by c.oid order by 1`,
     );
-    const named = (view: boolean) => found.rows.filter((row) => row.view === view).map((row) => row.name);
-    expect(named(false)).toEqual(tables.map((table) => table.name).sort());
-    expect(named(true)).toEqual([
+    const namesOf = (view: boolean) => result.rows.filter((row) => row.view === view).map((row) => row.name);
+    expect(namesOf(false)).toEqual(tables.map((table) => table.name).sort());
+    expect(namesOf(true)).toEqual([
       'band_hits',
       'company_pledge_symbols',
       'computed_band_hits',
@@ -62,7 +62,7 @@ describe('the schema in the database', () => {
       'series_aliases',
       'share_events',
     ]);
-    expect(found.rows.filter((row) => row.uncommented > 0)).toEqual([]);
+    expect(result.rows.filter((row) => row.uncommented > 0)).toEqual([]);
   });
 
   test('market has few functions; those of past states are beside the history', async () => {
@@ -83,30 +83,33 @@ describe('the schema in the database', () => {
   test('columns come as keys, values, source audit, load audit; those added by later migrations at the end', async () => {
     const columns = await columnsOf('market');
     for (const table of tables) {
-      const mine = columns.filter((one) => one.table === table.name).map(({ column }) => column);
+      const columnsOfTable = columns
+        .filter((column) => column.table === table.name)
+        .map(({ column }) => column);
       const declared = [...table.fields.map((field) => field.column), ...LOAD_AUDIT];
-      const first = mine.slice(0, mine.indexOf('load_id') + 1);
+      const first = columnsOfTable.slice(0, columnsOfTable.indexOf('load_id') + 1);
       expect(first).toEqual(declared.filter((column) => first.includes(column)));
-      expect([...mine].sort()).toEqual([...declared].sort());
+      expect([...columnsOfTable].sort()).toEqual([...declared].sort());
       expect(first.slice(0, table.key.length)).toEqual(table.key);
       expect(first.slice(-7)).toEqual(['source_received_at', 'source_saved_at', ...LOAD_AUDIT]);
     }
   });
 
   test('primary keys are those declared, and no key column takes null', async () => {
-    const found = await store.pool.query<{ table: string; columns: string[] }>(
+    const result = await store.pool.query<{ table: string; columns: string[] }>(
       `select c.relname as "table", array_agg(a.attname::text order by k.position) as columns
          from pg_constraint p join pg_class c on c.oid = p.conrelid
          cross join unnest(p.conkey) with ordinality as k(number, position)
          join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number
         where p.contype = 'p' and c.relnamespace = 'market'::regnamespace group by 1`,
     );
-    const keys = Object.fromEntries(found.rows.map((row) => [row.table, [...row.columns].sort()]));
+    const keys = Object.fromEntries(result.rows.map((row) => [row.table, [...row.columns].sort()]));
     expect(keys).toEqual(Object.fromEntries(tables.map((table) => [table.name, [...table.key].sort()])));
     const columns = await columnsOf('market');
     const nullable = columns.filter(
-      (one) =>
-        tables.find((table) => table.name === one.table)?.key.includes(one.column) === true && !one.required,
+      (column) =>
+        tables.find((table) => table.name === column.table)?.key.includes(column.column) === true &&
+        !column.required,
     );
     expect(nullable).toEqual([]);
   });
@@ -125,7 +128,7 @@ describe('the schema in the database', () => {
     const columns = await columnsOf('market');
     for (const table of tables) {
       const mine = new Map(
-        columns.filter((one) => one.table === table.name).map((one) => [one.column, one.type]),
+        columns.filter((column) => column.table === table.name).map((column) => [column.column, column.type]),
       );
       for (const field of table.fields) {
         expect(mine.get(field.column), `${table.name}.${field.column}`).toBe(types[field.kind]);
@@ -141,20 +144,20 @@ describe('the schema in the database', () => {
   });
 
   test('a column that names instruments is a text or a number, in all tables and views of market', async () => {
-    const found = await store.pool.query<{ column: string; types: string[] }>(
+    const result = await store.pool.query<{ column: string; types: string[] }>(
       `select column_name as "column", array_agg(distinct case data_type when 'text' then 'text' else 'number' end) as types
          from information_schema.columns
         where table_schema in ('market', 'market_history')
           and column_name in ('instrument_id', 'exchange_instrument_id', 'isin', 'symbol', 'scrip_code', 'series')
         group by 1 order by 1`,
     );
-    expect(found.rows.filter(({ types }) => types.length > 1)).toEqual([]);
-    expect(found.rows.map(({ column }) => column)).toContain('exchange_instrument_id');
+    expect(result.rows.filter(({ types }) => types.length > 1)).toEqual([]);
+    expect(result.rows.map(({ column }) => column)).toContain('exchange_instrument_id');
   });
 
   test('every table and column of market and etl has a comment', async () => {
     const columns = [...(await columnsOf('market')), ...(await columnsOf('etl'))];
-    expect(columns.filter((one) => (one.comment ?? '').trim() === '')).toEqual([]);
+    expect(columns.filter((column) => (column.comment ?? '').trim() === '')).toEqual([]);
     const bare = await store.pool.query(
       `select c.relname from pg_class c
         where c.relnamespace in ('market'::regnamespace, 'etl'::regnamespace) and c.relkind in ('r', 'p')
@@ -167,9 +170,11 @@ describe('the schema in the database', () => {
     const columns = await columnsOf('market');
     for (const table of tables) {
       for (const field of table.fields) {
-        const found = columns.find((one) => one.table === table.name && one.column === field.column);
-        expect(found?.comment).toBe(columnComment(field));
-        if (field.from === 'response') expect(found?.comment).toContain(field.source);
+        const stored = columns.find(
+          (column) => column.table === table.name && column.column === field.column,
+        );
+        expect(stored?.comment).toBe(columnComment(field));
+        if (field.from === 'response') expect(stored?.comment).toContain(field.source);
       }
     }
   });
@@ -194,11 +199,11 @@ describe('migrating', () => {
     await migrateDatabase(store);
     await store.pool.query("comment on column market.bhavcopy_cm.turnover is 'old'");
     await migrateDatabase(store);
-    const found = await store.pool.query<{ comment: string }>(
+    const result = await store.pool.query<{ comment: string }>(
       `select col_description('market.bhavcopy_cm'::regclass, attnum) as comment from pg_attribute
         where attrelid = 'market.bhavcopy_cm'::regclass and attname = 'turnover'`,
     );
-    expect(found.rows[0]?.comment).toContain('ttlTrfVal');
+    expect(result.rows[0]?.comment).toContain('ttlTrfVal');
   });
 
   test('applies a file of functions, views or comments again once it has changed', async () => {

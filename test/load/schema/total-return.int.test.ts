@@ -204,21 +204,21 @@ describe('prices with dividends reinvested', () => {
         );
         expect(events.length).toBeGreaterThan(0);
         for (const through of ['2024-02-08', '2024-02-20']) {
-          const { rows: found } = await context.db.pool.query<Record<string, string>>(
+          const { rows } = await context.db.pool.query<Record<string, string>>(
             'select instrument_id as id, trade_date::text as day, close_price as close from market.adjusted_prices($1, total_return => true)',
             [through],
           );
-          const closes = new Map(found.map(({ id, day, close }) => [`${id} ${day}`, Number(close)]));
+          const closes = new Map(rows.map(({ id, day, close }) => [`${id} ${day}`, Number(close)]));
           const until = tradingDays.filter((tradingDay) => (tradingDay.day as string) <= through);
-          expect(found).toHaveLength(until.length);
+          expect(rows).toHaveLength(until.length);
           for (const { id, day = '', close } of until) {
-            const held = sharesHeld(
-              tradingDays.filter((one) => one.id === id),
-              events.filter((one) => one.id === id),
+            const shares = sharesHeld(
+              tradingDays.filter((tradingDay) => tradingDay.id === id),
+              events.filter((event) => event.id === id),
               day,
               through,
             );
-            expect(closes.get(`${id} ${day}`), `${id} ${day}`).toBeCloseTo(Number(close) / held, 8);
+            expect(closes.get(`${id} ${day}`), `${id} ${day}`).toBeCloseTo(Number(close) / shares, 8);
           }
         }
       },
@@ -233,7 +233,7 @@ function sharesHeld(
   day: string,
   through: string,
 ): number {
-  let held = 1;
+  let shares = 1;
   for (const exDate of [...new Set(events.map((event) => event.day as string))].sort()) {
     if (exDate <= day || exDate > through) continue;
     const before = tradingDays.findLast((tradingDay) => (tradingDay.day as string) < exDate);
@@ -248,10 +248,10 @@ function sharesHeld(
       .filter((event) => event.day === exDate && event.kind === 'dividend')
       .reduce((sum, event) => sum + Number(event.amount), 0);
     // Without rounding, a dividend of the whole price would leave nothing to buy for.
-    if (close - paid > 1e-9) held /= 1 - paid / close;
+    if (close - paid > 1e-9) shares /= 1 - paid / close;
     for (const event of events) {
-      if (event.day === exDate && event.new !== null) held *= Number(event.new) / Number(event.old);
+      if (event.day === exDate && event.new !== null) shares *= Number(event.new) / Number(event.old);
     }
   }
-  return held;
+  return shares;
 }

@@ -138,15 +138,15 @@ describe('market.prices', () => {
   });
 
   test('has the returns of adjusted closes, wherever the trading day before is stored', async () => {
-    const found = await query(
+    const rows = await query(
       `select p.symbol, p.trade_date::text as day, round(p.return_percent, 2) as reported, round((a.close_price / a.before - 1) * 100, 2) as adjusted
          from market.prices p
          join (select instrument_id, exchange, trade_date, close_price, lag(close_price) over (partition by exchange, instrument_id order by trade_date) as before
                  from market.prices_adjusted) a using (instrument_id, exchange, trade_date)
         where a.before is not null and exchange = 'NSE' and p.series <> 'N1'`,
     );
-    expect(found).toHaveLength(9);
-    expect(found.filter(({ reported, adjusted }) => reported !== adjusted)).toEqual([]);
+    expect(rows).toHaveLength(9);
+    expect(rows.filter(({ reported, adjusted }) => reported !== adjusted)).toEqual([]);
   });
 
   test('has a row for each row of the bhav copy: series apart, deliveries and bands beside, nulls where there is nothing', async () => {

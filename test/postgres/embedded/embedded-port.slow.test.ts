@@ -57,18 +57,18 @@ test('the private Postgres is reached without TLS, whatever PGSSLMODE demands of
 
 test('if every port is taken, the private Postgres gives up and says why', async () => {
   const taken = await takenPort();
-  let requested = 0;
+  let portRequests = 0;
   const started = startEmbeddedPostgres({
     dataDir: dataFolder(),
     findPort: async () => {
-      requested += 1;
+      portRequests += 1;
       return taken;
     },
   });
   await expect(started).rejects.toThrow(
     /did not start; the end of .*server\.log:\n(.*\n)*.*Address already in use/,
   );
-  expect(requested).toBe(5);
+  expect(portRequests).toBe(5);
 });
 
 test('if the private Postgres does not start, it says why, no matter who tried to connect meanwhile', async () => {
@@ -85,14 +85,17 @@ test('if the private Postgres does not start, it says why, no matter who tried t
   const { rows } = await client.query<{ folder: string; file: string }>(
     "select current_setting('data_directory') as folder, pg_relation_filepath('notes') as file",
   );
-  const [found] = rows;
-  if (found === undefined) throw new Error('the table has no file');
+  const [relation] = rows;
+  if (relation === undefined) throw new Error('the table has no file');
   const ended = new Promise((resolve) => client.once('end', resolve));
-  process.kill(Number(readFileSync(join(found.folder, 'postmaster.pid'), 'utf8').split('\n')[0]), 'SIGKILL');
+  process.kill(
+    Number(readFileSync(join(relation.folder, 'postmaster.pid'), 'utf8').split('\n')[0]),
+    'SIGKILL',
+  );
   await ended;
   await server.stop();
   // Each write to it fails, as on a full disk, so the server cannot finish its recovery.
-  const file = join(found.folder, found.file);
+  const file = join(relation.folder, relation.file);
   renameSync(file, `${file}.kept`);
   symlinkSync('/dev/full', file);
   await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(/No space left on device/);

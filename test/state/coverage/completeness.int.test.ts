@@ -87,24 +87,24 @@ function judgeOf(pair: Pair, known: readonly Known[]) {
   const variants = variantsOf(pair);
   const byCompany = windows.per === 'instrument';
   const latest = new Map<string, Known>();
-  for (const one of known)
-    latest.set(`${one.day} ${one.instrument} ${variants[one.variant % variants.length]}`, one);
+  for (const entry of known)
+    latest.set(`${entry.day} ${entry.instrument} ${variants[entry.variant % variants.length]}`, entry);
   return (day: Day) => {
-    const rows = [...latest.values()].filter((one) => one.day === day);
+    const rows = [...latest.values()].filter((entry) => entry.day === day);
     const whole = rows.filter(({ instrument }) => instrument === '');
     const single = rows.filter(({ instrument }) => !byCompany || COMPANIES.includes(instrument));
-    const requested = byCompany ? [...new Set([...whole, ...single])] : whole;
-    const count = (state: CoverageState) => requested.filter((one) => one.state === state).length;
+    const entries = byCompany ? [...new Set([...whole, ...single])] : whole;
+    const count = (state: CoverageState) => entries.filter((entry) => entry.state === state).length;
     const expected = byCompany ? COMPANIES.length * variants.length : 0;
-    const isAwaited = 2 * count('not_published') > Math.max(requested.length, expected);
+    const isAwaited = 2 * count('not_published') > Math.max(entries.length, expected);
     const isStored = !isAwaited && (count('loaded') > 0 || (emptyIsNormal && count('empty') > 0));
     const responded = COMPANIES.filter((name) =>
       variants.every((_, at) =>
         single.some(
-          (one) =>
-            one.instrument === name &&
-            one.variant % variants.length === at &&
-            ['loaded', 'empty', 'not_published'].includes(one.state),
+          (entry) =>
+            entry.instrument === name &&
+            entry.variant % variants.length === at &&
+            ['loaded', 'empty', 'not_published'].includes(entry.state),
         ),
       ),
     ).length;
@@ -112,7 +112,7 @@ function judgeOf(pair: Pair, known: readonly Known[]) {
       !byCompany ||
       responded === COMPANIES.length ||
       whole.some(({ state }) => state === 'loaded' || state === 'empty');
-    const found = isAwaited
+    const state = isAwaited
       ? 'not_published'
       : (['loaded', 'empty', 'failed', 'blocked'] as const).find((state) => count(state) > 0);
     const isSingle =
@@ -121,7 +121,7 @@ function judgeOf(pair: Pair, known: readonly Known[]) {
       isStored,
       isComplete: isStored && isAll,
       responded,
-      found: found ?? (isSingle ? 'partial' : 'not_requested'),
+      found: state ?? (isSingle ? 'partial' : 'not_requested'),
     };
   };
 }
@@ -138,13 +138,13 @@ function modelOf(pair: Pair, known: readonly Known[], now: number) {
   const stored = known.map(({ day }) => day).filter((day) => judge(day).isStored);
   const first = stored.sort()[0] ?? addDays(today, -pipeline.config.EOD_HISTORY_DAYS);
   return pipeline.calendar.tradingDays(exchange, first, today).map((day) => {
-    const { isStored, isComplete, responded, found } = judge(day);
+    const { isStored, isComplete, responded, found: state } = judge(day);
     const on = SCHEDULED_WEEKDAYS[schedule.on];
     const due = at(addDays(day, on === null ? 0 : (on - weekday(day) + 7) % 7));
     const awaitedDays = Math.max(7, 2 * lookback) + (on === null ? 0 : 7);
-    const mayCome = found === 'not_published' && emptyIsNormal && at(addDays(day, awaitedDays)) > now;
+    const mayCome = state === 'not_published' && emptyIsNormal && at(addDays(day, awaitedDays)) > now;
     const isDue = due <= now && !mayCome;
-    const why = isStored ? 'partial' : found === 'not_requested' ? 'not_requested' : found;
+    const why = isStored ? 'partial' : state === 'not_requested' ? 'not_requested' : state;
     return {
       ...pair,
       day,
@@ -199,12 +199,15 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
       // What is said of an entry later replaces what was said before only as registers do; here each is said once.
       const once = new Map(
         all
-          .filter((one) => one.pair === at)
-          .map((one) => [`${one.day} ${one.instrument} ${one.variant % variantsOf(pair).length}`, one]),
+          .filter((entry) => entry.pair === at)
+          .map((entry) => [
+            `${entry.day} ${entry.instrument} ${entry.variant % variantsOf(pair).length}`,
+            entry,
+          ]),
       );
-      const said = [...once.values()];
-      await cover(pair, said);
-      const model = modelOf(pair, said, now);
+      const entries = [...once.values()];
+      await cover(pair, entries);
+      const model = modelOf(pair, entries, now);
 
       const scope = { expected: [pair], others: false };
       const tradingDays = await readCompleteness(pipeline, scope);
@@ -223,27 +226,27 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
       }
 
       const span = { from: '2025-09-01', to: today };
-      const found = (day: Day) => judgeOf(pair, said)(day).found;
+      const stateFound = (day: Day) => judgeOf(pair, entries)(day).found;
       const past = TRADING_DAYS.filter((day) => day <= today);
       expect(await readProgress(pipeline, { expected: [pair], others: false, ...span })).toEqual([
         {
           ...pair,
-          watermark: past.findLast((day) => found(day) === 'loaded') ?? null,
-          awaited: past.find((day) => found(day) === 'not_published') ?? null,
+          watermark: past.findLast((day) => stateFound(day) === 'loaded') ?? null,
+          awaited: past.find((day) => stateFound(day) === 'not_published') ?? null,
         },
       ]);
       await newWindow(pipeline.db, runId, 'loaded', { ...pair, ...span });
-      const stateOf = (day: Day) => model.find((one) => one.day === day)?.state;
+      const stateOf = (day: Day) => model.find((modelled) => modelled.day === day)?.state;
       const empty = past.filter(
         (day) =>
-          (found(day) === 'empty' && stateOf(day) !== 'pending') ||
-          (found(day) === 'not_published' && stateOf(day) === 'missing'),
+          (stateFound(day) === 'empty' && stateOf(day) !== 'pending') ||
+          (stateFound(day) === 'not_published' && stateOf(day) === 'missing'),
       );
-      const notPublished = empty.filter((day) => found(day) === 'not_published').length;
-      const reported = (await listEmptyTradingDays(pipeline, [runId])).filter(
-        (one) => pairName(one) === pairName(pair),
+      const notPublished = empty.filter((day) => stateFound(day) === 'not_published').length;
+      const listed = (await listEmptyTradingDays(pipeline, [runId])).filter(
+        (listedDay) => pairName(listedDay) === pairName(pair),
       );
-      expect(reported).toEqual(
+      expect(listed).toEqual(
         empty.length === 0 || operationNamed(pair.operation).emptyIsNormal
           ? []
           : [{ runId, ...pair, from: empty[0], to: empty.at(-1), sessions: empty.length, notPublished }],
@@ -261,7 +264,7 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
         missingSessions: due.slice(-MISSING_OF).filter(({ state }) => state === 'missing').length,
       };
       const completeTo = (hole === -1 ? due : due.slice(0, hole)).at(-1)?.day ?? null;
-      const ofPair = (one: Pair) => pairName(one) === pairName(pair);
+      const ofPair = (other: Pair) => pairName(other) === pairName(pair);
       const inStatus = (await readStatus(pipeline)).operations.find(ofPair);
       expect(inStatus).toMatchObject(freshness);
       if (hole !== -1 || model.every(({ state }) => state !== 'pending')) {
@@ -270,8 +273,8 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
       expect((await readTonight(pipeline)).operations.find(ofPair)).toMatchObject(freshness);
 
       const [set] = await readDays(pipeline, [pair], { from: '2025-09-01', to: today });
-      const kinds = new Map(set?.days.map((one) => [one.day, one]));
-      for (const { day, state, reason } of model.filter((one) => one.day >= '2025-09-01')) {
+      const kinds = new Map(set?.days.map((dayState) => [dayState.day, dayState]));
+      for (const { day, state, reason } of model.filter((dayState) => dayState.day >= '2025-09-01')) {
         const shown = kinds.get(day);
         if (state === 'complete') expect(['complete', 'empty']).toContain(shown?.kind);
         else if (state === 'pending') expect(shown?.kind).toBe('pending');
@@ -285,7 +288,7 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
 
       await checkLateData(pipeline, 0);
       const from = addDays(today, -7);
-      const recent = said.filter(({ day }) => day >= from);
+      const recent = entries.filter(({ day }) => day >= from);
       const late = modelOf(pair, recent, now).filter(
         ({ day, state, reason, due: dueAt }) =>
           state === 'missing' &&
@@ -383,17 +386,19 @@ test('of more companies than are requested, no more are counted, and the trading
     const each = listed.flatMap((instrument, at) =>
       [0, 1].map((variant) => ({ instrument, variant, state: all[at] as CoverageState })),
     );
-    const once = new Map([...each, ...some].map((one) => [`${one.instrument} ${one.variant}`, one]));
-    const said = [...once.values()].filter((_, at) => at >= some.length / 2);
+    const once = new Map([...each, ...some].map((entry) => [`${entry.instrument} ${entry.variant}`, entry]));
+    const entries = [...once.values()].filter((_, at) => at >= some.length / 2);
     await cover(
       pair,
-      said.map((one) => ({ ...one, day })),
+      entries.map((entry) => ({ ...entry, day })),
     );
-    const count = (state: CoverageState) => said.filter((one) => one.state === state).length;
-    const isAwaited = 2 * count('not_published') > Math.max(said.length, 2 * limit);
-    const hasResponse = (one: (typeof said)[number]) => one.state !== 'failed';
+    const count = (state: CoverageState) => entries.filter((entry) => entry.state === state).length;
+    const isAwaited = 2 * count('not_published') > Math.max(entries.length, 2 * limit);
+    const hasResponse = (entry: (typeof entries)[number]) => entry.state !== 'failed';
     const ofVariant = [0, 1].map((variant) =>
-      said.filter((one) => one.variant === variant && hasResponse(one)).map(({ instrument }) => instrument),
+      entries
+        .filter((entry) => entry.variant === variant && hasResponse(entry))
+        .map(({ instrument }) => instrument),
     );
     // A trading day is complete if each variant has enough; who has a response to both is counted only where it is not.
     const responded = ofVariant[0]?.filter((name) => ofVariant[1]?.includes(name)).length;
@@ -420,17 +425,17 @@ test('22 of 200 companies are a gap everywhere, until they are filled', async ()
   });
   const pair = { operation: 'GetFinRatioEOD', exchange: 'BSE' };
   const day = '2025-09-11';
-  const requested = { from: day, to: day, exchanges: ['BSE'] };
-  await runToEnd(night, backfill({ ...requested, operations: ['GetBhavCopyCM'] }));
+  const options = { from: day, to: day, exchanges: ['BSE'] };
+  await runToEnd(night, backfill({ ...options, operations: ['GetBhavCopyCM'] }));
   const { rows: symbols } = await night.db.pool.query<{ symbol: string }>(
     'select symbol from market.bhavcopy_cm order by turnover desc, symbol limit 2',
   );
   const instruments = symbols.map(({ symbol }) => symbol);
-  await runToEnd(night, backfill({ ...requested, operations: [pair.operation], instruments }));
+  await runToEnd(night, backfill({ ...options, operations: [pair.operation], instruments }));
 
   const scope = { operations: [operationNamed(pair.operation)], exchanges: ['BSE'], from: day, to: day };
-  const found = await readGaps(night, scope);
-  expect(found.gaps).toMatchObject([{ reason: 'partial', detail: '2 of 6 companies' }]);
+  const gaps = await readGaps(night, scope);
+  expect(gaps.gaps).toMatchObject([{ reason: 'partial', detail: '2 of 6 companies' }]);
   const { rows } = await night.db.pool.query(
     `select state, reason, responded::int, requested::int, share::float8 from etl.completeness
       where operation = 'GetFinRatioEOD' and day = '${day}'`,
@@ -449,7 +454,7 @@ test('22 of 200 companies are a gap everywhere, until they are filled', async ()
   );
   expect(alerts.rows).toMatchObject([{ message: expect.stringContaining('2 of 6 companies') }]);
 
-  expect(await runToEnd(night, gapRequest(found.gaps))).toMatchObject({ state: 'completed', requests: 8 });
+  expect(await runToEnd(night, gapRequest(gaps.gaps))).toMatchObject({ state: 'completed', requests: 8 });
   expect(await readGaps(night, scope)).toMatchObject({ gaps: [], total: 0 });
 });
 

@@ -28,10 +28,10 @@ const numbers = fc.array(fc.nat(), { minLength: ENTRIES, maxLength: ENTRIES });
 
 /** What one response, or a second reading of it, says of every entry. */
 function factsOf(position: Position, drawn: readonly number[], suspicious: boolean): EntryFact[] {
-  return drawn.map((one) => {
-    const said = COVERAGE_STATES[one % COVERAGE_STATES.length] ?? 'failed';
-    const diagnostic = one % 7 === 0 ? `diagnostic ${one % 100}` : null;
-    return { position, said, records: one % 5, diagnostic, suspicious, emptied: false, withheld: false };
+  return drawn.map((number) => {
+    const said = COVERAGE_STATES[number % COVERAGE_STATES.length] ?? 'failed';
+    const diagnostic = number % 7 === 0 ? `diagnostic ${number % 100}` : null;
+    return { position, said, records: number % 5, diagnostic, suspicious, emptied: false, withheld: false };
   });
 }
 
@@ -104,9 +104,9 @@ test('the state of a row of coverage follows from its registers as in the model,
     `insert into etl.coverage (${columns}) select ${columns} from jsonb_populate_recordset(null::etl.coverage, $1)`,
     [JSON.stringify(rows)],
   );
-  const found = await query(
+  const states = await query(
     context,
     'select state as said, records::int, diagnostic from etl.coverage order by day',
   );
-  expect(found).toEqual(registers.map(stateOf));
+  expect(states).toEqual(registers.map(stateOf));
 });

@@ -22,8 +22,8 @@ const positionOf = (at: number): Position => positionAt(new Date(Date.UTC(2025, 
 const SAID = ['loaded', 'empty', 'not_published', 'failed', 'blocked', 'holiday'] as const;
 
 /** Compared this way first, because `expect` takes longer than all the rest. */
-function expectSame(found: unknown, expected: unknown): void {
-  if (!isDeepStrictEqual(found, expected)) expect(found).toEqual(expected);
+function expectSame(actual: unknown, expected: unknown): void {
+  if (!isDeepStrictEqual(actual, expected)) expect(actual).toEqual(expected);
 }
 
 /** The fact that a number stands for, which fast-check draws and shrinks faster than records. */
@@ -47,7 +47,7 @@ describe('joining the registers of an entry', () => {
       fc.tuple(drawnFact, drawnFact, drawnFact, drawnFact),
       fc.shuffledSubarray([0, 1, 2, 3], { minLength: 4 }),
     )
-    .map(([drawn, positions]) => drawn.map((one, at) => factOf(one, positions[at] ?? 0)));
+    .map(([drawn, positions]) => drawn.map((number, at) => factOf(number, positions[at] ?? 0)));
 
   test('is associative, commutative and idempotent for facts of different positions, and begins with nothing', () => {
     forAll([different], { numRuns: RUNS }, (facts) => {
@@ -176,20 +176,26 @@ function saidOf(response: Response, day: number, instrument: boolean): Said | nu
 }
 
 /** The state of an entry, reported as it was when each of its responses came, in their order. */
-function reported(responses: readonly Response[], day: number, instrument: boolean): Said | null {
+function stateReported(responses: readonly Response[], day: number, instrument: boolean): Said | null {
   const rows = foldRows(responses, day);
   let known: Said | null = null;
   for (const response of inOrder(responses)) {
     const folded = rows.get(response);
-    const own = saidOf(response, day, instrument);
-    if (own === null) continue;
-    const hasNothing: boolean = own.said === 'empty' || own.said === 'not_published';
-    const diagnostic: string | null = hasNothing && folded?.withheld === true ? WITHHELD : own.diagnostic;
+    const entryFact = saidOf(response, day, instrument);
+    if (entryFact === null) continue;
+    const hasNothing: boolean = entryFact.said === 'empty' || entryFact.said === 'not_published';
+    const diagnostic: string | null =
+      hasNothing && folded?.withheld === true ? WITHHELD : entryFact.diagnostic;
     const stays: boolean = !response.strays && folded?.emptied !== true;
-    if (own.said === 'loaded') known = own;
+    if (entryFact.said === 'loaded') known = entryFact;
     else if (stays && known?.said === 'loaded')
       known = { said: 'loaded', records: known.records, diagnostic };
-    else known = { said: diagnostic === WITHHELD ? 'failed' : own.said, records: own.records, diagnostic };
+    else
+      known = {
+        said: diagnostic === WITHHELD ? 'failed' : entryFact.said,
+        records: entryFact.records,
+        diagnostic,
+      };
   }
   return known;
 }
@@ -233,14 +239,16 @@ describe('the registers of an entry', () => {
         loaded.push(response);
         for (const [at, { day, instrument }] of entries.entries()) {
           const rows = foldRows(loaded, day);
-          const facts = loaded.flatMap((one) => factAbout(one, day, instrument, rows.get(one)) ?? []);
+          const facts = loaded.flatMap(
+            (response) => factAbout(response, day, instrument, rows.get(response)) ?? [],
+          );
           registers[at] = load(registers[at] ?? NO_REGISTERS, {
             response,
             facts,
             isFolded: isLate && rows.has(response),
           });
           cases += 1;
-          expectSame(stateOf(registers[at] ?? NO_REGISTERS), reported(loaded, day, instrument));
+          expectSame(stateOf(registers[at] ?? NO_REGISTERS), stateReported(loaded, day, instrument));
           expectSame(registers[at], sum(facts));
         }
       }
@@ -260,8 +268,8 @@ describe('the registers of an entry', () => {
       isFolded,
     }: { readonly response: Response; readonly facts: readonly EntryFact[]; readonly isFolded: boolean },
   ): Registers {
-    const own = facts.find(({ position }) => position === response.position);
-    const incoming = own === undefined ? NO_REGISTERS : registersOf(own);
+    const entryFact = facts.find(({ position }) => position === response.position);
+    const incoming = entryFact === undefined ? NO_REGISTERS : registersOf(entryFact);
     if (!isFolded) return join(known, incoming);
     const { emptied, withheld } = sum(facts);
     return joinFolded(known, { ...incoming, emptied, withheld });

@@ -51,7 +51,7 @@ async function cover(pipeline: Pipeline, pair: Pair, states: readonly State[], b
 async function fromWholeHistory(pipeline: Pipeline, { operation, exchange }: Pair) {
   const scope = { expected: 'scheduled' as const, others: true };
   const tradingDays = (await readTradingDayRecords(pipeline, scope)).filter(
-    (one) => one.operation === operation && one.exchange === exchange,
+    (entry) => entry.operation === operation && entry.exchange === exchange,
   );
   const due = tradingDays.filter(({ state }) => state !== 'pending');
   const last = tradingDays.filter(({ state }) => state === 'complete').at(-1);
@@ -92,12 +92,12 @@ test('the summary says what the whole history says, wherever the data begins and
     }
     const freshness = await readFreshness(pipeline);
     for (const pair of PAIRS) {
-      const found = freshness.filter(
-        (one) => one.operation === pair.operation && one.exchange === pair.exchange,
+      const listed = freshness.filter(
+        (entry) => entry.operation === pair.operation && entry.exchange === pair.exchange,
       );
       const wanted = await fromWholeHistory(pipeline, pair);
-      const isListed = pair.exchange === 'NSE' || found.length > 0 || wanted.lastDue !== null;
-      expect(found).toMatchObject(isListed ? [wanted] : []);
+      const isListed = pair.exchange === 'NSE' || listed.length > 0 || wanted.lastDue !== null;
+      expect(listed).toMatchObject(isListed ? [wanted] : []);
     }
   });
 });
@@ -123,7 +123,9 @@ test('the page of the status, the coverage and the status say the same of data t
     );
   const tonight = await readTonight(pipeline);
   const status = await readStatus(pipeline);
-  expect(status.operations).toMatchObject(tonight.operations.map(({ openRejects: _, ...one }) => one));
+  expect(status.operations).toMatchObject(
+    tonight.operations.map(({ openRejects: _, ...operation }) => operation),
+  );
   expect(status.isUnused).toBe(false);
   expect(status.operations).toContainEqual(
     expect.objectContaining({
@@ -155,7 +157,7 @@ test('what is usual is the median of the last 30 trading days, and stands beside
     coverage: [
       { day: last, records: 450 },
       ...before.map((day, at) => ({ day, records: recordsOf(at) })),
-    ].map((one) => ({ ...one, instrument: '', variant: '', state: 'loaded' as const })),
+    ].map((entry) => ({ ...entry, instrument: '', variant: '', state: 'loaded' as const })),
   });
   const set = (await readFreshness(pipeline)).find(({ operation }) => operation === pair.operation);
   expect(set).toMatchObject({ lastComplete: last, lastRecords: 450, medianRecords: 200 });
@@ -220,8 +222,8 @@ test.each<[what: string, last: Listed, before: readonly Listed[], usual: number 
   const days = pipeline.calendar.lastTradingDays('BSE', '2025-09-12', listed.length).reverse();
   for (const [at, [length, records]] of listed.entries()) {
     const to = days[at] as string;
-    const requested = { ...ACTIONS, from: addDays(to, 1 - length), to };
-    const windowId = await newWindow(pipeline.db, runId, 'loaded', requested);
+    const request = { ...ACTIONS, from: addDays(to, 1 - length), to };
+    const windowId = await newWindow(pipeline.db, runId, 'loaded', request);
     await writeCoverage(pipeline.db.drizzle, {
       ...ACTIONS,
       runId,

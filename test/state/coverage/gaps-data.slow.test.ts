@@ -63,7 +63,7 @@ describe('why a trading day is not there', () => {
       '10': 'loaded',
     });
     const scope = { operations: [operationNamed('GetBhavCopyCM')], exchanges: ['NSE'] };
-    const found = await readGaps(pipeline, scope);
+    const gaps = await readGaps(pipeline, scope);
     const expected = [
       'GetBhavCopyCM NSE 2025-09-02 2025-09-02 failed',
       'GetBhavCopyCM NSE 2025-09-03 2025-09-03 beyond_history',
@@ -72,10 +72,10 @@ describe('why a trading day is not there', () => {
       'GetBhavCopyCM NSE 2025-09-08 2025-09-08 not_published',
       'GetBhavCopyCM NSE 2025-09-09 2025-09-09 not_requested',
     ];
-    expect(spans(found)).toEqual(expected);
-    expect(found).toMatchObject({ from: '2025-09-01', to: '2025-09-10', total: 6 });
-    expect(found.gaps[0]?.detail).toBe('it broke');
-    expect(spans({ gaps: found.pending })).toEqual(['GetBhavCopyCM NSE 2025-09-11 2025-09-11 not_published']);
+    expect(spans(gaps)).toEqual(expected);
+    expect(gaps).toMatchObject({ from: '2025-09-01', to: '2025-09-10', total: 6 });
+    expect(gaps.gaps[0]?.detail).toBe('it broke');
+    expect(spans({ gaps: gaps.pending })).toEqual(['GetBhavCopyCM NSE 2025-09-11 2025-09-11 not_published']);
 
     const published = await pipelineAt(at('2025-09-11T21:15'), pipeline.db.url);
     const later = await readGaps(published, scope);
@@ -141,7 +141,7 @@ describe('why a trading day is not there', () => {
   });
 
   test('of GetFinancialRatios it is the last days of quarters that should be there, from the day on', async () => {
-    const requested = { operations: [operationNamed('GetFinancialRatios')] };
+    const scope = { operations: [operationNamed('GetFinancialRatios')] };
     const cover2025 = async (pipeline: Pipeline, day: string, states: Record<string, CoverageState>) =>
       writeCoverage(pipeline.db.drizzle, {
         operation: 'GetFinancialRatios',
@@ -158,11 +158,11 @@ describe('why a trading day is not there', () => {
         })),
       });
     const may = await pipelineAt(at('2025-05-20T23:30'));
-    expect(spans(await readGaps(may, requested))).toEqual([
+    expect(spans(await readGaps(may, scope))).toEqual([
       'GetFinancialRatios BSE 2025-03-31 2025-03-31 not_requested',
     ]);
     await cover2025(may, '2025-03-31', { A: 'not_published', B: 'not_published', C: 'loaded' });
-    const awaited = await readGaps(may, requested);
+    const awaited = await readGaps(may, scope);
     expect([spans(awaited), spans({ gaps: awaited.pending })]).toEqual([
       [],
       ['GetFinancialRatios BSE 2025-03-31 2025-03-31 not_published'],
@@ -171,12 +171,12 @@ describe('why a trading day is not there', () => {
     const ratios = operations.find(({ operation }) => operation === 'GetFinancialRatios');
     expect(ratios).toMatchObject({ isLate: false });
     await cover2025(may, '2025-03-31', { B: 'loaded' });
-    expect(await readGaps(may, requested)).toMatchObject({ gaps: [], pending: [] });
+    expect(await readGaps(may, scope)).toMatchObject({ gaps: [], pending: [] });
     // The days of the next quarters become due one by one; gaps of quarters are requested as such.
     const november = await pipelineAt(at('2025-11-20T23:30'), may.db.url);
-    const found = await readGaps(november, requested);
-    expect(spans(found)).toEqual(['GetFinancialRatios BSE 2025-06-30 2025-09-30 not_requested']);
-    expect(gapRequest(found.gaps).targets).toMatchObject([{ from: '2025-06-30', to: '2025-09-30' }]);
+    const gaps = await readGaps(november, scope);
+    expect(spans(gaps)).toEqual(['GetFinancialRatios BSE 2025-06-30 2025-09-30 not_requested']);
+    expect(gapRequest(gaps.gaps).targets).toMatchObject([{ from: '2025-06-30', to: '2025-09-30' }]);
   });
 
   test('weekly operations are due on their weekday; undated ones are missing until they were loaded once', async () => {
@@ -207,12 +207,12 @@ describe('why a trading day is not there', () => {
   test('an exchange that is not scheduled is checked only between the days that were loaded of it', async () => {
     const pipeline = await pipelineAt(at('2025-09-11T23:30'));
     await cover(pipeline, 'GetTop5GainersLosers', 'NSE', { '01': 'loaded', '02': 'empty', '03': 'loaded' });
-    const found = await readGaps(pipeline, {
+    const gaps = await readGaps(pipeline, {
       operations: [operationNamed('GetTop5GainersLosers')],
       exchanges: ['NSE'],
       to: '2025-09-04',
     });
-    expect(spans(found)).toHaveLength(2);
+    expect(spans(gaps)).toHaveLength(2);
     const all = await readGaps(pipeline, {
       operations: [operationNamed('GetTop5GainersLosers')],
       from: '2025-09-01',
@@ -233,18 +233,18 @@ test('the view and the status say the same as the gaps, as of the trading day’
     windowId: null,
     position: await takePosition(pipeline.db.drizzle),
     coverage: tradingDays
-      .filter((_, position) => position !== 20)
-      .map((day, position) => ({
+      .filter((_, index) => index !== 20)
+      .map((day, index) => ({
         day,
         instrument: '',
         variant: '',
         state: 'loaded' as const,
-        records: 100 + position,
+        records: 100 + index,
       })),
   });
   const operations = [operationNamed('GetTotalTradeHighlights')];
-  const found = await readGaps(pipeline, { operations, to: '2025-02-21' });
-  expect(found.gaps).toMatchObject([{ from: tradingDays[20], to: tradingDays[20], sessions: 1 }]);
+  const gaps = await readGaps(pipeline, { operations, to: '2025-02-21' });
+  expect(gaps.gaps).toMatchObject([{ from: tradingDays[20], to: tradingDays[20], sessions: 1 }]);
   const view = await pipeline.db.pool.query<{ day: string }>(
     `select to_char(day, 'YYYY-MM-DD') as day from etl.completeness
         where operation = 'GetTotalTradeHighlights' and state = 'missing' and day <= '2025-02-21'`,
@@ -287,10 +287,10 @@ test('etl.completeness explains every column and follows the settings it is made
   );
   expect(bare.rows).toEqual([]);
   const exchanges = async () => {
-    const found = await db.pool.query<{ exchange: string }>(
+    const result = await db.pool.query<{ exchange: string }>(
       'select distinct exchange from etl.completeness order by 1',
     );
-    return found.rows.map(({ exchange }) => exchange);
+    return result.rows.map(({ exchange }) => exchange);
   };
   // Without a key nobody expects anything.
   expect(await exchanges()).toEqual([]);
@@ -338,11 +338,11 @@ describe.runIf(existsSync(FOLDER))('a file taken out of the folder of real bhav 
     const week = { from: '2025-09-05', to: '2025-09-11' };
     await runToEnd(before, backfill({ ...week, operations: ['GetBhavCopyCM'], exchanges: ['BSE'] }));
     const scope = { operations: [operationNamed('GetBhavCopyCM')], exchanges: ['BSE'], to: week.to };
-    const found = await readGaps(before, scope);
-    expect(spans(found)).toEqual(['GetBhavCopyCM BSE 2025-09-09 2025-09-09 empty']);
+    const gaps = await readGaps(before, scope);
+    expect(spans(gaps)).toEqual(['GetBhavCopyCM BSE 2025-09-09 2025-09-09 empty']);
 
     const after = await pipelineOf(FOLDER);
-    const filled = await runToEnd(after, gapRequest(found.gaps));
+    const filled = await runToEnd(after, gapRequest(gaps.gaps));
     expect(filled).toMatchObject({ kind: 'gap_fill', state: 'completed', requests: 1 });
     expect(filled.inserted).toBeGreaterThan(4_000);
     expect((await readGaps(after, scope)).total).toBe(0);

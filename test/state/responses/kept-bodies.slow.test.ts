@@ -18,13 +18,13 @@ const NOW = Date.parse('2025-09-12T16:00:00Z');
 
 async function openStore(): Promise<{ db: Database; windowId: number }> {
   const db = openDatabase({ url: (await testDatabase()).url, connections: 8 });
-  const made = await db.pool.query<{ id: number }>(
+  const result = await db.pool.query<{ id: number }>(
     `with run as (insert into etl.runs (kind, requested_by, request, from_date, to_date)
        values ('backfill', 'test', '{}', '2025-09-12', '2025-09-12') returning id)
      insert into etl.windows (run_id, operation, exchange, from_date, to_date, state)
      select id, 'GetBhavCopyCM', 'NSE', '2025-09-12', '2025-09-12', 'running' from run returning id::int`,
   );
-  return { db, windowId: made.rows[0]?.id ?? 0 };
+  return { db, windowId: result.rows[0]?.id ?? 0 };
 }
 
 /** It said nothing. */

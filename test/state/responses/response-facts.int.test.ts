@@ -10,11 +10,11 @@ import { differingCoverage } from '../../support/differing-coverage.ts';
 import { sample } from '../../support/for-all.ts';
 import { openStore, query } from '../../support/import-support.ts';
 import {
-  ask,
   fetched,
   fixReading,
   records,
   replay,
+  requestAndLoad,
   type SourceRecord,
 } from '../../support/replay-support.ts';
 
@@ -38,12 +38,12 @@ const said = fc
     drawn: fc.array(fc.nat(), { minLength: 12, maxLength: 12 }),
   })
   .map(({ instruments, days, states, records, diagnostics, drawn }) => {
-    const requested = instruments.length === 0 ? [''] : instruments;
+    const entryInstruments = instruments.length === 0 ? [''] : instruments;
     const of = <Value>(values: readonly Value[], at: number) =>
       values[(drawn[at] ?? 0) % values.length] as Value;
     const coverage = days.flatMap((day, row) =>
-      requested.map((instrument, column): CoverageEntry => {
-        const at = (row * requested.length + column) % drawn.length;
+      entryInstruments.map((instrument, column): CoverageEntry => {
+        const at = (row * entryInstruments.length + column) % drawn.length;
         const diagnostic = of(diagnostics, at);
         return {
           ...{ day, instrument, variant: '', state: of(states, at), records: of(records, at) },
@@ -61,7 +61,7 @@ test('what a response says of its entries comes back as it was kept, in a few by
     buildFact({ coverage, ...LOADED }, { to: LAST, instruments }),
   );
   const kept = sets.map(({ instruments }, id) => ({ id, instruments, to_date: LAST, ...facts[id] }));
-  const found = await db.drizzle.execute<{ id: number } & Record<string, unknown>>(sql`
+  const result = await db.drizzle.execute<{ id: number } & Record<string, unknown>>(sql`
     select r.id::int, entry.day::text, entry.instrument, entry.said as state, entry.records::int, entry.diagnostic
       from jsonb_populate_recordset(null::etl.responses, ${JSON.stringify(kept)}::jsonb) r,
            etl.said_of_entries(r.to_date, r.instruments, r.said, r.records, r.diagnostic, r.entries)
@@ -69,7 +69,7 @@ test('what a response says of its entries comes back as it was kept, in a few by
   const text = ({ day, instrument, state, records, diagnostic }: Record<string, unknown>) =>
     JSON.stringify([day, instrument, state, records, diagnostic ?? null]);
   const decoded = sets.map((): string[] => []);
-  for (const row of found.rows) decoded[row.id]?.push(text(row));
+  for (const row of result.rows) decoded[row.id]?.push(text(row));
   for (const [id, { coverage }] of sets.entries()) {
     const entries = coverage.map((entry) => text({ ...entry }));
     expect(decoded[id]?.sort()).toEqual(entries.sort());
@@ -83,13 +83,13 @@ test('what a response says of its entries comes back as it was kept, in a few by
 });
 
 const sums = ({ db }: Context) => differingCoverage(db.drizzle, ['GetBhavCopyCM'], ['NSE']);
-const covered = (context: Context) =>
+const coverageOf = (context: Context) =>
   query(context, 'select day::text, state, records::int from etl.coverage order by day');
 
 test('coverage takes back what a response does not say any more when it is read with other code', async () => {
   const context = await openStore();
   await fetched(1, records(0, 5))(context, { day: LAST, to: '2025-08-30' });
-  expect(await covered(context)).toEqual([{ day: LAST, state: 'loaded', records: 5 }]);
+  expect(await coverageOf(context)).toEqual([{ day: LAST, state: 'loaded', records: 5 }]);
   // An entry that the code of before requested, because its calendar had a trading day on that Saturday.
   await query(context, `update etl.responses set entries = entries || '[{"day": "2025-08-30"}]'`);
   await query(
@@ -100,14 +100,14 @@ test('coverage takes back what a response does not say any more when it is read 
   expect(await sums(context)).toEqual([]);
   await fixReading(context, (sent) => sent.splice(0));
   await replay(context, {});
-  expect(await covered(context)).toEqual([{ day: LAST, state: 'not_published', records: 0 }]);
+  expect(await coverageOf(context)).toEqual([{ day: LAST, state: 'not_published', records: 0 }]);
   expect(await sums(context)).toEqual([]);
 });
 
 test('of several responses that took the last row of a day the newest counts, also after a late one', async () => {
   const context = await openStore();
   const load = (minute: number, sent: readonly SourceRecord[]) =>
-    ask(context, {
+    requestAndLoad(context, {
       operation: 'GetSeriesChange',
       from: LAST,
       sent,
@@ -119,14 +119,14 @@ test('of several responses that took the last row of a day the newest counts, al
   await load(3, [row]);
   await load(4, []);
   await load(2, []);
-  expect(await covered(context)).toEqual([{ day: LAST, state: 'empty', records: 0 }]);
+  expect(await coverageOf(context)).toEqual([{ day: LAST, state: 'empty', records: 0 }]);
 });
 
 test('a response that a late one leaves nothing to take says so no more', async () => {
   const context = await openStore();
   const row = { ChangeDate: '08-29-2025', ScripId: 'A', PrevSeries: 'EQ', ToSeries: 'BE' };
   const load = (exchange: string, minute: number, sent: readonly SourceRecord[]) =>
-    ask(context, {
+    requestAndLoad(context, {
       ...{ operation: 'GetSeriesChange', exchange, from: LAST, sent },
       calledAt: Date.UTC(2025, 9, 29, 16, minute),
       microseconds: exchange === 'NSE' ? 0 : 1,
@@ -149,11 +149,11 @@ test('a new response is kept with what it said by the statement that keeps it, a
   const context = await openStore();
   const statements: string[] = [];
   context.db.pool.on('connect', (client) => {
-    const { query: ask } = client;
+    const { query } = client;
     Object.assign(client, {
       query: (...args: unknown[]) => {
         statements.push(typeof args[0] === 'string' ? args[0] : ((args[0] as { text?: string }).text ?? ''));
-        return Reflect.apply(ask, client, args);
+        return Reflect.apply(query, client, args);
       },
     });
   });
@@ -182,6 +182,6 @@ test('a sum of facts that does not come to rest is an error that is tried again,
      select clock_timestamp(), $1, 0, 'GetSeriesChange', 'NSE', '2025-01-01', '2025-01-01', '{}', '{}', '', false, '2025-01-01', now(), null, 'empty', 0`,
     [runId],
   );
-  const requested = { operations: ['GetSeriesChange'], exchange: 'NSE', days: null };
-  await expect(sumCoverage(db.drizzle, requested)).rejects.toMatchObject({ kind: 'database_locked' });
+  const scope = { operations: ['GetSeriesChange'], exchange: 'NSE', days: null };
+  await expect(sumCoverage(db.drizzle, scope)).rejects.toMatchObject({ kind: 'database_locked' });
 });

@@ -35,16 +35,21 @@ test('the list of runs holds the report of each, with the same number of queries
   for (const runId of runs.toReversed()) each.push(await reportRun(context, runId));
   expect(listed).toEqual(each);
   expect(listed.map(({ runId }) => runId)).toEqual(runs.toReversed());
-  const [one, two, none] = listed;
-  expect(none).toMatchObject({ windows: { total: 0, open: 0 }, operations: [], failures: [], skips: [] });
-  expect(two).toMatchObject({
+  const [mixedReport, blockedReport, emptyReport] = listed;
+  expect(emptyReport).toMatchObject({
+    windows: { total: 0, open: 0 },
+    operations: [],
+    failures: [],
+    skips: [],
+  });
+  expect(blockedReport).toMatchObject({
     windows: { total: 3, blocked: 1, skipped: 1, open: 1 },
     failures: [{ state: 'blocked', error: null }],
     suspicious: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', from: '2025-01-01', reason: 'odd' }],
     skips: [{ reason: expect.stringMatching(/^as skipped\d+$/), windows: 1 }],
   });
-  expect(one).toMatchObject({ fetched: 14, windows: { total: 4, loaded: 2, failed: 1, skipped: 1 } });
-  expect(one?.operations.map(({ exchange, windows }) => [exchange, windows.total])).toEqual([
+  expect(mixedReport).toMatchObject({ fetched: 14, windows: { total: 4, loaded: 2, failed: 1, skipped: 1 } });
+  expect(mixedReport?.operations.map(({ exchange, windows }) => [exchange, windows.total])).toEqual([
     ['BSE', 2],
     ['NSE', 2],
   ]);

@@ -75,7 +75,7 @@ const COUNTS = {
 };
 
 async function insertRun(state: RunState): Promise<number> {
-  const made = await db
+  const result = await db
     .insert(runs)
     .values({
       kind: 'backfill',
@@ -87,14 +87,14 @@ async function insertRun(state: RunState): Promise<number> {
       is_key_accepted: true,
     })
     .returning({ id: runs.id });
-  return made[0]?.id ?? 0;
+  return result[0]?.id ?? 0;
 }
 
 /** Each window makes a request of its own: of two that ask the same one only one may be running. */
-let requested = 0;
+let requestCount = 0;
 
 async function insertWindow(runId: number, state: WindowState, lostWorkers = 0): Promise<number> {
-  const made = await db
+  const result = await db
     .insert(windows)
     .values({
       run_id: runId,
@@ -102,7 +102,7 @@ async function insertWindow(runId: number, state: WindowState, lostWorkers = 0):
       exchange: 'NSE',
       from_date: DAY,
       to_date: DAY,
-      instruments: [`I${++requested}`],
+      instruments: [`I${++requestCount}`],
       state,
       attempts: 3,
       requests: 2,
@@ -110,23 +110,25 @@ async function insertWindow(runId: number, state: WindowState, lostWorkers = 0):
       error: 'as before',
     })
     .returning({ id: windows.id });
-  return made[0]?.id ?? 0;
+  return result[0]?.id ?? 0;
 }
 
 async function rowOf(table: 'runs' | 'windows', id: number): Promise<Record<string, unknown>> {
-  const found = await database.pool.query<{ row: Record<string, unknown> }>(
+  const result = await database.pool.query<{ row: Record<string, unknown> }>(
     `select to_jsonb(t) as row from etl.${table} t where id = $1`,
     [id],
   );
-  return found.rows[0]?.row ?? {};
+  return result.rows[0]?.row ?? {};
 }
 
 /** The states a table may hold, as its constraint says. */
 async function statesOf(constraint: string): Promise<string[]> {
-  const found = await db.execute<{ definition: string }>(
+  const result = await db.execute<{ definition: string }>(
     sql`select pg_get_constraintdef(oid) as definition from pg_constraint where conname = ${constraint}`,
   );
-  return [...(found.rows[0]?.definition ?? '').matchAll(/'(\w+)'::text/g)].map((match) => match[1] as string);
+  return [...(result.rows[0]?.definition ?? '').matchAll(/'(\w+)'::text/g)].map(
+    (match) => match[1] as string,
+  );
 }
 
 const stored = { error: null, counts: COUNTS, bytes: 1, warnings: [], suspicious: null, unsettled: null };
@@ -278,9 +280,9 @@ describe('a window', () => {
     for (const [transition, state] of NEW_WINDOWS) all.push([transition, [state]]);
     expect(new Set(all.map(([transition]) => transition))).toEqual(new Set(Object.keys(WINDOW_TRANSITIONS)));
     for (const transition of new Set(all.map(([name]) => name))) {
-      const made = [...new Set(all.filter(([name]) => name === transition).flatMap(([, to]) => to))].sort();
+      const states = [...new Set(all.filter(([name]) => name === transition).flatMap(([, to]) => to))].sort();
       const listed = [...WINDOW_TRANSITIONS[transition as keyof typeof WINDOW_TRANSITIONS].to].sort();
-      expect(made).toEqual(listed);
+      expect(states).toEqual(listed);
     }
   });
 
@@ -317,7 +319,7 @@ describe('a claim', () => {
     ['a backfill of any age', 'backfill', 1, null, 1, 1, 'spent'],
   ] as const)(
     '%s has the calls of its kind',
-    async (what, kind, age, resumed, limit, leftoverLimit, outcome) => {
+    async (name, kind, age, resumed, limit, leftoverLimit, outcome) => {
       const runId = await insertRun('running');
       const times = { started_at: hoursAgo(age), resumed_at: resumed === null ? null : hoursAgo(resumed) };
       await db
@@ -326,7 +328,7 @@ describe('a claim', () => {
         .where(eq(runs.id, runId));
       const windowId = await insertWindow(runId, 'pending');
       // A key of its own, so that neither its trial nor its hour is of another case.
-      const permit = { ...PERMIT, keyHash: what, limit, backfillLimit: 0, leftoverLimit };
+      const permit = { ...PERMIT, keyHash: name, limit, backfillLimit: 0, leftoverLimit };
       expect((await claimWindow(db, windowId, permit)).outcome).toBe(outcome);
     },
   );
@@ -336,8 +338,8 @@ describe('a claim', () => {
     await db.execute(sql`delete from etl.call_budget`);
   };
   const calls = async () => {
-    const found = await db.execute<{ calls: number }>(sql`select calls from etl.call_budget`);
-    return found.rows[0]?.calls ?? 0;
+    const result = await db.execute<{ calls: number }>(sql`select calls from etl.call_budget`);
+    return result.rows[0]?.calls ?? 0;
   };
 
   test('counts the attempt, the call and the budget together', async () => {
@@ -515,9 +517,9 @@ describe('a run', () => {
 
   test('has a statement for every transition', () => {
     for (const [transition, statements] of Object.entries(RUN_STATEMENTS)) {
-      const made = [...new Set(statements.map(([to]) => to))].sort();
+      const states = [...new Set(statements.map(([to]) => to))].sort();
       const listed = [...RUN_TRANSITIONS[transition as keyof typeof RUN_TRANSITIONS].to].sort();
-      expect(made).toEqual(listed);
+      expect(states).toEqual(listed);
     }
   });
 

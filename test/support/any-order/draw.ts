@@ -62,7 +62,7 @@ const drawnResponse = fc.record({
   twice: fc.constantFrom(0, 0, 0, 0, 1, 2),
   bad: fc.array(
     fc.record({
-      what: fc.constantFrom<'unknown' | 'broken' | 'stray'>('unknown', 'broken', 'broken', 'stray', 'stray'),
+      type: fc.constantFrom<'unknown' | 'broken' | 'stray'>('unknown', 'broken', 'broken', 'stray', 'stray'),
       symbol: fc.nat(2),
       day: fc.nat(DAYS.length - 1),
     }),
@@ -101,23 +101,23 @@ function responseOf(kind: Kind, drawn: Drawn): Response {
       if (lacks.includes((symbol + day) % SYMBOLS)) continue;
       const cell = cells[(symbol + 3 * day) % SYMBOLS] ?? { value: 0, saved: 0 };
       const table = drawn.tables[symbol % drawn.tables.length] ?? 0;
-      rows.push({ what: 'row', table: table % tables.length, day, symbol, ...cell });
+      rows.push({ type: 'row', table: table % tables.length, day, symbol, ...cell });
     }
   }
   // Of an undated table, the records of several days are about one row: none that was saved at the same time as another
   // and contradicts it, because the model does not know what becomes of these.
   const contradicts = (row: Sent, at: number, all: readonly Sent[]) =>
-    row.what === 'row' &&
+    row.type === 'row' &&
     tables[row.table]?.dated !== true &&
     all
       .slice(0, at)
       .some(
-        (one) =>
-          one.what === 'row' &&
-          one.table === row.table &&
-          one.symbol === row.symbol &&
-          one.saved === row.saved &&
-          one.value !== row.value,
+        (other) =>
+          other.type === 'row' &&
+          other.table === row.table &&
+          other.symbol === row.symbol &&
+          other.saved === row.saved &&
+          other.value !== row.value,
       );
   const stored = rows.filter((row, at) => !contradicts(row, at, rows));
   // Saved at another time, as the model does not know what becomes of records that contradict each other: see
@@ -125,18 +125,18 @@ function responseOf(kind: Kind, drawn: Drawn): Response {
   const again = stored
     .slice(0, drawn.twice)
     .map((row) =>
-      row.what === 'row'
+      row.type === 'row'
         ? { ...row, value: (row.value + 1) % 2, saved: (row.saved + 1) % SAVED.length }
         : row,
     );
   const twice = [...stored, ...again];
   const listed = twice.filter((row, at) => !contradicts(row, at, twice));
   const bad = content === 'rejected' || content === 'partly' ? drawn.bad : [];
-  const rejected = bad.map(({ what, symbol, day }): Sent => {
+  const rejected = bad.map(({ type, symbol, day }): Sent => {
     const hasDay = tables[0].dated;
-    if (what === 'stray' && hasDay) return { what, symbol };
-    if (what === 'broken' && hasDay) return { what, symbol, day: Math.min(to, Math.max(from, day)) };
-    return { what: 'unknown', symbol };
+    if (type === 'stray' && hasDay) return { type, symbol };
+    if (type === 'broken' && hasDay) return { type, symbol, day: Math.min(to, Math.max(from, day)) };
+    return { type: 'unknown', symbol };
   });
   return { kind, call, minute, from, to, part, nature, symbols, sent: [...listed, ...rejected] };
 }
@@ -188,12 +188,14 @@ function stepsWith(
         if (left === 0) return [];
         left -= 1;
         const kind = KIND_NAMES[kinds[response.kind % kinds.length] ?? 0] ?? 'bhav';
-        let made = responseOf(kind, { ...response, ...changes });
+        let drawnResponse = responseOf(kind, { ...response, ...changes });
         // The same response in the same millisecond would be that response once more.
-        const nameOf = (one: Response) => JSON.stringify({ ...one, sent: `${bodyOf(one)}`, symbols: [] });
-        while (entries.has(nameOf(made))) made = { ...made, minute: made.minute + 1 };
-        entries.add(nameOf(made));
-        return [{ ...step, response: made }];
+        const nameOf = (response: Response) =>
+          JSON.stringify({ ...response, sent: `${bodyOf(response)}`, symbols: [] });
+        while (entries.has(nameOf(drawnResponse)))
+          drawnResponse = { ...drawnResponse, minute: drawnResponse.minute + 1 };
+        entries.add(nameOf(drawnResponse));
+        return [{ ...step, response: drawnResponse }];
       });
     });
 }
@@ -222,17 +224,17 @@ export function describeSteps(steps: readonly Step[], positions: ReadonlyMap<Res
       if (step.act === 'accept') return `accept ${step.which}`;
       if (step.act !== 'load') return step.act;
       const { kind, from, to, part, nature, symbols, sent } = step.response;
-      const records = sent.map((one) => {
-        const on = one.what === 'row' || one.what === 'broken' ? `d${one.day}` : '';
-        if (one.what !== 'row') return `${one.what}(${on} S${one.symbol})`;
-        const saved = one.saved === 0 ? '' : ` saved${one.saved}`;
-        return `${one.table === 0 ? '' : `t${one.table} `}${on} S${one.symbol}=${one.value}${saved}`;
+      const records = sent.map((record) => {
+        const on = record.type === 'row' || record.type === 'broken' ? `d${record.day}` : '';
+        if (record.type !== 'row') return `${record.type}(${on} S${record.symbol})`;
+        const saved = record.saved === 0 ? '' : ` saved${record.saved}`;
+        return `${record.table === 0 ? '' : `t${record.table} `}${on} S${record.symbol}=${record.value}${saved}`;
       });
       return [
         step.together ? 'load at the same time' : 'load',
         positions.get(step.response),
         `${kind} d${from}..d${to}`,
-        part === 'instruments' ? symbols.map((one) => `S${one}`).join('+') : part,
+        part === 'instruments' ? symbols.map((symbol) => `S${symbol}`).join('+') : part,
         ...(kind === 'ratios' ? [nature] : []),
         `[${records.join(', ')}]`,
         ...(step.again ? ['twice'] : []),

@@ -54,8 +54,8 @@ const MAX_WITHDRAW_SHARE = 0.1;
 const WITHHELD = 'the response has no rows of this day, but some are stored';
 const NO_DAY = '-';
 
-type Reject = Exclude<Sent, { what: 'row' }>;
-type Row = Extract<Sent, { what: 'row' }>;
+type Reject = Exclude<Sent, { type: 'row' }>;
+type Row = Extract<Sent, { type: 'row' }>;
 
 /** What a response says, whatever else is known. */
 interface Fact {
@@ -66,12 +66,12 @@ interface Fact {
   readonly rejects: readonly { readonly position: number; readonly record: Reject }[];
   readonly strays: number;
   /** What it says of each entry that it is about. */
-  readonly said: ReadonlyMap<string, Said>;
+  readonly entries: ReadonlyMap<string, EntryFact>;
   /** Whether it says which records are no longer sent, so that their rejects are resolved. */
-  readonly believed: boolean;
+  readonly resolvesRejects: boolean;
 }
 
-interface Said {
+interface EntryFact {
   readonly state: string;
   readonly records: number;
   readonly diagnostic: string;
@@ -92,7 +92,7 @@ function daysRequested(response: Response): string[] {
 
 /** The day and the instrument that a rejected record says. */
 function namedBy(kind: Kind, record: Reject): { day?: string; instrument?: string } {
-  if (record.what !== 'broken' || !kindOf(kind).tables[0].dated) return {};
+  if (record.type !== 'broken' || !kindOf(kind).tables[0].dated) return {};
   const day = DAYS[record.day] as string;
   return kind === 'bhav' || kind === 'pledge' ? { day, instrument: `S${record.symbol}` } : { day };
 }
@@ -100,13 +100,13 @@ function namedBy(kind: Kind, record: Reject): { day?: string; instrument?: strin
 function factOf(response: Response, position: string): Fact {
   const { kind, sent, call } = response;
   const { tables } = kindOf(kind);
-  const rejects = sent.flatMap((record, position) => (record.what === 'row' ? [] : [{ position, record }]));
-  const strays = rejects.filter(({ record }) => record.what === 'stray').length;
+  const rejects = sent.flatMap((record, position) => (record.type === 'row' ? [] : [{ position, record }]));
+  const strays = rejects.filter(({ record }) => record.type === 'stray').length;
   const isFailed =
     rejects.length > 0 && (rejects.length === sent.length || rejects.length / sent.length > MAX_REJECT_SHARE);
-  const rows = isFailed ? [] : sent.filter((record) => record.what === 'row');
+  const rows = isFailed ? [] : sent.filter((record) => record.type === 'row');
   const { instruments, filtered } = entryOf(response);
-  const said = new Map<string, Said>();
+  const entries = new Map<string, EntryFact>();
   for (const day of filtered ? [] : daysRequested(response)) {
     for (const instrument of instruments.length === 0 ? [''] : instruments) {
       const records = rows.filter((row) => {
@@ -125,7 +125,7 @@ function factOf(response: Response, position: string): Fact {
         });
       const isAwaited =
         kindOf(kind).requests === 'once' || DAYS.indexOf(day as never) >= (CALLS[call]?.awaitedFrom ?? 0);
-      const one =
+      const outcome =
         strays > 0
           ? { state: 'failed', diagnostic: straysText(strays) }
           : records > 0
@@ -133,25 +133,26 @@ function factOf(response: Response, position: string): Fact {
             : mayBeRejected
               ? { state: 'failed', diagnostic: 'none of its records was stored; see its rejects' }
               : { state: isAwaited ? 'not_published' : 'empty', diagnostic: '' };
-      said.set(nameOf(response, day, instrument), { ...one, records });
+      entries.set(nameOf(response, day, instrument), { ...outcome, records });
     }
   }
   const isEmpty = sent.length === 0;
-  const believed = !isFailed && (!isEmpty || [...said.values()].every(({ state }) => state === 'empty'));
-  return { position, response, rows, rejects, strays, said, believed };
+  const resolvesRejects =
+    !isFailed && (!isEmpty || [...entries.values()].every(({ state }) => state === 'empty'));
+  return { position, response, rows, rejects, strays, entries, resolvesRejects };
 }
 
 const straysText = (strays: number) =>
   `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not requested`;
 
 /** The days (NO_DAY if it has none) of a table that a response lists in full. */
-function fullDays({ response, rows, rejects, said }: Fact, { name, lists }: TableKind): string[] {
+function fullDays({ response, rows, rejects, entries }: Fact, { name, lists }: TableKind): string[] {
   const { kind, part } = response;
   if (part !== 'full' || rejects.length > 0 || lists === 'none') return [];
   const filled = new Set(rows.map((row) => kindOf(kind).tables[row.table]?.name));
   if (filled.size > 0 && !filled.has(name)) return [];
   // It may have come too early.
-  const isEarly = [...said].some(
+  const isEarly = [...entries].some(
     ([entry, { state }]) =>
       state === 'not_published' && (entry.split('|')[1] as string) >= calledOn(response),
   );
@@ -179,15 +180,15 @@ interface FoldedTable {
 interface Withdrawal {
   readonly position: string;
   readonly day: string;
-  readonly gone: number;
-  readonly most: number;
-  readonly left: number;
+  readonly unlistedRows: number;
+  readonly maxRows: number;
+  readonly remainingRows: number;
   state: 'withdrawn' | 'accepted' | 'withheld' | 'outdated';
 }
 
 const isWithheld = ({ state }: Withdrawal) => state === 'withheld';
-const hasEmptied = ({ state, left }: Withdrawal) =>
-  left === 0 && (state === 'withdrawn' || state === 'accepted');
+const hasEmptied = ({ state, remainingRows }: Withdrawal) =>
+  remainingRows === 0 && (state === 'withdrawn' || state === 'accepted');
 
 /** The rows of a response for a table: of those with the same key, the one saved last, or else the last one. */
 function rowsOf(fact: Fact, at: number) {
@@ -197,8 +198,8 @@ function rowsOf(fact: Fact, at: number) {
   const ranks = new Map<string, number>();
   const shown = new Map<Sent, number>();
   for (const record of kind === 'gainers' ? sent : []) {
-    if (record.what === 'unknown') continue;
-    const side = `${record.what === 'stray' ? '' : record.day} ${record.symbol % 2}`;
+    if (record.type === 'unknown') continue;
+    const side = `${record.type === 'stray' ? '' : record.day} ${record.symbol % 2}`;
     ranks.set(side, (ranks.get(side) ?? 0) + 1);
     shown.set(record, ranks.get(side) ?? 0);
   }
@@ -210,9 +211,9 @@ function rowsOf(fact: Fact, at: number) {
     const symbol = kind === 'ratios' ? `S${symbols[0]}/${nature}` : `S${row.symbol}`;
     // The label of a category is a part of its key.
     const key = `${day} ${symbol}${kind === 'categories' ? ` ${value}` : ''}`;
-    const said = SAVED[row.saved] ?? 0;
+    const savedAt = SAVED[row.saved] ?? 0;
     // A record cannot have been saved after it was sent.
-    const saved = said > calledAt(fact.response) ? calledAt(fact.response) : said;
+    const saved = savedAt > calledAt(fact.response) ? calledAt(fact.response) : savedAt;
     if ((best.get(key)?.saved ?? 0) <= saved) best.set(key, { day, symbol, value, saved });
   }
   return best;
@@ -228,7 +229,7 @@ function foldTable(
   const table = tables[at] as TableKind;
   const rows = new Map<string, StoredRow>();
   const past: string[] = [];
-  const most = new Map<string, number>();
+  const maxRowsOfDay = new Map<string, number>();
   const withdrawals: Withdrawal[] = [];
   const archive = (row: StoredRow, withdrawn: boolean) =>
     past.push(`past ${revisionText(table.name, row)} ${withdrawn}`);
@@ -240,14 +241,14 @@ function foldTable(
     const full = fullDays(fact, table);
     const before = new Map(full.map((day) => [day, liveOn(day).length]));
     const best = rowsOf(fact, at);
-    for (const [key, { day, symbol, value, saved: said }] of best) {
+    for (const [key, { day, symbol, value, saved: savedAt }] of best) {
       const row = rows.get(key);
       if (row === undefined) {
-        rows.set(key, { day, symbol, value, saved: said, revision: 1, live: true });
+        rows.set(key, { day, symbol, value, saved: savedAt, revision: 1, live: true });
         continue;
       }
       // The time of the call, in place of one that cannot be right, counts for new rows only.
-      const saved = said === calledAt(response) ? 0 : said;
+      const saved = savedAt === calledAt(response) ? 0 : savedAt;
       const isStale = saved > 0 && row.saved > saved;
       if (row.live && (isStale || (row.value === value && (saved === 0 || saved === row.saved)))) continue;
       if (row.live) archive(row, false);
@@ -258,31 +259,41 @@ function foldTable(
       row.saved = saved === 0 ? row.saved : saved;
     }
     for (const day of full) {
-      for (const one of withdrawals) if (one.day === day && isWithheld(one)) one.state = 'outdated';
+      for (const withdrawal of withdrawals)
+        if (withdrawal.day === day && isWithheld(withdrawal)) withdrawal.state = 'outdated';
       const live = liveOn(day);
-      const gone = live.filter(([key]) => !best.has(key));
-      if (gone.length === 0) continue;
+      const unlisted = live.filter(([key]) => !best.has(key));
+      if (unlisted.length === 0) continue;
       const was = before.get(day) ?? 0;
-      const top = Math.max(was, most.get(day) ?? 0);
-      const left = live.length - gone.length;
+      const maxRows = Math.max(was, maxRowsOfDay.get(day) ?? 0);
+      const remainingRows = live.length - unlisted.length;
       const isAccepted = accepted.some(
-        (one) => one.position === position && one.table === table.name && one.day === day,
+        (withdrawal) =>
+          withdrawal.position === position && withdrawal.table === table.name && withdrawal.day === day,
       );
       const listsNone = ![...best.values()].some((row) => table.lists === 'exchange' || row.day === day);
       const isAllowed =
         !(listsNone && !mayBeEmpty) &&
-        top - (was - gone.length) <= Math.max(ALWAYS_WITHDRAWN, Math.floor(top * MAX_WITHDRAW_SHARE));
+        maxRows - (was - unlisted.length) <=
+          Math.max(ALWAYS_WITHDRAWN, Math.floor(maxRows * MAX_WITHDRAW_SHARE));
       if (!isAllowed && !isAccepted) {
-        withdrawals.push({ position, day, gone: gone.length, most: top, left, state: 'withheld' });
+        withdrawals.push({
+          position,
+          day,
+          unlistedRows: unlisted.length,
+          maxRows,
+          remainingRows,
+          state: 'withheld',
+        });
         continue;
       }
-      for (const [, row] of gone) {
+      for (const [, row] of unlisted) {
         archive(row, true);
         row.live = false;
       }
-      most.set(day, isAccepted ? left : top);
+      maxRowsOfDay.set(day, isAccepted ? remainingRows : maxRows);
       const state = isAccepted ? 'accepted' : 'withdrawn';
-      withdrawals.push({ position, day, gone: gone.length, most: top, left, state });
+      withdrawals.push({ position, day, unlistedRows: unlisted.length, maxRows, remainingRows, state });
     }
   }
   return { rows: [...rows.values()], past, withdrawals };
@@ -307,7 +318,7 @@ function rejectName({ response }: Fact, record: Reject): string {
 }
 
 /** The same for the model and for what is stored. */
-export const rejectText = (one: {
+export const rejectText = (reject: {
   readonly operation: string;
   readonly days: string;
   readonly variant: string;
@@ -315,11 +326,11 @@ export const rejectText = (one: {
   readonly record: Record<string, unknown>;
 }) =>
   [
-    one.operation,
-    one.days,
-    one.variant,
-    one.instruments.join(),
-    JSON.stringify(Object.entries(one.record).sort(([a], [b]) => (a < b ? -1 : 1))),
+    reject.operation,
+    reject.days,
+    reject.variant,
+    reject.instruments.join(),
+    JSON.stringify(Object.entries(reject.record).sort(([a], [b]) => (a < b ? -1 : 1))),
   ].join(' ');
 
 function foldRejects(facts: readonly Fact[]) {
@@ -341,17 +352,22 @@ function foldRejects(facts: readonly Fact[]) {
 
 /** Does a response prove that a record that was rejected in another one is no longer sent, or can be read? */
 function covers(later: Fact, fact: Fact, record: Reject): boolean {
-  const [requested, entry] = [entryOf(later.response), entryOf(fact.response)];
-  if (!later.believed || later.position <= fact.position) return false;
-  if (later.response.kind !== fact.response.kind || requested.filtered || requested.variant !== entry.variant)
+  const [laterEntry, entry] = [entryOf(later.response), entryOf(fact.response)];
+  if (!later.resolvesRejects || later.position <= fact.position) return false;
+  if (
+    later.response.kind !== fact.response.kind ||
+    laterEntry.filtered ||
+    laterEntry.variant !== entry.variant
+  )
     return false;
   const { day } = namedBy(fact.response.kind, record);
   const hasDays =
     kindOf(fact.response.kind).requests === 'once' ||
-    (requested.from <= (day ?? entry.from) && (day ?? entry.to) <= requested.to);
+    (laterEntry.from <= (day ?? entry.from) && (day ?? entry.to) <= laterEntry.to);
   const hasInstruments =
-    requested.instruments.length === 0 ||
-    (entry.instruments.length > 0 && entry.instruments.every((one) => requested.instruments.includes(one)));
+    laterEntry.instruments.length === 0 ||
+    (entry.instruments.length > 0 &&
+      entry.instruments.every((instrument) => laterEntry.instruments.includes(instrument)));
   return hasDays && hasInstruments;
 }
 
@@ -376,14 +392,14 @@ export function fold(positions: ReadonlyMap<Response, string>, accepted: readonl
   const coverage = foldCoverage(facts, tables, accepted);
   const { last, open } = foldRejects(facts);
   // The newest response that holds it: nobody has to look at a record twice.
-  const strays = [...open.values()].filter(({ record }) => record.what === 'stray');
+  const strays = [...open.values()].filter(({ record }) => record.type === 'stray');
   const suspicious = new Map<string, number>();
   for (const fact of facts) {
     const { operation } = entryOf(fact.response);
     const isSuspicious =
       strays.some((stray) => stray.fact === fact) ||
       tables.some(({ withdrawals }) =>
-        withdrawals.some((one) => isWithheld(one) && one.position === fact.position),
+        withdrawals.some((withdrawal) => isWithheld(withdrawal) && withdrawal.position === fact.position),
       );
     if (isSuspicious) suspicious.set(operation, (suspicious.get(operation) ?? 0) + 1);
   }
@@ -402,8 +418,8 @@ export function fold(positions: ReadonlyMap<Response, string>, accepted: readonl
     diagnostics: sorted(coverage.map(({ entry, diagnostic }) => `${entry} ${diagnostic}`)),
     withdrawals: sorted(
       tables.flatMap(({ table, withdrawals }) =>
-        withdrawals.map(({ position, day, gone, most, left, state }) =>
-          [table.name, day, position, gone, most, left, state].join(' '),
+        withdrawals.map(({ position, day, unlistedRows, maxRows, remainingRows, state }) =>
+          [table.name, day, position, unlistedRows, maxRows, remainingRows, state].join(' '),
         ),
       ),
     ),
@@ -423,47 +439,51 @@ function foldCoverage(
   tables: readonly (FoldedTable & { readonly operation: string })[],
   accepted: readonly Accepted[],
 ) {
-  const entries = new Set(facts.flatMap(({ said }) => [...said.keys()]));
-  return [...entries].map((entry) => {
+  const names = new Set(facts.flatMap(({ entries }) => [...entries.keys()]));
+  return [...names].map((entry) => {
     const [operation, day, instrument] = entry.split('|') as [string, string, string, string];
     const about = facts.flatMap((fact) => {
-      const said = fact.said.get(entry);
-      return said === undefined ? [] : [{ fact, said }];
+      const entryFact = fact.entries.get(entry);
+      return entryFact === undefined ? [] : [{ fact, entryFact }];
     });
     // Only a response about the whole exchange withdraws rows.
     const speaks = (position: string) =>
       instrument === '' && about.some(({ fact }) => fact.position === position);
     const lastOf = (positions: readonly string[]) => [...positions].filter(speaks).sort().at(-1) ?? '';
     const filled = tables.filter((table) => table.operation === operation);
-    const onDay = (one: { readonly day: string }) => one.day === day || one.day === NO_DAY;
+    const onDay = (item: { readonly day: string }) => item.day === day || item.day === NO_DAY;
     const emptied = lastOf(
       filled.flatMap((table) =>
-        table.withdrawals.filter((one) => hasEmptied(one) && onDay(one)).map(({ position }) => position),
+        table.withdrawals
+          .filter((withdrawal) => hasEmptied(withdrawal) && onDay(withdrawal))
+          .map(({ position }) => position),
       ),
     );
     const newestWithheld = lastOf(
       filled.flatMap((table) =>
-        table.withdrawals.filter((one) => isWithheld(one) && onDay(one)).map(({ position }) => position),
+        table.withdrawals
+          .filter((withdrawal) => isWithheld(withdrawal) && onDay(withdrawal))
+          .map(({ position }) => position),
       ),
     );
     const last = about.at(-1) as (typeof about)[number];
-    const loaded = about.filter(({ said }) => said.state === 'loaded').at(-1);
+    const loaded = about.filter(({ entryFact }) => entryFact.state === 'loaded').at(-1);
     const suspicious = about.filter(({ fact }) => fact.strays > 0).at(-1)?.fact.position ?? '';
     const isLoaded =
       loaded !== undefined && loaded.fact.position > suspicious && loaded.fact.position >= emptied;
-    const { state: lastSaid } = last.said;
+    const { state: lastState } = last.entryFact;
     const isUndecided =
-      newestWithheld === last.fact.position && (lastSaid === 'empty' || lastSaid === 'not_published');
+      newestWithheld === last.fact.position && (lastState === 'empty' || lastState === 'not_published');
     // A person has accepted that there is nothing.
     const isAccepted =
       emptied === last.fact.position &&
-      lastSaid === 'not_published' &&
-      accepted.some((one) => one.position === last.fact.position && onDay(one));
+      lastState === 'not_published' &&
+      accepted.some((withdrawal) => withdrawal.position === last.fact.position && onDay(withdrawal));
     return {
       entry,
-      state: isLoaded ? 'loaded' : isUndecided ? 'failed' : isAccepted ? 'empty' : lastSaid,
-      records: (isLoaded ? loaded.said : last.said).records,
-      diagnostic: isUndecided ? WITHHELD : last.said.diagnostic,
+      state: isLoaded ? 'loaded' : isUndecided ? 'failed' : isAccepted ? 'empty' : lastState,
+      records: (isLoaded ? loaded.entryFact : last.entryFact).records,
+      diagnostic: isUndecided ? WITHHELD : last.entryFact.diagnostic,
     };
   });
 }

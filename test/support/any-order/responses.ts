@@ -144,7 +144,7 @@ export const kindOf = (kind: Kind): KindOfResponse => KINDS[kind];
 /** A record of a response. Days and symbols are numbers, of DAYS and of `S0` and following. */
 export type Sent =
   | {
-      readonly what: 'row';
+      readonly type: 'row';
       /** Which of the kind's tables it belongs to. */
       readonly table: number;
       readonly day: number;
@@ -153,11 +153,11 @@ export type Sent =
       readonly saved: number;
     }
   /** A record of no known shape. */
-  | { readonly what: 'unknown'; readonly symbol: number }
+  | { readonly type: 'unknown'; readonly symbol: number }
   /** A record with a value that cannot be read. */
-  | { readonly what: 'broken'; readonly day: number; readonly symbol: number }
+  | { readonly type: 'broken'; readonly day: number; readonly symbol: number }
   /** A record of a day that was not requested. */
-  | { readonly what: 'stray'; readonly symbol: number };
+  | { readonly type: 'stray'; readonly symbol: number };
 
 /** A response, and what was requested. */
 export interface Response {
@@ -203,15 +203,15 @@ export function entryOf(response: Response) {
 /** A record as the source sends it. */
 export function recordOf(kind: Kind, sent: Sent): Record<string, unknown> {
   const { symbol } = sent;
-  if (sent.what === 'unknown') return { Unknown: symbol };
-  const [year, month, day] = (sent.what === 'stray' ? OTHER_DAY : (DAYS[sent.day] as string)).split('-');
+  if (sent.type === 'unknown') return { Unknown: symbol };
+  const [year, month, day] = (sent.type === 'stray' ? OTHER_DAY : (DAYS[sent.day] as string)).split('-');
   const onDay = `${month}-${day}-${year}`;
-  const row = sent.what === 'row' ? sent : { table: 0, value: 0, saved: 0 };
+  const row = sent.type === 'row' ? sent : { table: 0, value: 0, saved: 0 };
   const saved = SAVED[row.saved] ?? 0;
   const name = `S${symbol}`;
   const text = `V${row.value}`;
   const times = saved === 0 ? {} : { SavedAt: indianTime(saved) };
-  const unread = sent.what === 'broken' ? 'unread' : 1;
+  const unread = sent.type === 'broken' ? 'unread' : 1;
   switch (kind) {
     case 'bhav':
       return {
@@ -234,7 +234,7 @@ export function recordOf(kind: Kind, sent: Sent): Record<string, unknown> {
     case 'changes':
       return {
         ChangeDate: onDay,
-        ScripId: sent.what === 'broken' ? '' : name,
+        ScripId: sent.type === 'broken' ? '' : name,
         ScripName: text,
         PrevSeries: 'EQ',
         ToSeries: 'BE',
@@ -256,14 +256,14 @@ export function recordOf(kind: Kind, sent: Sent): Record<string, unknown> {
     case 'ratios':
       return {
         ...(operationNamed('GetFinRatioEOD').sample.response as Record<string, unknown>),
-        EPS: sent.what === 'broken' ? 'unread' : row.value,
+        EPS: sent.type === 'broken' ? 'unread' : row.value,
         ...times,
       };
   }
 }
 
 export function bodyOf({ kind, sent }: Response): Buffer {
-  return Buffer.from(JSON.stringify({ Value: sent.map((one) => recordOf(kind, one)) }));
+  return Buffer.from(JSON.stringify({ Value: sent.map((record) => recordOf(kind, record)) }));
 }
 
 /** A moment as the source would write it. */
@@ -293,7 +293,7 @@ export function positionsOf(responses: readonly Response[], shift = 0): Readonly
     responses.map((response) => {
       const order = orders.get(response) as string;
       const at = new Date(calledAt(response)).toISOString();
-      const rank = sorted.filter((one) => one.startsWith(`["${at}"`) && one < order).length;
+      const rank = sorted.filter((other) => other.startsWith(`["${at}"`) && other < order).length;
       const placed = new Date(calledAt(response) + (shift % 60_000)).toISOString();
       return [response, placed.replace('Z', `${String(rank).padStart(3, '0')}Z`)];
     }),

@@ -1,10 +1,10 @@
-import type { Position as ResponsePosition } from '../../../src/core/position.ts';
+import type { Position } from '../../../src/core/position.ts';
 import type { Context } from '../../../src/jobs/context.ts';
 import { buildFoldSettings } from '../../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../../src/load/accept-withdrawal.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import { countSuspiciousWindows } from '../../../src/state/windows/suspicious.ts';
-import { openWindow, responseWindow } from '../as-worker.ts';
+import { openWindow, readAndStore } from '../as-worker.ts';
 import { differingCoverage } from '../differing-coverage.ts';
 import { type Copy, emptyCopy, follow } from '../follower.ts';
 import { replay } from '../replay-support.ts';
@@ -24,7 +24,7 @@ import {
 } from './responses.ts';
 
 /** A database, and an exchange of it that nothing is known of yet. */
-export interface Position {
+export interface FreshExchange {
   readonly context: Context;
   readonly runId: number;
   readonly exchange: string;
@@ -40,7 +40,7 @@ export const KILL_LOADS = `create table killed (window_id bigint);
 
 /** Loads a response as the worker does; one that is killed, a second time. */
 async function load(
-  { context, runId, exchange }: Position,
+  { context, runId, exchange }: FreshExchange,
   response: Response,
   position: string,
   isKilled = false,
@@ -50,7 +50,7 @@ async function load(
     ...entry,
     operation: operationNamed(operation),
     exchange,
-    position: position as ResponsePosition,
+    position: position as Position,
     calledAt: calledAt(response),
     calledOn: calledOn(response),
     body: bodyOf(response),
@@ -58,29 +58,29 @@ async function load(
   const id = await openWindow(context, runId, sent);
   if (isKilled) {
     await context.db.pool.query('insert into killed values ($1)', [id]);
-    await responseWindow(context, runId, id, sent).catch((error) => {
+    await readAndStore(context, runId, id, sent).catch((error) => {
       if (!String(error).includes('killed')) throw error;
     });
     await context.db.pool.query('delete from killed where window_id = $1', [id]);
   }
-  await responseWindow(context, runId, id, sent);
+  await readAndStore(context, runId, id, sent);
 }
 
 /** Accepts one of the withdrawals that were withheld. @returns null if there is none. */
-async function accept({ context, exchange }: Position, which: number): Promise<Accepted | null> {
-  const found = await context.db.pool.query<{ id: number; table: string; day: string; position: string }>(
+async function accept({ context, exchange }: FreshExchange, which: number): Promise<Accepted | null> {
+  const withheld = await context.db.pool.query<{ id: number; table: string; day: string; position: string }>(
     `select id::int, table_name as table, coalesce(day::text, '-') as day, ${POSITION_SQL} as position
        from etl.withdrawals where state = 'withheld' and exchange = $1 order by table_name, day, position`,
     [exchange],
   );
-  const one = found.rows[which % Math.max(1, found.rows.length)];
-  if (one === undefined) return null;
-  await acceptWithdrawal(context.db, one.id, { by: 'me', ...buildFoldSettings(context) });
-  return { position: one.position, table: one.table, day: one.day };
+  const withdrawal = withheld.rows[which % Math.max(1, withheld.rows.length)];
+  if (withdrawal === undefined) return null;
+  await acceptWithdrawal(context.db, withdrawal.id, { by: 'me', ...buildFoldSettings(context) });
+  return { position: withdrawal.position, table: withdrawal.table, day: withdrawal.day };
 }
 
 /** Deletes the rows and the history of the exchange, as an operator does before a replay into empty tables. */
-async function empty({ context, exchange }: Position, kinds: readonly Kind[]): Promise<void> {
+async function empty({ context, exchange }: FreshExchange, kinds: readonly Kind[]): Promise<void> {
   for (const { name } of kinds.flatMap((kind) => kindOf(kind).tables))
     for (const schema of ['market', 'market_history'])
       await context.db.pool.query(`delete from ${schema}.${name} where exchange = $1`, [exchange]);
@@ -109,7 +109,7 @@ const storedSql = (tables: readonly TableKind[]) => `${rowsSql(tables)}
   union all select 'withdrawals', concat_ws(' ', table_name, coalesce(day::text, '-'), ${POSITION_SQL}, unlisted_rows, max_rows, remaining_rows, state)
     from etl.withdrawals where exchange = $1 and unlisted_rows > 0`;
 const REJECTS_SQL = `select r.operation, r.from_date::text as from, r.to_date::text as to, r.record, r.position, r.resolved_at is null as open,
-    ${isoSql('r.last_seen_at', 'MS')} as seen, w.variant, w.instruments
+    ${isoSql('r.last_seen_at', 'MS')} as "lastSeen", w.variant, w.instruments
   from etl.rejects r join etl.windows w on w.id = r.window_id where r.exchange = $1`;
 
 /** Responses of which it is not known what they said: the comparison leaves them out. */
@@ -122,33 +122,34 @@ interface StoredReject {
   readonly record: Record<string, unknown>;
   readonly position: number;
   readonly open: boolean;
-  readonly seen: string;
+  readonly lastSeen: string;
   readonly variant: string;
   readonly instruments: readonly string[];
 }
 
 /** What is stored of an exchange. */
 async function storedIn(
-  { context, exchange }: Position,
+  { context, exchange }: FreshExchange,
   kinds: readonly Kind[],
   copies: Map<string, Copy>,
 ): Promise<Stored> {
   const { pool, drizzle } = context.db;
-  const found = await pool.query<{ topic: Topic; text: string }>({
+  const result = await pool.query<{ topic: Topic; text: string }>({
     name: `stored ${kinds.join()}`,
     text: storedSql(kinds.flatMap((kind) => kindOf(kind).tables)),
     values: [exchange],
   });
-  const texts = (topic: Topic) => found.rows.flatMap((one) => (one.topic === topic ? [one.text] : [])).sort();
-  const rejects = (await pool.query<StoredReject>(REJECTS_SQL, [exchange])).rows.map((one) => ({
-    ...one,
+  const texts = (topic: Topic) =>
+    result.rows.flatMap((row) => (row.topic === topic ? [row.text] : [])).sort();
+  const rejects = (await pool.query<StoredReject>(REJECTS_SQL, [exchange])).rows.map((row) => ({
+    ...row,
     name: rejectText({
-      ...one,
-      days: one.operation === KINDS.categories.operation ? '' : `${one.from} ${one.to}`,
-      instruments: one.operation === KINDS.ratios.operation ? one.instruments : [],
+      ...row,
+      days: row.operation === KINDS.categories.operation ? '' : `${row.from} ${row.to}`,
+      instruments: row.operation === KINDS.ratios.operation ? row.instruments : [],
     }),
   }));
-  const open = rejects.filter((one) => one.open);
+  const open = rejects.filter((reject) => reject.open);
   const openNames = open.map(({ name }) => name);
   const suspicious = await countSuspiciousWindows(drizzle);
   const operations = kinds.map((kind) => kindOf(kind).operation);
@@ -172,13 +173,15 @@ async function storedIn(
     resolvedRejects: [
       ...new Set(rejects.map(({ name }) => name).filter((name) => !openNames.includes(name))),
     ].sort(),
-    sightings: open.map(({ name, seen, position }) => `${name} ${seen} ${position}`).sort(),
+    sightings: open.map(({ name, lastSeen, position }) => `${name} ${lastSeen} ${position}`).sort(),
     suspicious: suspicious
-      .filter((one) => one.exchange === exchange)
+      .filter((suspicion) => suspicion.exchange === exchange)
       .map(({ operation, windows }) => `${operation} ${windows}`)
       .sort(),
     notTheSum: [
-      ...differing.map((one) => `${one.operation} ${one.day} ${one.instrument} ${one.registers.join()}`),
+      ...differing.map(
+        (entry) => `${entry.operation} ${entry.day} ${entry.instrument} ${entry.registers.join()}`,
+      ),
       ...unknown.rows.map(({ text }) => text),
     ],
     notFollowed,
@@ -195,10 +198,10 @@ export interface Deviation {
 }
 
 /** Does what the steps say, and compares what is stored with the model after each. @returns the first deviation of each topic. */
-export async function run(position: Position, steps: readonly Step[]): Promise<Deviation[]> {
+export async function run(target: FreshExchange, steps: readonly Step[]): Promise<Deviation[]> {
   const positions = positionsOf(
     steps.flatMap((step) => (step.act === 'load' ? [step.response] : [])),
-    Number(position.exchange.slice(1)),
+    Number(target.exchange.slice(1)),
   );
   const kinds = [...new Set([...positions.keys()].map(({ kind }) => kind))].sort();
   const loaded = new Map<Response, string>();
@@ -219,29 +222,27 @@ export async function run(position: Position, steps: readonly Step[]): Promise<D
       inOrder &&= together.length === 1 && (positions.get(step.response) ?? '') >= newest();
       for (const { response } of together) loaded.set(response, positions.get(response) ?? '');
       const done = await Promise.allSettled(
-        together.map(({ response, killed }) =>
-          load(position, response, positions.get(response) ?? '', killed),
-        ),
+        together.map(({ response, killed }) => load(target, response, positions.get(response) ?? '', killed)),
       );
-      for (const one of done) if (one.status === 'rejected') throw one.reason;
+      for (const outcome of done) if (outcome.status === 'rejected') throw outcome.reason;
       for (const { response, again } of together)
-        if (again) await load(position, response, positions.get(response) ?? '');
+        if (again) await load(target, response, positions.get(response) ?? '');
     } else if (step.act === 'accept') {
-      const one = await accept(position, step.which);
-      if (one === null) continue;
-      inOrder &&= one.position === newest();
-      accepted.push(one);
+      const withdrawal = await accept(target, step.which);
+      if (withdrawal === null) continue;
+      inOrder &&= withdrawal.position === newest();
+      accepted.push(withdrawal);
     } else {
       if (loaded.size === 0) continue;
       if (step.act === 'empty') {
-        await empty(position, kinds);
+        await empty(target, kinds);
         copies.clear();
         inOrder = true;
       }
-      await replay(position.context, { exchanges: [position.exchange] });
+      await replay(target.context, { exchanges: [target.exchange] });
     }
     const model = fold(loaded, accepted);
-    const stored = await storedIn(position, kinds, copies);
+    const stored = await storedIn(target, kinds, copies);
     for (const topic of Object.keys(model) as Topic[]) {
       if (deviations.has(topic) || (topic === 'revisions' && !inOrder)) continue;
       const missing = without(model[topic], stored[topic]);

@@ -64,9 +64,9 @@ const CHECKS: readonly { readonly what: string; readonly statement: string }[] =
 export async function checkBooks(url: string): Promise<string[]> {
   const problems: string[] = [];
   for (const { what, statement } of CHECKS) {
-    const found = await query(url, statement);
-    if (found.length > 0) {
-      problems.push(`${what} (${found.length}): ${JSON.stringify(found.slice(0, 5))}`);
+    const rows = await query(url, statement);
+    if (rows.length > 0) {
+      problems.push(`${what} (${rows.length}): ${JSON.stringify(rows.slice(0, 5))}`);
     }
   }
   return problems;
@@ -85,13 +85,9 @@ export async function checkBudget(
   );
   const granted = new Map(budget.map(({ hour, calls }) => [hour, calls]));
   return [
-    ...Object.entries(byHour).flatMap(([hour, requested]) => [
-      ...(requested > (granted.get(hour) ?? 0)
-        ? [`${hour}: ${requested} calls, ${granted.get(hour)} granted`]
-        : []),
-      ...(requested > callsPerHour
-        ? [`${hour}: ${requested} calls are more than the quota of ${callsPerHour}`]
-        : []),
+    ...Object.entries(byHour).flatMap(([hour, calls]) => [
+      ...(calls > (granted.get(hour) ?? 0) ? [`${hour}: ${calls} calls, ${granted.get(hour)} granted`] : []),
+      ...(calls > callsPerHour ? [`${hour}: ${calls} calls are more than the quota of ${callsPerHour}`] : []),
     ]),
     ...Object.entries(byDiagnostic)
       .filter(([line]) => line.includes('per hour'))

@@ -22,15 +22,17 @@ export async function compareDatabases(expected: string, actual: string): Promis
   let rows = 0;
   for (const name of [...tables.map((table) => table.name), ...VIEWS]) {
     const statement = `select (to_jsonb(t) - $1::text[])::text as row from market."${name}" t`;
-    const [wanted, found] = await Promise.all(
+    const [expectedRows, actualRows] = await Promise.all(
       [expected, actual].map((url) => textRows(url, statement, [LOAD_AUDIT])),
     );
-    rows += found?.length ?? 0;
-    problems.push(...difference(`market.${name}`, wanted ?? [], found ?? []));
+    rows += actualRows?.length ?? 0;
+    problems.push(...difference(`market.${name}`, expectedRows ?? [], actualRows ?? []));
   }
   const known = `select concat_ws(' | ', operation, exchange, day, instrument, variant, state, records) as row from etl.coverage`;
-  const [wanted, found] = await Promise.all([expected, actual].map((url) => textRows(url, known, [])));
-  problems.push(...difference('etl.coverage', wanted ?? [], found ?? []));
+  const [expectedRows, actualRows] = await Promise.all(
+    [expected, actual].map((url) => textRows(url, known, [])),
+  );
+  problems.push(...difference('etl.coverage', expectedRows ?? [], actualRows ?? []));
   return { rows, problems };
 }
 
@@ -40,17 +42,17 @@ async function textRows(url: string, statement: string, values: readonly unknown
 }
 
 /** What one list holds and the other does not; a row that is there twice counts twice (pure). */
-export function difference(what: string, wanted: readonly string[], found: readonly string[]): string[] {
+export function difference(name: string, expected: readonly string[], actual: readonly string[]): string[] {
   const counts = new Map<string, number>();
-  for (const row of wanted) counts.set(row, (counts.get(row) ?? 0) + 1);
-  for (const row of found) counts.set(row, (counts.get(row) ?? 0) - 1);
+  for (const row of expected) counts.set(row, (counts.get(row) ?? 0) + 1);
+  for (const row of actual) counts.set(row, (counts.get(row) ?? 0) - 1);
   const missing = [...counts].filter(([, count]) => count > 0).map(([row]) => row);
   const extra = [...counts].filter(([, count]) => count < 0).map(([row]) => row);
   if (missing.length === 0 && extra.length === 0) return [];
   const list = (rows: string[]) => rows.slice(0, SHOWN).map((row) => `\n    ${row.slice(0, 600)}`);
   return [
     [
-      `${what} differs from an undisturbed load: ${missing.length} rows missing, ${extra.length} rows too many`,
+      `${name} differs from an undisturbed load: ${missing.length} rows missing, ${extra.length} rows too many`,
       ...(missing.length > 0 ? ['\n  missing:', ...list(missing)] : []),
       ...(extra.length > 0 ? ['\n  too many:', ...list(extra)] : []),
     ].join(''),

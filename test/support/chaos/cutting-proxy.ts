@@ -33,7 +33,7 @@ export async function startCuttingProxy(
 ): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
-  let struck = false;
+  let isStruck = false;
   let isAway = false;
   let isSilent = false;
   let refused = 0;
@@ -44,7 +44,7 @@ export async function startCuttingProxy(
       return client.destroy();
     }
     const upstream = connect({ host: hostname, port: Number(port) });
-    let seen = false;
+    let isMatched = false;
     let armed = false;
     for (const socket of [client, upstream]) {
       sockets.add(socket);
@@ -59,15 +59,15 @@ export async function startCuttingProxy(
     client.on('data', (data) => {
       if (isSilent) return;
       const text = data.toString('latin1');
-      seen ||= statement.test(text);
-      if (sent >= 0 || seen) sent += 1;
-      armed ||= !struck && (typeof last === 'number' ? sent === last : seen && last.test(text));
+      isMatched ||= statement.test(text);
+      if (sent >= 0 || isMatched) sent += 1;
+      armed ||= !isStruck && (typeof last === 'number' ? sent === last : isMatched && last.test(text));
       upstream.write(data);
     });
     upstream.on('data', (data) => {
       if (isSilent) return;
-      if (armed && !struck) {
-        struck = true;
+      if (armed && !isStruck) {
+        isStruck = true;
         client.destroy();
       } else client.write(data);
     });
@@ -78,7 +78,7 @@ export async function startCuttingProxy(
   url.port = String(typeof address === 'object' && address !== null ? address.port : 0);
   return {
     url: url.href,
-    struck: () => struck,
+    struck: () => isStruck,
     refused: () => refused,
     setAway(away) {
       isAway = away;

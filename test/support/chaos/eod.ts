@@ -5,7 +5,7 @@ import { type Program, startProgram, tail } from './process.ts';
 const LAUNCHER = fileURLToPath(new URL('../../../bin/eod.mjs', import.meta.url));
 
 /** Where the commands of a suite run, and the environment that they get. */
-export interface Position {
+export interface Surroundings {
   /** Folder for the logs; also the working directory, so that no `.env` is found. */
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
@@ -14,21 +14,21 @@ export interface Position {
 let started = 0;
 
 /** Starts `eod …` and leaves it running. */
-export function startEod(position: Position, args: readonly string[]): Program {
+export function startEod(surroundings: Surroundings, args: readonly string[]): Program {
   started += 1;
   const name = `${String(started).padStart(3, '0')}-eod-${args.slice(0, 1)}`;
-  const logFile = join(position.home, `${name}.log`);
+  const logFile = join(surroundings.home, `${name}.log`);
   return startProgram(process.execPath, [LAUNCHER, ...args], {
     name,
     logFile,
-    env: position.env,
-    cwd: position.home,
+    env: surroundings.env,
+    cwd: surroundings.home,
   });
 }
 
 /** Runs `eod …` to its end. @throws Error with its output unless it ends with code 0. */
-export async function eod(position: Position, args: readonly string[]): Promise<string> {
-  const program = startEod(position, args);
+export async function eod(surroundings: Surroundings, args: readonly string[]): Promise<string> {
+  const program = startEod(surroundings, args);
   const { code, signal } = await program.ended;
   if (code === 0) return program.printed();
   throw new Error(`eod ${args.join(' ')} ended with ${signal ?? code}:\n${tail(program.printed())}`);
@@ -49,10 +49,10 @@ export interface SandboxFigures {
 
 /** The source in a process of its own. */
 export async function startSandboxProcess(
-  position: Position,
+  surroundings: Surroundings,
   flags: readonly string[],
 ): Promise<SandboxProcess> {
-  const program = startEod(position, ['sandbox', '--port', '0', '--instruments', '60', ...flags]);
+  const program = startEod(surroundings, ['sandbox', '--port', '0', '--instruments', '60', ...flags]);
   const [, url = ''] = await program.output(/listening on (\S+)/);
   return {
     url,

@@ -37,7 +37,7 @@ function read(kept: Kept): {
   const body = brotliDecompressSync(kept.body);
   if (kept.params.file !== undefined) {
     const tradingDays = readCsvFile(kept.params.file, body, TIME_ZONE);
-    const tradingDay = tradingDays.find((one) => one.exchange === kept.exchange && one.day === kept.from);
+    const tradingDay = tradingDays.find((day) => day.exchange === kept.exchange && day.day === kept.from);
     const [shape] = operationNamed(kept.operation).shapes;
     return {
       batches: [
@@ -99,12 +99,12 @@ function apply(
     else known.set(key, { row: { ...row, source_saved_at: saved ?? was }, live: true });
   }
   const { dateColumn } = table;
-  const shape = operationNamed(kept.operation).shapes.find((one) => one.table === table);
+  const shape = operationNamed(kept.operation).shapes.find((shape) => shape.table === table);
   if (!whole || shape === undefined || shape.fullSet === 'none') return;
-  for (const [key, one] of known) {
-    const day = dateColumn === null ? null : String(one.row[dateColumn]);
-    const requested = shape.fullSet === 'exchange' || (day !== null && kept.from <= day && day <= kept.to);
-    if (one.row.exchange === kept.exchange && requested && !listed.has(key)) one.live = false;
+  for (const [key, state] of known) {
+    const day = dateColumn === null ? null : String(state.row[dateColumn]);
+    const isRequested = shape.fullSet === 'exchange' || (day !== null && kept.from <= day && day <= kept.to);
+    if (state.row.exchange === kept.exchange && isRequested && !listed.has(key)) state.live = false;
   }
 }
 

@@ -44,7 +44,7 @@ export function planActs(seed: number, kills: number, backend: Backend): Act[] {
   const step = (LAST - FIRST) / acts.length;
   return [
     { kind: 'start a second backfill and a night at once', at: FIRST * random() },
-    ...shuffled(random, acts).map((kind, position) => ({ kind, at: FIRST + (position + random()) * step })),
+    ...shuffled(random, acts).map((kind, index) => ({ kind, at: FIRST + (index + random()) * step })),
   ];
 }
 

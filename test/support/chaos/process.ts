@@ -54,8 +54,8 @@ export function startProgram(file: string, args: readonly string[], options: Pro
     printed,
     async output(pattern, timeoutMs = 30_000) {
       const look = () => pattern.exec(printed()) ?? (ending === null ? null : 'ended');
-      const found = await waitFor(look, { timeoutMs, what: `${pattern} from ${name}` });
-      if (typeof found === 'object') return found;
+      const match = await waitFor(look, { timeoutMs, what: `${pattern} from ${name}` });
+      if (typeof match === 'object') return match;
       throw new Error(`${name} ended without printing ${pattern}; it printed:\n${tail(printed())}`);
     },
     kill: (signal) => void child.kill(signal),

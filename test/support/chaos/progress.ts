@@ -41,26 +41,26 @@ export function watchProgress(url: string): Progress {
   let noted = 'the start';
   let longest: Pause = { milliseconds: 0, after: noted };
 
-  async function until(enough: (seen: Look) => boolean): Promise<Look> {
+  async function until(enough: (look: Look) => boolean): Promise<Look> {
     let lastError = '';
     for (;;) {
       // A server that is unreachable is tried again.
-      const [seen] = await query<Look>(url, LOOK).catch((error) => {
+      const [look] = await query<Look>(url, LOOK).catch((error) => {
         lastError = messageOf(error);
         return [];
       });
-      if (seen !== undefined) {
-        if (seen.ended !== ended) {
+      if (look !== undefined) {
+        if (look.ended !== ended) {
           const milliseconds = ended < 0 ? 0 : Date.now() - changedAt;
           if (milliseconds > longest.milliseconds) longest = { milliseconds, after: noted };
           changedAt = Date.now();
         }
-        ended = seen.ended;
-        if (enough(seen)) return seen;
+        ended = look.ended;
+        if (enough(look)) return look;
       }
       if (Date.now() - changedAt > STUCK_AFTER_MS) {
         throw new Error(
-          `no window ended for ${STUCK_AFTER_MS / 1000} s: ${JSON.stringify(seen)} ${lastError}`,
+          `no window ended for ${STUCK_AFTER_MS / 1000} s: ${JSON.stringify(look)} ${lastError}`,
         );
       }
       await pause(LOOK_EVERY_MS);
@@ -69,8 +69,8 @@ export function watchProgress(url: string): Progress {
 
   return {
     async reach(share) {
-      const seen = await until(({ ended, total, running }) => running === 0 || ended / total >= share);
-      return seen.running > 0;
+      const look = await until(({ ended, total, running }) => running === 0 || ended / total >= share);
+      return look.running > 0;
     },
     async end() {
       await until(({ running }) => running === 0);

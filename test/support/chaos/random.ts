@@ -17,7 +17,7 @@ export function pick<T>(random: () => number, list: readonly T[]): T {
 /** The same things in another order. */
 export function shuffled<T>(random: () => number, list: readonly T[]): T[] {
   return list
-    .map((item) => ({ item, position: random() }))
-    .sort((a, b) => a.position - b.position)
+    .map((item) => ({ item, order: random() }))
+    .sort((a, b) => a.order - b.order)
     .map(({ item }) => item);
 }

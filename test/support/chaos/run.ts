@@ -6,7 +6,7 @@ import { query } from '../query.ts';
 import { waitFor } from '../wait-for.ts';
 import { checkBooks, checkBudget, checkMemory, type MemoryFigures } from './checks.ts';
 import { compareDatabases } from './compare.ts';
-import { eod, type Position, type SandboxProcess, startEod, startSandboxProcess } from './eod.ts';
+import { eod, type SandboxProcess, type Surroundings, startEod, startSandboxProcess } from './eod.ts';
 import { checkFold } from './fold.ts';
 import { type ActKind, type Backend, planActs } from './plan.ts';
 import { type RestartablePostgres, startRestartablePostgres } from './postgres.ts';
@@ -21,7 +21,7 @@ import {
   loadUndisturbed,
   newDatabase,
   nightlyArgs,
-  nightPosition,
+  nightSurroundings,
   type Workload,
 } from './workload.ts';
 
@@ -131,7 +131,7 @@ function settings(workload: Workload): Record<string, string> {
 
 /** What the acts work on. */
 interface Setup {
-  readonly position: Position;
+  readonly surroundings: Surroundings;
   readonly url: string;
   readonly workload: Workload;
   readonly postgres: RestartablePostgres;
@@ -165,14 +165,14 @@ async function disturbed(
     EOD_CONCURRENCY: '4',
     ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
   };
-  const position = { home, env };
-  const group = startWorkers(position, options.workers);
+  const surroundings = { home, env };
+  const group = startWorkers(surroundings, options.workers);
   try {
     await group.ready();
     const started = Date.now();
-    await eod(position, [...backfillArgs(workload.first), '--detach']);
+    await eod(surroundings, [...backfillArgs(workload.first), '--detach']);
     const setup: Setup = {
-      position,
+      surroundings,
       url,
       workload,
       postgres,
@@ -240,14 +240,14 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
           and pid <> pg_backend_pid() and backend_type = 'client backend' and md5(pid || $1) < '8'`,
       [String(random())],
     ),
-  'replay in place': async ({ position, url, beside }) => {
+  'replay in place': async ({ surroundings, url, beside }) => {
     const before = await newestRun(url);
-    beside.push(startEod(position, ['replay']));
+    beside.push(startEod(surroundings, ['replay']));
     await replayAfter(url, before);
   },
-  'kill -9 a replay and resume it': async ({ position, url, beside }) => {
+  'kill -9 a replay and resume it': async ({ surroundings, url, beside }) => {
     const before = await newestRun(url);
-    const replay = startEod(position, ['replay', 'GetBhavCopyCM']);
+    const replay = startEod(surroundings, ['replay', 'GetBhavCopyCM']);
     const { id } = await replayAfter(url, before);
     // So that it is killed while it folds a part.
     const isUnderWay = `select from etl.windows where run_id = $1 and started_at is not null`;
@@ -257,13 +257,13 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
     replay.kill('SIGKILL');
     await replay.ended;
     const [run] = await query<{ state: string }>(url, 'select state from etl.runs where id = $1', [id]);
-    if (run?.state === 'running') beside.push(startEod(position, ['runs', 'resume', String(id)]));
+    if (run?.state === 'running') beside.push(startEod(surroundings, ['runs', 'resume', String(id)]));
   },
-  'import files': async ({ position, imports }) => {
+  'import files': async ({ surroundings, imports }) => {
     const importAll = async () => {
       for (let left = 40; ; left -= 1) {
         try {
-          return await eod(position, importArgs());
+          return await eod(surroundings, importArgs());
         } catch (error) {
           if (left === 0) throw error;
         }
@@ -272,15 +272,15 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
     imports.push(importAll());
   },
   'start a second backfill and a night at once': async ({
-    position,
+    surroundings,
     url,
     workload,
     postgres,
     random,
     beside,
   }) => {
-    beside.push(startEod(nightPosition(position), nightlyArgs(workload)));
-    beside.push(startEod(position, [...backfillArgs(workload.second), '--detach']));
+    beside.push(startEod(nightSurroundings(surroundings), nightlyArgs(workload)));
+    beside.push(startEod(surroundings, [...backfillArgs(workload.second), '--detach']));
     // One of them is written, the other is being planned, and Postgres becomes unreachable.
     await waitFor(async () => (await query(url, 'select from etl.runs')).length > 1, {
       timeoutMs: 60_000,

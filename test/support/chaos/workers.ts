@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { waitFor } from '../wait-for.ts';
-import { type Position, startEod } from './eod.ts';
+import { type Surroundings, startEod } from './eod.ts';
 import { type Program, tail } from './process.ts';
 import { pick } from './random.ts';
 
@@ -35,7 +35,7 @@ export interface WorkerFigures {
 }
 
 /** @param size workers at any time, the long-lived one included. */
-export function startWorkers(position: Position, size: number): WorkerGroup {
+export function startWorkers(surroundings: Surroundings, size: number): WorkerGroup {
   const workers = new Set<Worker>();
   const problems: string[] = [];
   const memory: number[] = [];
@@ -43,7 +43,7 @@ export function startWorkers(position: Position, size: number): WorkerGroup {
   let killed = 0;
 
   function startOne(longLived: boolean): void {
-    const program = startEod(position, ['up', '--roles', 'worker']);
+    const program = startEod(surroundings, ['up', '--roles', 'worker']);
     const worker: Worker = { program, longLived, stopped: false };
     workers.add(worker);
     started += 1;
@@ -57,7 +57,7 @@ export function startWorkers(position: Position, size: number): WorkerGroup {
     });
   }
 
-  for (let position = 0; position < size; position += 1) startOne(position === 0);
+  for (let number = 0; number < size; number += 1) startOne(number === 0);
   const sampler = setInterval(() => {
     for (const worker of workers) {
       if (!worker.longLived || !isUp(worker)) continue;

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { migrateDatabase } from '../../../src/migrate.ts';
 import { openDatabase } from '../../../src/postgres/database.ts';
 import { execute, withDatabase } from '../template.ts';
-import { eod, type Position } from './eod.ts';
+import { eod, type Surroundings } from './eod.ts';
 
 /** What is loaded: two backfills that overlap, and a night. */
 export interface Workload {
@@ -60,8 +60,8 @@ export function nightlyArgs({ night }: Workload): string[] {
 }
 
 /** Where a night runs: all operations of NSE, each of which the backfills request too. */
-export function nightPosition(position: Position): Position {
-  return { ...position, env: { ...position.env, EOD_EXCHANGES: 'NSE' } };
+export function nightSurroundings(surroundings: Surroundings): Surroundings {
+  return { ...surroundings, env: { ...surroundings.env, EOD_EXCHANGES: 'NSE' } };
 }
 
 /** A new migrated database. */
@@ -74,9 +74,9 @@ export async function newDatabase(adminUrl: string, name: string): Promise<strin
 }
 
 /** Loads everything, one thing after the other, by one process nobody disturbs. */
-export async function loadUndisturbed(position: Position, workload: Workload): Promise<void> {
-  await eod(position, backfillArgs(workload.first));
-  await eod(position, backfillArgs(workload.second));
-  await eod(nightPosition(position), nightlyArgs(workload));
-  await eod(position, importArgs());
+export async function loadUndisturbed(surroundings: Surroundings, workload: Workload): Promise<void> {
+  await eod(surroundings, backfillArgs(workload.first));
+  await eod(surroundings, backfillArgs(workload.second));
+  await eod(nightSurroundings(surroundings), nightlyArgs(workload));
+  await eod(surroundings, importArgs());
 }

@@ -58,10 +58,10 @@ export async function openPostgresCopy(firstUrl: string): Promise<PostgresCopy> 
   const applied = new Map<string, number>();
 
   const followTable = async (table: TableDefinition, to: number): Promise<void> => {
-    const found = await client.query<{ state: string }>('select state from followed where name = $1', [
+    const result = await client.query<{ state: string }>('select state from followed where name = $1', [
       table.name,
     ]);
-    const from = Number(found.rows[0]?.state);
+    const from = Number(result.rows[0]?.state);
     if (from >= to) return;
     await client.query('begin');
     const { rows } = await first.query<{ change: string; row: string }>({
@@ -85,20 +85,20 @@ export async function openPostgresCopy(firstUrl: string): Promise<PostgresCopy> 
     return Number(rows[0]?.state);
   };
   /** The tables of which a commit was reported, until they are followed. */
-  const reported = new Set<string>();
+  const changedTables = new Set<string>();
   let following = Promise.resolve();
   let failed: unknown;
   const followTold = async () => {
-    while (reported.size > 0) {
-      const names = [...reported];
-      reported.clear();
+    while (changedTables.size > 0) {
+      const names = [...changedTables];
+      changedTables.clear();
       const to = await newest();
       for (const table of tables) if (names.includes(table.name)) await followTable(table, to);
     }
   };
   listener.on('notification', ({ payload = '' }) => {
     const { tables: changed } = JSON.parse(payload) as { tables: { table: string }[] };
-    for (const { table } of changed) reported.add(table);
+    for (const { table } of changed) changedTables.add(table);
     following = following.then(followTold).catch((error) => {
       failed ??= error;
     });
