@@ -9,7 +9,7 @@ import { encodeRows } from '../src/load/merge/copy-text.ts';
 import { operationNamed } from '../src/operations/registry.ts';
 import { machineFacts, median, table } from './support/figures.ts';
 import { parseFlags } from './support/flags.ts';
-import { bodyFor, renderSession } from './support/records.ts';
+import { bodyFor, renderDay } from './support/records.ts';
 
 const flags = parseFlags({
   rounds: { type: 'string', default: '9' },
@@ -21,7 +21,7 @@ const RECORDS = 5_000;
 const operation = operationNamed('GetBhavCopyCM');
 const [{ table: market }] = operation.shapes;
 const requested = { exchange: 'BSE', from: DAY, to: DAY, instruments: [], params: {}, calledOn: DAY };
-const bodies = Array.from({ length: 8 }, (_, variant) => bodyFor(renderSession(RECORDS, variant), DAY));
+const bodies = Array.from({ length: 8 }, (_, variant) => bodyFor(renderDay(RECORDS, variant), DAY));
 
 function read(records: readonly unknown[]): Row[] {
   const reader = createRecordReader(operation, requested, 'Asia/Kolkata');

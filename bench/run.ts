@@ -36,9 +36,9 @@ const CASES: readonly Case[] = [
 const BENCHES = CASES.flatMap(({ benches }) => benches);
 
 /** Records of a trading day: as many as an exchange has instruments. */
-const PER_SESSION = 5_000;
+const RECORDS_PER_DAY = 5_000;
 /** The small form checks counts only. */
-const SMALL = { records: 1_000, rounds: 1, perSession: 250 };
+const SMALL = { records: 1_000, rounds: 1, recordsPerDay: 250 };
 
 const flags = parseFlags({
   only: { type: 'string' },
@@ -77,11 +77,11 @@ for (const name of wanted) {
 }
 const size = flags.small
   ? SMALL
-  : { records: Number(flags.records), rounds: Number(flags.rounds), perSession: PER_SESSION };
+  : { records: Number(flags.records), rounds: Number(flags.rounds), recordsPerDay: RECORDS_PER_DAY };
 if (!(size.records > 0 && size.rounds > 0)) exitWithUsage('--records and --rounds take numbers');
 
 const server = await startBenchServer();
-const source = await startSource(size.perSession);
+const source = await startSource(size.recordsPerDay);
 try {
   const notes = new Map<string, string[]>();
   const site: Site = {

@@ -91,7 +91,7 @@ test.each([
       .filter(({ table, name }) => table === 'market.bhavcopy_cm' && !LOAD_AUDIT_OF_RUNS.includes(name))
       .map(({ name }) => name)
       .join(', ');
-    const problem = {
+    const statements = {
       'market.bhavcopy_cm': `select ${columns} from %`,
       'market_history.bhavcopy_cm': `select ${columns} from %`,
       'etl.coverage':
@@ -100,7 +100,7 @@ test.each([
       'etl.withdrawals':
         "select operation, exchange, table_name, day, unlisted_rows, max_rows, remaining_rows, state, accepted_by from % where state in ('withheld', 'accepted')",
     };
-    for (const [table, select] of Object.entries(problem)) {
+    for (const [table, select] of Object.entries(statements)) {
       const all = (from: string) =>
         read(`select r::text from (${select.replace('%', from)}) r order by r::text`);
       const before = await all(`before_replay.${table.replace('.', '_')}`);

@@ -4,7 +4,7 @@ import { type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { median } from '../support/figures.ts';
 import { fillDatabase } from '../support/fill.ts';
 import { exportPrices, keepFolders } from '../support/flows.ts';
-import { bhavRequest, sessionsBefore, startPipeline } from '../support/pipeline.ts';
+import { bhavRequest, startPipeline, tradingDaysBefore } from '../support/pipeline.ts';
 import { dropDatabase, explainAnalyze, measured, migratedDatabase, withClient } from '../support/postgres.ts';
 import { EXCHANGE } from '../support/records.ts';
 import { checkCounts } from './load.ts';
@@ -73,7 +73,7 @@ export const filled: Case = {
   benches: [
     {
       name: 'scale-data',
-      what: `new sessions into a table that holds ${TIMES} times as many rows, of two exchanges`,
+      what: `new trading days into a table that holds ${TIMES} times as many rows, of two exchanges`,
       against: 'the same into an empty one',
       reach: [{ figure: 'ratio', atLeast: 0.9 }],
     },
@@ -91,7 +91,7 @@ export const filled: Case = {
     },
     {
       name: 'adjusted',
-      what: 'adjusted prices from that table: all days of a share by symbol, by id, with dividends reinvested, the last 250 sessions of both exchanges; what other views make of a share and a day; seven questions of the whole market, and how many times as long as from the table itself they take',
+      what: 'adjusted prices from that table: all days of a share by symbol, by id, with dividends reinvested, the last 250 trading days of both exchanges; what other views make of a share and a day; seven questions of the whole market, and how many times as long as from the table itself they take',
       against: null,
       reach: [
         { figure: 'symbolMs', atMost: LIMIT_MS },
@@ -102,7 +102,7 @@ export const filled: Case = {
     },
     {
       name: 'exports',
-      what: 'Parquet files of the adjusted prices of the last 100 sessions of both exchanges, as doubles and with all digits',
+      what: 'Parquet files of the adjusted prices of the last 100 trading days of both exchanges, as doubles and with all digits',
       against: 'COPY of the same rows to nowhere',
       reach: [
         { figure: 'doublesRowsPerSecond', atLeast: 100_000 },
@@ -117,21 +117,21 @@ export const filled: Case = {
     },
   ],
   async *rounds(site, wanted) {
-    const { perSession } = site.source;
+    const { recordsPerDay } = site.source;
     const times = site.small ? 2 : TIMES;
-    const loaded = Math.max(1, Math.round(site.records / perSession));
+    const loaded = Math.max(1, Math.round(site.records / recordsPerDay));
     const before = Math.max(2, Math.round((loaded * times) / 2));
-    const days = sessionsBefore(before + loaded * site.rounds + 1);
+    const days = tradingDaysBefore(before + loaded * site.rounds + 1);
     const stored = days.slice(0, before);
     const url = await fillDatabase(site, FILLED, stored);
-    await checkStored(url, stored.length * 2 * perSession);
+    await checkStored(url, stored.length * 2 * recordsPerDay);
     // Before anything is added to the trading days of one exchange.
     for (let round = 0; wanted.has('adjusted') && round < site.rounds; round++) {
       yield { adjusted: await askAdjusted(site, url, stored, round) };
     }
     const exportDays = stored.slice(-100);
     for (let round = 0; wanted.has('exports') && round < site.rounds; round++) {
-      const exports = exportPrices(url, exportDays[0] ?? '', exportDays.length * 2 * perSession);
+      const exports = exportPrices(url, exportDays[0] ?? '', exportDays.length * 2 * recordsPerDay);
       yield { exports: await exports };
     }
     if (wanted.has('partitions'))
@@ -154,8 +154,8 @@ export const filled: Case = {
         const intoFilled = await loadDays(site, url, next);
         figures['scale-data'] = {
           ratio: intoEmpty / intoFilled,
-          rowsBefore: stored.length * 2 * perSession,
-          rows: next.length * perSession,
+          rowsBefore: stored.length * 2 * recordsPerDay,
+          rows: next.length * recordsPerDay,
           seconds: intoFilled,
           emptySeconds: intoEmpty,
         };
@@ -174,7 +174,7 @@ async function checkStored(url: string, rows: number): Promise<void> {
 }
 
 async function loadDays(site: Site, url: string, days: readonly string[]): Promise<number> {
-  const rows = days.length * site.source.perSession;
+  const rows = days.length * site.source.recordsPerDay;
   const pipeline = await startPipeline(site, url);
   const { result, seconds } = await measured(url, () => pipeline.run(bhavRequest(days)));
   await pipeline.stop();
@@ -269,7 +269,7 @@ function checkResponse(
   const due = {
     days: days + added,
     'days of both exchanges': 2 * days + added,
-    instruments: site.source.perSession,
+    instruments: site.source.recordsPerDay,
   };
   const { rows: kind } = QUERIES[name];
   if (kind !== null) check('analyst', { [`rows of ${name}`]: [rows, due[kind]] });

@@ -11,7 +11,7 @@ import { startSandbox } from '../../src/sandbox/index.ts';
 import { reportRun } from '../../src/state/runs/reports.ts';
 import { type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { median, table } from '../support/figures.ts';
-import { openPlanner, sessionsBefore, settingsFor } from '../support/pipeline.ts';
+import { openPlanner, settingsFor, tradingDaysBefore } from '../support/pipeline.ts';
 import { dropDatabase, migratedDatabase, withClient } from '../support/postgres.ts';
 
 const DATABASE = 'bench_five_years';
@@ -44,7 +44,7 @@ export const fiveYears: Case = {
 
 async function simulate(site: Site): Promise<Figures> {
   const scaled = Math.round(NIGHTS * Math.min(1, site.records / 1_000_000));
-  const nights = sessionsBefore(site.small ? 2 : Math.max(WARM_UP + 2 * SAMPLE, scaled));
+  const nights = tradingDaysBefore(site.small ? 2 : Math.max(WARM_UP + 2 * SAMPLE, scaled));
   let now = timeOf(nights[0] as string);
   const clock: Clock = { now: () => now };
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5, accessKey: 'bench' });
@@ -101,7 +101,7 @@ async function runNight(context: WorkContext, date: string): Promise<number> {
   check(`the night of ${date}`, {
     state: [state, 'completed'],
     failed: [windows.failed + windows.blocked + windows.cancelled, 0],
-    'windows without a session of theirs': [windows.loaded > 0, true],
+    'windows without a trading day of theirs': [windows.loaded > 0, true],
     rejected: [rejected, 0],
   });
   return seconds;

@@ -4,7 +4,7 @@ import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import { type Case, check } from '../support/bench.ts';
 import { plainCopy } from '../support/copy.ts';
 import { udiffFile } from '../support/files.ts';
-import { sessionsBefore, settingsFor } from '../support/pipeline.ts';
+import { settingsFor, tradingDaysBefore } from '../support/pipeline.ts';
 import { dropDatabase, measured, migratedDatabase } from '../support/postgres.ts';
 import { startChild } from '../support/processes.ts';
 import { processorFigures } from '../support/processor.ts';
@@ -25,7 +25,7 @@ export const importFiles: Case = {
   ],
   async *rounds(site) {
     const { server } = site;
-    const days = sessionsBefore(site.small ? 4 : FILES);
+    const days = tradingDaysBefore(site.small ? 4 : FILES);
     const perFile = Math.max(1, Math.round(site.records / days.length));
     const rows = days.length * perFile;
     const folder = await mkdtemp(join(server.folder, 'files-'));

@@ -1,7 +1,7 @@
 import type { RunReport } from '../../src/state/runs/reports.ts';
 import { type Bench, type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { type PlainCopy, plainCopy } from '../support/copy.ts';
-import { bhavRequest, sessionsBefore, settingsFor, startPipeline } from '../support/pipeline.ts';
+import { bhavRequest, settingsFor, startPipeline, tradingDaysBefore } from '../support/pipeline.ts';
 import { dropDatabase, freshDatabase, measured, migratedDatabase, withClient } from '../support/postgres.ts';
 import { startChild } from '../support/processes.ts';
 import { type ProcessorTimes, processorFigures } from '../support/processor.ts';
@@ -61,8 +61,8 @@ const benches: readonly Bench[] = [
 export const load: Case = {
   benches,
   async *rounds(site, wanted) {
-    const days = sessionsBefore(Math.max(1, Math.round(site.records / site.source.perSession)));
-    const size = { days, rows: days.length * site.source.perSession };
+    const days = tradingDaysBefore(Math.max(1, Math.round(site.records / site.source.recordsPerDay)));
+    const size = { days, rows: days.length * site.source.recordsPerDay };
     for (let round = 1; round <= site.rounds; round++) yield await measureRound(site, wanted, size);
   },
 };
@@ -135,7 +135,7 @@ async function reload(site: Site, { days, rows }: Size, bench: Reload): Promise<
   const { mode } = RELOADS[bench];
   const url = await freshDatabase(site.server.url, databaseOf(bench), databaseOf('load-first'));
   const taken = await run(site, url, { workers: 1, mode, days, again: true });
-  const corrected = days.length * Math.ceil(site.source.perSession / CORRECTED_EVERY);
+  const corrected = days.length * Math.ceil(site.source.recordsPerDay / CORRECTED_EVERY);
   const updated = { first: 0, resaved: rows, corrected }[mode];
   checkCounts(bench, taken.report, { fetched: rows, updated, unchanged: rows - updated });
   await checkRows(bench, url, { rows, history: updated });

@@ -3,14 +3,14 @@ import type { Operation } from '../../src/declaration/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import type { RunRequest } from '../../src/state/request.ts';
 import { type Case, check, type Site } from '../support/bench.ts';
-import { LAST_SESSION, sessionsBefore, settingsFor } from '../support/pipeline.ts';
+import { LAST_TRADING_DAY, settingsFor, tradingDaysBefore } from '../support/pipeline.ts';
 import { dropDatabase, migratedDatabase, withClient } from '../support/postgres.ts';
 import { startChild } from '../support/processes.ts';
 import { EXCHANGE } from '../support/records.ts';
 
 const DATABASE = 'bench_plan';
 /** Ten years. */
-const SESSIONS = 2_475;
+const TRADING_DAYS = 2_475;
 const INSTRUMENTS = 2_500;
 /** Both kinds of reports are requested. */
 const REQUESTS_PER_DAY = 2;
@@ -33,7 +33,7 @@ export const plan: Case = {
       { length: Math.max(10, Math.round(INSTRUMENTS * share)) },
       (_, at) => `SYMBOL${at}`,
     );
-    const days = sessionsBefore(site.small ? 250 : SESSIONS);
+    const days = tradingDaysBefore(site.small ? 250 : TRADING_DAYS);
     const url = await migratedDatabase(site.server.url, DATABASE);
     const entries = await cover(url, days, instruments);
     for (let round = 1; round <= site.rounds; round++) {
@@ -50,7 +50,7 @@ function requestOf(days: readonly string[], instruments: readonly string[]): Run
       operation: operation.name,
       exchange: EXCHANGE,
       from: days[0] as string,
-      to: LAST_SESSION,
+      to: LAST_TRADING_DAY,
       refetchFrom: null,
     })),
     instruments,
@@ -120,8 +120,8 @@ function requestsOf({ windows }: Operation, days: readonly string[]) {
   const requests = windows.requests({
     tradingDays: before,
     from: days[0] as string,
-    to: addDays(LAST_SESSION, -1),
-    today: LAST_SESSION,
+    to: addDays(LAST_TRADING_DAY, -1),
+    today: LAST_TRADING_DAY,
     live: false,
     options: {},
   });

@@ -1,7 +1,7 @@
 import type { RunReport } from '../../src/state/runs/reports.ts';
 import { type Case, check, type Site } from '../support/bench.ts';
 import { prepareLeast } from '../support/least-window.ts';
-import { LAST_SESSION, openPlanner, settingsFor, startPipeline } from '../support/pipeline.ts';
+import { LAST_TRADING_DAY, openPlanner, settingsFor, startPipeline } from '../support/pipeline.ts';
 import { dropDatabase, measured, migratedDatabase } from '../support/postgres.ts';
 import { startChild } from '../support/processes.ts';
 
@@ -56,9 +56,9 @@ function request(instruments: number, again: boolean) {
       {
         operation: 'GetFinRatioEOD',
         exchange: 'NSE',
-        from: LAST_SESSION,
-        to: LAST_SESSION,
-        refetchFrom: again ? LAST_SESSION : null,
+        from: LAST_TRADING_DAY,
+        to: LAST_TRADING_DAY,
+        refetchFrom: again ? LAST_TRADING_DAY : null,
       },
     ],
     instruments: Array.from({ length: instruments }, (_, at) => `SYMBOL${at}`),

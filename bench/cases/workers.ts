@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Case, Figures, Site } from '../support/bench.ts';
-import { bhavRequest, sessionsBefore, startPipeline } from '../support/pipeline.ts';
+import { bhavRequest, startPipeline, tradingDaysBefore } from '../support/pipeline.ts';
 import { dropDatabase, measured, migratedDatabase, withClient } from '../support/postgres.ts';
 import { checkCounts, checkRows } from './load.ts';
 
@@ -18,10 +18,10 @@ interface Loaded {
 async function loadWith(
   site: Site,
   bench: string,
-  { workers, sessions }: { readonly workers: number; readonly sessions: number },
+  { workers, dayCount }: { readonly workers: number; readonly dayCount: number },
 ): Promise<Loaded> {
-  const days = sessionsBefore(sessions);
-  const rows = sessions * site.source.perSession;
+  const days = tradingDaysBefore(dayCount);
+  const rows = dayCount * site.source.recordsPerDay;
   const name = `bench_${bench.replace('-', '_')}`;
   const url = await migratedDatabase(site.server.url, name);
   const pipeline = await startPipeline(site, url, { workers });
@@ -62,8 +62,7 @@ async function watchLocks<Result>(url: string, work: () => Promise<Result>) {
   });
 }
 
-const sessionsOf = ({ source }: Site, records: number) =>
-  Math.max(1, Math.round(records / source.perSession));
+const daysOf = ({ source }: Site, records: number) => Math.max(1, Math.round(records / source.recordsPerDay));
 
 export const scaleWorkers: Case = {
   benches: [
@@ -80,16 +79,16 @@ export const scaleWorkers: Case = {
     },
   ],
   async *rounds(site) {
-    const sessions = sessionsOf(site, site.records);
+    const dayCount = daysOf(site, site.records);
     for (let round = 1; round <= site.rounds; round++) {
-      const twoWorkers = await loadWith(site, 'scale-workers', { workers: 2, sessions });
+      const twoWorkers = await loadWith(site, 'scale-workers', { workers: 2, dayCount });
       // Their counts are no other than those of two.
       const oneWorker = site.small
         ? twoWorkers
-        : await loadWith(site, 'scale-workers', { workers: 1, sessions });
+        : await loadWith(site, 'scale-workers', { workers: 1, dayCount });
       const fourWorkers = site.small
         ? twoWorkers
-        : await loadWith(site, 'scale-workers', { workers: 4, sessions });
+        : await loadWith(site, 'scale-workers', { workers: 4, dayCount });
       const figures: Figures = {
         ratio2: oneWorker.seconds / twoWorkers.seconds,
         ratio4: oneWorker.seconds / fourWorkers.seconds,
@@ -122,11 +121,11 @@ export const memory: Case = {
     for (let round = 1; round <= site.rounds; round++) {
       const few = await loadWith(site, 'memory', {
         workers: 1,
-        sessions: sessionsOf(site, site.records / 10),
+        dayCount: daysOf(site, site.records / 10),
       });
       const many = site.small
         ? few
-        : await loadWith(site, 'memory', { workers: 1, sessions: sessionsOf(site, site.records * 10) });
+        : await loadWith(site, 'memory', { workers: 1, dayCount: daysOf(site, site.records * 10) });
       yield {
         memory: {
           ratio: many.peakRssMb / few.peakRssMb,

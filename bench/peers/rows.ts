@@ -7,7 +7,7 @@ import { type Field, type Kind, SQL_TYPES } from '../../src/declaration/fields.t
 import type { Row } from '../../src/declaration/table.ts';
 import { createRecordReader } from '../../src/extract/records.ts';
 import operation from '../../src/operations/GetBhavCopyCM.ts';
-import { bodyFor, EXCHANGE, renderSession, sessionFor, VARIANTS } from '../support/records.ts';
+import { bodyFor, EXCHANGE, renderDay, renderedDayFor, VARIANTS } from '../support/records.ts';
 
 /** Key columns in the order of the index, as in migrations/0000_initial.sql. */
 export const KEY = ['exchange', 'trade_date', 'symbol', 'series'] as const;
@@ -53,23 +53,23 @@ export interface RowFiles {
 export async function writeRows(
   folder: string,
   days: readonly string[],
-  perSession: number,
+  recordsPerDay: number,
 ): Promise<RowFiles> {
   const files = {
     folder,
     jsonLines: join(folder, 'json'),
     singer: join(folder, 'rows.singer'),
     csv: join(folder, 'rows.csv'),
-    rows: days.length * perSession,
+    rows: days.length * recordsPerDay,
     lastDay: days.at(-1) as string,
   };
   mkdirSync(files.jsonLines, { recursive: true });
-  const sessions = Array.from({ length: VARIANTS }, (_, variant) => renderSession(perSession, variant));
+  const renderedDays = Array.from({ length: VARIANTS }, (_, variant) => renderDay(recordsPerDay, variant));
   const singer = createWriteStream(files.singer);
   const csv = createWriteStream(files.csv);
   await write(singer, `${JSON.stringify(singerSchema())}\n`);
   for (const day of days) {
-    const rows = rowsOf(bodyFor(sessionFor(sessions, day), day), day);
+    const rows = rowsOf(bodyFor(renderedDayFor(renderedDays, day), day), day);
     const json = createWriteStream(join(files.jsonLines, `${day}.jsonl`));
     await write(json, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
     await end(json);

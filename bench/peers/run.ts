@@ -6,7 +6,7 @@ import { pipeline as stream } from 'node:stream/promises';
 import { from as copyFrom } from 'pg-copy-streams';
 import { machineFacts, median, table } from '../support/figures.ts';
 import { exitWithUsage, parseFlags } from '../support/flags.ts';
-import { bhavRequest, LAST_SESSION, sessionsBefore, startPipeline } from '../support/pipeline.ts';
+import { bhavRequest, LAST_TRADING_DAY, startPipeline, tradingDaysBefore } from '../support/pipeline.ts';
 import {
   type BenchServer,
   dropDatabase,
@@ -21,7 +21,7 @@ import { runCommand } from './command.ts';
 import { type Peer, peers } from './peers.ts';
 import { CREATE_INDEXES, CREATE_TABLE, fingerprintSql, type RowFiles, writeRows } from './rows.ts';
 
-const PER_SESSION = 5_000;
+const RECORDS_PER_DAY = 5_000;
 const MB = 1e6;
 const OURS = 'eod-pipeline';
 const COPY = 'plain COPY';
@@ -40,7 +40,7 @@ const flags = parseFlags({
 const names = peers.map(({ name }) => name);
 if (flags.help) {
   console.log(`npm run bench:peers -- [--records N] [--rows NAME=N]… [--rounds N] [--only NAME,…] [--indexes] [--json]
-Loads N bhav copy records (default 1000000, in sessions of ${PER_SESSION}) through the pipeline, by a plain COPY and by
+Loads N bhav copy records (default 1000000, in trading days of ${RECORDS_PER_DAY}) through the pipeline, by a plain COPY and by
 each of ${names.join(', ')}, then the same again; medians of the
 rounds (default 3). --rows gives one of them fewer records: ${peers
     .filter(({ atMost }) => atMost !== undefined)
@@ -54,7 +54,7 @@ with --indexes bench/peers/results-indexes.json.`);
 const RESULTS = new URL(flags.indexes ? 'results-indexes.json' : 'results.json', import.meta.url);
 const createTable = flags.indexes ? `${CREATE_TABLE}; ${CREATE_INDEXES}` : CREATE_TABLE;
 const rounds = Number(flags.rounds);
-const most = sessionsOf(Number(flags.records));
+const maxDays = daysOf(Number(flags.records));
 if (!(most > 0 && rounds > 0)) exitWithUsage('--records and --rounds take numbers');
 const only = flags.only?.split(',');
 const unknown = [...(only ?? []), ...flags.rows.map((text) => text.split('=')[0] as string)].find(
@@ -62,13 +62,13 @@ const unknown = [...(only ?? []), ...flags.rows.map((text) => text.split('=')[0]
 );
 if (unknown !== undefined) exitWithUsage(`no peer is called ${unknown}; there are ${names.join(', ')}`);
 
-function sessionsOf(records: number): number {
-  return Math.max(1, Math.round(records / PER_SESSION));
+function daysOf(records: number): number {
+  return Math.max(1, Math.round(records / RECORDS_PER_DAY));
 }
 
-function sessionsFor({ name, atMost }: Peer): number {
+function daysFor({ name, atMost }: Peer): number {
   const flag = flags.rows.find((text) => text.startsWith(`${name}=`))?.split('=')[1];
-  return Math.min(most, flag === undefined ? sessionsOf(atMost ?? Infinity) : sessionsOf(Number(flag)));
+  return Math.min(maxDays, flag === undefined ? daysOf(atMost ?? Infinity) : daysOf(Number(flag)));
 }
 
 interface Load {
@@ -86,21 +86,21 @@ interface Measured {
 }
 
 const say = (text: string) => console.error(text);
-const days = sessionsBefore(most);
+const days = tradingDaysBefore(maxDays);
 let referenceUrl = '';
 const written = new Map<number, RowFiles>();
 
 /** The rows of so many trading days, from the first day on; written once. */
-async function filesFor(server: BenchServer, sessions: number): Promise<RowFiles> {
-  const known = written.get(sessions);
+async function filesFor(server: BenchServer, dayCount: number): Promise<RowFiles> {
+  const known = written.get(dayCount);
   if (known !== undefined) return known;
-  say(`writing ${(sessions * PER_SESSION).toLocaleString('en')} rows`);
+  say(`writing ${(dayCount * RECORDS_PER_DAY).toLocaleString('en')} rows`);
   const files = await writeRows(
-    join(server.folder, `rows-${sessions}`),
-    days.slice(0, sessions),
-    PER_SESSION,
+    join(server.folder, `rows-${dayCount}`),
+    days.slice(0, dayCount),
+    RECORDS_PER_DAY,
   );
-  written.set(sessions, files);
+  written.set(dayCount, files);
   return files;
 }
 
@@ -141,14 +141,14 @@ async function measureOurs(url: string, source: Source): Promise<Measured> {
   const first = await measured(url, () => pipeline.run(bhavRequest(days)));
   const reload = await measured(url, () => pipeline.run(bhavRequest(days, true)));
   const workers = await pipeline.stop();
-  const rows = days.length * PER_SESSION;
+  const rows = days.length * RECORDS_PER_DAY;
   if (reload.result.unchanged !== rows) throw new Error(`${reload.result.unchanged} of ${rows} unchanged`);
-  await expectRows(OURS, url, 'market.bhavcopy_cm', LAST_SESSION);
+  await expectRows(OURS, url, 'market.bhavcopy_cm', LAST_TRADING_DAY);
   return { rows, first, reload, peakMb: Math.max(...workers.map(({ peakRssMb }) => peakRssMb)) };
 }
 
 async function measurePeer(url: string, peer: Peer, server: BenchServer): Promise<Measured> {
-  const files = await filesFor(server, sessionsFor(peer));
+  const files = await filesFor(server, daysFor(peer));
   const folder = join(server.folder, 'peer');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder);
@@ -186,7 +186,7 @@ function note(name: string, round: number, result: Measured): void {
 }
 
 const server = await startBenchServer();
-const source = await startSource(PER_SESSION);
+const source = await startSource(RECORDS_PER_DAY);
 let postgres = '';
 try {
   postgres = await withClient(server.url, async (client) => {
@@ -268,7 +268,7 @@ function reportNow() {
     measuredOn: new Date().toISOString().slice(0, 10),
     machine: machineFacts(),
     postgres,
-    records: most * PER_SESSION,
+    records: maxDays * RECORDS_PER_DAY,
     rounds: results.get(OURS)?.length ?? 0,
     lines,
     failed: [...failed],

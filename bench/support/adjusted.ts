@@ -126,8 +126,8 @@ export async function askAdjusted(
     );
     const ask = async (sql: string, values: readonly unknown[]) => {
       const start = performance.now();
-      const { rows, rowCount } = await client.query<{ sessions?: string }>(sql, [...values]);
-      return { ms: performance.now() - start, sessions: Number(rows[0]?.sessions ?? rowCount) };
+      const { rows, rowCount } = await client.query<{ days?: string }>(sql, [...values]);
+      return { ms: performance.now() - start, days: Number(rows[0]?.days ?? rowCount) };
     };
     const ofShares = async (column: 'symbol' | 'id', isTotal = false) => {
       const times: number[] = [];
@@ -137,15 +137,15 @@ export async function askAdjusted(
           `select * from market.adjusted_prices($1${isTotal ? ', true' : ''}) where ${condition} order by trade_date`,
           [last, share[column]],
         );
-        check('adjusted', { sessions: [response.sessions, days.length] });
+        check('adjusted', { days: [response.days, days.length] });
         times.push(response.ms);
       }
       return median(times);
     };
-    const year = `select count(*) as sessions, sum(close_price), sum(traded_quantity) from market.adjusted_prices($1) where trade_date >= $2`;
+    const year = `select count(*) as days, sum(close_price), sum(traded_quantity) from market.adjusted_prices($1) where trade_date >= $2`;
     const whole = await ask(year, [last, from]);
     check('adjusted', {
-      rows: [whole.sessions, 2 * site.source.perSession * Math.min(250, days.length)],
+      rows: [whole.days, 2 * site.source.recordsPerDay * Math.min(250, days.length)],
     });
     const keepPlan = async (figure: string, sql: string, values: readonly unknown[]) => {
       if (round === 0) site.note('adjusted', await explainAnalyze(client, figure, sql, values));
@@ -157,7 +157,7 @@ export async function askAdjusted(
       for (const share of shares) {
         const values = [share.symbol, first, last];
         const response = await ask(sql, values);
-        if (response.sessions === 0) throw new Error(`adjusted: no row of ${figure}`);
+        if (response.days === 0) throw new Error(`adjusted: no row of ${figure}`);
         times.push(response.ms);
       }
       await keepPlan(figure, sql, [shares.at(-1)?.symbol, first, last]);
@@ -173,7 +173,7 @@ export async function askAdjusted(
       instrumentMs: await ofShares('id'),
       totalReturnMs: await ofShares('symbol', true),
       yearSeconds: whole.ms / 1000,
-      yearRows: whole.sessions,
+      yearRows: whole.days,
     };
     // No load wrote them.
     await client.query('truncate market.circuit_breakers');

@@ -69,15 +69,15 @@ async function copyRows(
   const columns = result.rows.map(({ name }) => name);
   const missing = Object.keys(other).filter((name) => !columns.includes(name));
   if (missing.length > 0) throw new Error(`${table} has no column ${missing.join(', ')}`);
-  await client.query(`create temp table first_session as select * from ${table}`);
+  await client.query(`create temp table first_day as select * from ${table}`);
   // Day by day, as a load writes them: in one statement the planner may put the rows of a symbol side by side.
   for (const day of days) {
     await client.query(
       `insert into ${table} (${columns.join(', ')}) overriding system value
        select ${columns.map((name) => other[name] ?? `s.${name}`).join(', ')}
-         from (select * from ${COPIES} all_copies where n > 0 and day = $2) c, first_session s order by c.n, s.ctid`,
+         from (select * from ${COPIES} all_copies where n > 0 and day = $2) c, first_day s order by c.n, s.ctid`,
       [days, day],
     );
   }
-  await client.query('drop table first_session');
+  await client.query('drop table first_day');
 }

@@ -79,13 +79,13 @@ async function runToEnd(context: QueueContext, request: RunRequest): Promise<Run
 }
 
 /** The last day of the benchmarks' bhav copies. */
-export const LAST_SESSION = '2025-10-31';
+export const LAST_TRADING_DAY = '2025-10-31';
 
 const calendar = loadCalendar();
 
-/** So many trading days of the benchmarks' exchange, the last of them `LAST_SESSION`. */
-export function sessionsBefore(count: number, exchange = EXCHANGE): string[] {
-  return calendar.lastTradingDays(exchange, LAST_SESSION, count);
+/** So many trading days of the benchmarks' exchange, the last of them `LAST_TRADING_DAY`. */
+export function tradingDaysBefore(count: number, exchange = EXCHANGE): string[] {
+  return calendar.lastTradingDays(exchange, LAST_TRADING_DAY, count);
 }
 
 /** Requests the bhav copies of these days, once more where they are loaded. */

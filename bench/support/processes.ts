@@ -51,17 +51,17 @@ async function stopChild(child: ChildProcess): Promise<void> {
 /** The source service, in a process of its own. */
 export interface Source {
   /** Records of one trading day of GetBhavCopyCM. */
-  readonly perSession: number;
+  readonly recordsPerDay: number;
   /** Base URL under which the responses of GetBhavCopyCM are of this mode. */
   url(mode: SourceMode): string;
   stop(): Promise<void>;
 }
 
-export async function startSource(perSession: number): Promise<Source> {
-  const helper = startHelper('source.ts', [String(perSession)]);
+export async function startSource(recordsPerDay: number): Promise<Source> {
+  const helper = startHelper('source.ts', [String(recordsPerDay)]);
   const { port } = await helper.next<{ port: number }>();
   return {
-    perSession,
+    recordsPerDay,
     url: (mode) => `http://127.0.0.1:${port}/${mode}`,
     stop: () => helper.stop(),
   };

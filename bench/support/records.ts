@@ -15,7 +15,7 @@ export type SourceMode = (typeof SOURCE_MODES)[number];
 export const CORRECTED_EVERY = 100;
 
 /** The response to GetBhavCopyCM for one trading day, rendered once: only its dates are written anew. */
-export interface RenderedSession {
+export interface RenderedDay {
   readonly body: Buffer;
   readonly dateOffsets: readonly number[];
 }
@@ -80,7 +80,7 @@ export function record(instrument: number, variant: number, mode: SourceMode = '
 }
 
 /** Renders a response of `size` records; those of different variants differ in every price. */
-export function renderSession(size: number, variant: number, mode: SourceMode = 'first'): RenderedSession {
+export function renderDay(size: number, variant: number, mode: SourceMode = 'first'): RenderedDay {
   const records = Array.from({ length: size }, (_, instrument) => record(instrument, variant, mode));
   const body = Buffer.from(JSON.stringify({ Value: records, Count: size }));
   const dateOffsets: number[] = [];
@@ -91,12 +91,12 @@ export function renderSession(size: number, variant: number, mode: SourceMode = 
 }
 
 /** The one of the rendered responses that a day (`YYYY-MM-DD`) takes. */
-export function sessionFor(sessions: readonly RenderedSession[], day: string): RenderedSession {
-  return sessions[(Date.parse(day) / 86_400_000) % sessions.length] as RenderedSession;
+export function renderedDayFor(renderedDays: readonly RenderedDay[], day: string): RenderedDay {
+  return renderedDays[(Date.parse(day) / 86_400_000) % renderedDays.length] as RenderedDay;
 }
 
 /** The rendered body for one day (`YYYY-MM-DD`). */
-export function bodyFor({ body, dateOffsets }: RenderedSession, day: string): Buffer {
+export function bodyFor({ body, dateOffsets }: RenderedDay, day: string): Buffer {
   const copy = Buffer.from(body);
   const date = `${day.slice(5, 7)}-${day.slice(8, 10)}-${day.slice(0, 4)}`;
   for (const at of dateOffsets) copy.write(date, at, 'latin1');

@@ -80,7 +80,7 @@ export async function settingsOf({ server, source, records, rounds, small }: Sit
     postgres: result.rows[0]?.version ?? 'unknown',
     postgresSettings: result.rows[0]?.changed ?? {},
     records,
-    perSession: source.perSession,
+    perSession: source.recordsPerDay,
     rounds,
     small,
   };

@@ -4,13 +4,13 @@
 import { createServer } from 'node:http';
 import { dayAt } from '../../src/core/days.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { bodyFor, renderSession, SOURCE_MODES, sessionFor, VARIANTS } from './records.ts';
+import { bodyFor, renderDay, renderedDayFor, SOURCE_MODES, VARIANTS } from './records.ts';
 
 const size = Number(process.argv[2]);
-const sessions = new Map<string, ReturnType<typeof renderSession>[]>(
+const renderedDays = new Map<string, ReturnType<typeof renderDay>[]>(
   SOURCE_MODES.map((mode) => [
     mode,
-    Array.from({ length: VARIANTS }, (_, variant) => renderSession(size, variant, mode)),
+    Array.from({ length: VARIANTS }, (_, variant) => renderDay(size, variant, mode)),
   ]),
 );
 const samples = new Map(
@@ -21,10 +21,10 @@ const server = createServer((request, response) => {
   const url = new URL(request.url ?? '/', 'http://localhost');
   const [, mode = '', operation = ''] = url.pathname.split('/');
   const day = dayAt(Number(url.searchParams.get('from')), 'Asia/Kolkata');
-  const rendered = sessions.get(mode);
+  const rendered = renderedDays.get(mode);
   const body =
     operation === 'GetBhavCopyCM' && rendered !== undefined
-      ? bodyFor(sessionFor(rendered, day), day)
+      ? bodyFor(renderedDayFor(rendered, day), day)
       : (samples.get(operation) ?? Buffer.from('Function not enabled.'));
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length });
   response.end(body);

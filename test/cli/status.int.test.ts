@@ -126,7 +126,7 @@ test('nightly --dry-run says what the night would take, and requests nothing', a
 
 test('where there is no DATABASE_URL, up prints how to query the private Postgres', async () => {
   const cwd = temporaryFolder();
-  const up = startCli(['up', '--roles', 'scheduler'], { cwd: cwd, env: { EOD_HTTP_PORT: '0' } });
+  const up = startCli(['up', '--roles', 'scheduler'], { cwd, env: { EOD_HTTP_PORT: '0' } });
   const psqlLine =
     /^its private Postgres: psql '(postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod\?sslmode=disable)'$/m;
   const [, url = ''] = await up.output(psqlLine, 50_000);

@@ -27,7 +27,7 @@ export const SETTINGS: SourceSettings = {
   tlsVerify: true,
 };
 
-/** What an operation's own sample requested, with changes. */
+/** The request of an operation's own sample, with changes. */
 export function requestedOf(operation: Operation, changes: Partial<Requested> = {}): Requested {
   return { ...operation.sample.requested, calledOn: '2025-02-28', ...changes };
 }
@@ -44,7 +44,7 @@ export function readAs(name: string, body: Buffer | string | object, changes: Pa
   return readResponse(operation, requestedOf(operation, changes), raw(body), SETTINGS);
 }
 
-/** A server on loopback for the running test. `handler` responses its requests, which are collected. */
+/** A server on loopback for the running test. `handler` responds to its requests, which are collected. */
 export async function serve(handler: (request: IncomingMessage, response: ServerResponse) => void) {
   const requests: IncomingMessage[] = [];
   const listener: RequestListener = (request, response) => {

@@ -18,7 +18,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const CUT = 'sec_bhavdata_full_18112024.csv';
 
 /** A transaction: how many locks it held before it was committed, and its statements. */
-interface Held {
+interface LockCount {
   readonly locks: number;
   readonly statements: readonly string[];
 }
@@ -26,8 +26,8 @@ interface Held {
 const COUNT_LOCKS = 'select count(*)::int as locks from pg_locks where pid = pg_backend_pid()';
 
 /** Counts the locks of each transaction on these connections, from now on. None may be open yet. */
-function countLocks({ pool }: Context['db']): Held[] {
-  const counts: Held[] = [];
+function countLocks({ pool }: Context['db']): LockCount[] {
+  const counts: LockCount[] = [];
   pool.on('connect', (client) => {
     const { query } = client;
     const statements: string[] = [];
@@ -51,11 +51,11 @@ function countLocks({ pool }: Context['db']): Held[] {
 }
 
 /** Transactions with too many locks. */
-const tooMany = (counts: readonly Held[]) => counts.filter((count) => count.locks > 200);
+const tooMany = (counts: readonly LockCount[]) => counts.filter((count) => count.locks > 200);
 
 describe('on a server with the settings that Postgres comes with', () => {
   let context: Context;
-  let counts: Held[];
+  let counts: LockCount[];
   beforeAll(async () => {
     const settings = { max_connections: '100', max_locks_per_transaction: '64' };
     const server = await startRestartablePostgres(temporaryFolder(), settings);

@@ -10,13 +10,13 @@ import { listWithheldWithdrawals } from '../../src/state/withdrawals.ts';
 import { bhavcopy, bhavRow, contextOf, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
 const DAY = '2025-08-29';
-/** Reads what `response` keeps. */
+/** Reads what `loadFull` keeps. */
 async function readAgain({ body }: KeptResponse): Promise<ResponseReading> {
   const { listed, days, mayBeEmpty, coverage } = JSON.parse(body.toString());
   return {
     batches: [{ table: bhavcopy, rows: listed }],
     fullSets: [{ table: bhavcopy, exchange: 'NSE', days, mayBeEmpty }],
-    coverage: coverage,
+    coverage,
     outcome: { state: 'loaded' },
     rejects: [],
     doubts: [],

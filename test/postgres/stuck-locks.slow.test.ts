@@ -34,8 +34,8 @@ test('a lock that is not let go of is an error, and is not waited for again', as
   const { db, other, retried } = await openSetup({ lockMs: 900 });
   await other.query('begin');
   await other.query(LOCK);
-  const reads = [transaction(db, (tx) => tx.client.query(READ)), db.pool.query(READ)].map((response) =>
-    response.then(() => null, databaseError),
+  const reads = [transaction(db, (tx) => tx.client.query(READ)), db.pool.query(READ)].map((read) =>
+    read.then(() => null, databaseError),
   );
   for (const error of await Promise.all(reads)) {
     expect(error).toMatchObject({

@@ -137,7 +137,7 @@ test('an instrument a trial key may not request is blocked alone', async () => {
 });
 
 test('a request without a filter is never sent', async () => {
-  // The source requests a filter of this operation alone, and its dates always are one.
+  // The source requires a filter for this operation alone, and its dates always are one.
   const setup = await openSetup();
   const report = await setup.run({ ...WEEK, operations: ['GetSectoralClassification'] });
   expect(report.state).toBe('completed');

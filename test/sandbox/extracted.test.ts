@@ -20,7 +20,7 @@ function requestedOf(operation: Operation): Requested {
   };
 }
 
-interface Found {
+interface OperationResult {
   readonly name: string;
   readonly rows: readonly Row[];
   readonly rejects: Extracted['rejects'];
@@ -39,7 +39,7 @@ function asText(row: Row): Row {
 async function extract(
   behaviour: Partial<Behaviour>,
   settings: Partial<SourceSettings> = {},
-): Promise<Found[]> {
+): Promise<OperationResult[]> {
   const { url } = await sandbox({ behaviour });
   const source = createSource({
     baseUrl: url,
@@ -55,7 +55,7 @@ async function extract(
     ...settings,
   });
   try {
-    const results: Found[] = [];
+    const results: OperationResult[] = [];
     for (const operation of operations) {
       const about = requestedOf(operation);
       const { batches, rejects, fetched, unknownFields } = source.read(
@@ -86,7 +86,7 @@ const CASES: [string, Partial<Behaviour>, Partial<SourceSettings>][] = [
   ['XML', {}, { format: 'Xml' }],
 ];
 
-let plain: readonly Found[] = [];
+let plain: readonly OperationResult[] = [];
 beforeAll(async () => {
   plain = await extract({});
 });

@@ -171,17 +171,17 @@ test('somebody who has just begun sees what to do, and an unreachable database i
   }
   expect(await (await fetch(`${served}/issues`)).text()).toContain('No prices are loaded to check.');
   // That nothing was found says nothing of days that were not checked.
-  const issuesPage = async () => (await fetch(`${served}/issues`)).text();
+  const fetchIssuesPage = async () => (await fetch(`${served}/issues`)).text();
   const verdict = 'Of 1 day with prices all are checked';
   await context.db.pool.query(
     "insert into etl.coverage (operation, exchange, day, last_position, last_said) values ('GetBhavCopyCM', 'NSE', '2025-09-10', now(), 'loaded')",
   );
-  const unchecked = await issuesPage();
+  const unchecked = await fetchIssuesPage();
   expect(unchecked).toContain('eod reconcile --from 2025-09-10 --to 2025-09-10');
   expect(unchecked).not.toContain(verdict);
   expect(unchecked).not.toContain('Nothing needs a person');
   await checkQuality(context, { from: '2025-09-10', to: '2025-09-10' });
-  expect(await issuesPage()).toContain(verdict);
+  expect(await fetchIssuesPage()).toContain(verdict);
 
   // A database that is unreachable is reported as such, without its name.
   await database.drop();

@@ -180,7 +180,7 @@ test.runIf(isSlowLayer)('promtool takes rules and metrics (it is in the package 
   const promtool = (args: string[], input?: string) => {
     const { status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8' });
     expect(stdout + stderr).toBeDefined();
-    return { status, reported: stdout + stderr };
+    return { status, output: stdout + stderr };
   };
   const at = (path: string) => fileURLToPath(new URL(`../../deploy/prometheus/${path}`, import.meta.url));
   expect(promtool(['check', 'rules', at('rules.yml')])).toMatchObject({ status: 0 });
@@ -192,7 +192,7 @@ test.runIf(isSlowLayer)('promtool takes rules and metrics (it is in the package 
   // A label has one value, never a list of them.
   expect(text).not.toMatch(/="[^"]*,[^"]*"/);
   const ownLines = text.split('\n').filter((line) => /^(?:# \w+ )?eod_/.test(line));
-  expect(promtool(['check', 'metrics'], `${ownLines.join('\n')}\n`)).toEqual({ status: 0, reported: '' });
+  expect(promtool(['check', 'metrics'], `${ownLines.join('\n')}\n`)).toEqual({ status: 0, output: '' });
   // Each rule has a test in which it fires.
   const alerts = [...file('deploy/prometheus/rules.yml').matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   const tested = file('deploy/prometheus/rules.test.yml');

@@ -34,7 +34,7 @@ const TEMPLATES = [...FIXTURES, OLD_NSE].map((text) =>
     .map((line) => line.split(',')),
 );
 
-/** Everything that is stored or reported a file, or what it fails with. */
+/** Everything that is stored or reported of a file, or what it fails with. */
 function readParts(text: string, toBuffer: (text: string) => Buffer = Buffer.from) {
   let parts: readonly FilePart[];
   try {

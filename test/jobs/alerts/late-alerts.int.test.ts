@@ -20,7 +20,7 @@ const at = (time: string) => Date.parse(`${time}+05:30`);
 const DAY = '2025-09-12';
 const MONDAY = '2025-09-15';
 
-/** A monitor of heartbeats: it remembers what is requested of it. */
+/** A monitor of heartbeats: it remembers the requests that it got. */
 async function startMonitor() {
   const monitor = { url: '', requests: [] as string[], status: 200 };
   const url = await startServer((request, response) => {
@@ -82,7 +82,7 @@ async function cover(
   });
 }
 
-const receivedAlerts = () => webhook.alerts.map(({ kind, subject }) => `${kind} ${subject}`);
+const alertNames = () => webhook.alerts.map(({ kind, subject }) => `${kind} ${subject}`);
 
 describe('late data', () => {
   /** Looks at a time of the Friday. */
@@ -97,16 +97,16 @@ describe('late data', () => {
     }
     // Due at 21:15, and late two hours after that.
     await look('23:14:59');
-    expect(receivedAlerts()).toEqual([]);
+    expect(alertNames()).toEqual([]);
     await look('23:15:01');
-    expect(receivedAlerts()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
+    expect(alertNames()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
     expect(webhook.alerts[0]?.message).toBe(
       `1 trading day is missing although due: Prices, bhavcopy_cm NSE ${DAY} (not requested yet); check that a scheduler and a worker are running; no worker was seen within the last minute`,
     );
     await look('23:20:00');
     // Then what falls due later, alone.
     await look('23:31:00');
-    expect(receivedAlerts().slice(1)).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
+    expect(alertNames().slice(1)).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
     await pipeline.db.pool.query("update etl.alerts set raised_at = raised_at - interval '13 hours'");
     await look('23:32:00');
     expect(webhook.alerts).toHaveLength(2);
@@ -130,7 +130,7 @@ describe('late data', () => {
 
   test('is reported once by processes that look at the same moment', async () => {
     await Promise.all([1, 2, 3, 4].map(() => look('23:16:00')));
-    expect(receivedAlerts()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
+    expect(alertNames()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
   });
 
   test('is not raised for what is loaded, refused, awaited, or was missing before there was anything', async () => {
@@ -144,15 +144,15 @@ describe('late data', () => {
     // Lists nothing on most days, and may still come.
     await cover('GetSeriesChange', DAY, 'not_published');
     await look('23:45:00');
-    expect(receivedAlerts()).toEqual([]);
+    expect(alertNames()).toEqual([]);
     // Nothing of this was ever loaded, and it was late before anybody looked.
     await pipeline.db.pool.query(
       "delete from etl.coverage where operation = 'GetCircuitBreakers' and state = 'blocked'",
     );
     await look('23:45:00', at(`${DAY}T23:44:30`));
-    expect(receivedAlerts()).toEqual([]);
+    expect(alertNames()).toEqual([]);
     await look('23:45:00');
-    expect(receivedAlerts()).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
+    expect(alertNames()).toEqual([`late_data GetCircuitBreakers NSE ${DAY}`]);
   });
 
   test('is reported after a standstill of any length', async () => {
@@ -174,10 +174,10 @@ describe('late data', () => {
     await cover('GetBhavCopyCM', DAY);
     clock.moveTo(at('2025-09-14T23:59:00'));
     await checkLateData(withSettings({}), at('2025-09-14T00:00:00'));
-    expect(receivedAlerts().join()).not.toContain('GetBhavCopyCM');
+    expect(alertNames().join()).not.toContain('GetBhavCopyCM');
     clock.moveTo(at(`${MONDAY}T23:16:00`));
     await checkLateData(withSettings({}), at(`${MONDAY}T23:00:00`));
-    expect(receivedAlerts().at(-1)).toContain(`GetBhavCopyCM NSE ${MONDAY}`);
+    expect(alertNames().at(-1)).toContain(`GetBhavCopyCM NSE ${MONDAY}`);
   });
 
   test('is looked for by every process that runs, from its start', async () => {
@@ -186,7 +186,7 @@ describe('late data', () => {
     const watch = startAlertWatch(withSettings({}));
     await waitFor(async () => webhook.alerts.length > 0);
     await watch.stop();
-    expect(receivedAlerts()[0]).toContain(`GetBhavCopyCM NSE ${DAY}`);
+    expect(alertNames()[0]).toContain(`GetBhavCopyCM NSE ${DAY}`);
   });
 });
 
@@ -284,7 +284,7 @@ describe('a heartbeat', () => {
     monitor.requests.length = 0;
     await raiseAlerts(context, [beat, { kind: 'gaps', subject: DAY, message: 'a gap', facts: {} }]);
     expect(monitor.requests).toEqual(['GET /ping/kiwi-0815']);
-    expect(receivedAlerts()).toEqual([`gaps ${DAY}`]);
+    expect(alertNames()).toEqual([`gaps ${DAY}`]);
     expect(proxy.requests.toSorted()).toEqual([`GET ${ping.url}`, `POST ${hook.url}`]);
   });
 
@@ -306,10 +306,7 @@ describe('a heartbeat', () => {
     const report = await runToEnd(real, await nightlyRequest(real, { date: DAY }));
     await waitFor(() => webhook.alerts.length === 2 && monitor.requests.length === 1);
     expect(report.state).toBe('completed');
-    expect(receivedAlerts().toSorted()).toEqual([
-      `night_completed ${DAY}`,
-      `run_completed run ${report.runId}`,
-    ]);
+    expect(alertNames().toSorted()).toEqual([`night_completed ${DAY}`, `run_completed run ${report.runId}`]);
     const states = await real.db.pool.query('select market.state()::int as state');
     expect(webhook.alerts.find(({ kind }) => kind === 'night_completed')?.facts).toMatchObject({
       day: DAY,

@@ -385,7 +385,7 @@ describe('events of a share and a day', () => {
       })
       .map(({ text: [kind, terms, purpose, series], isRevised, ...more }) => ({
         kind,
-        terms: terms,
+        terms,
         notice: notice(isRevised ? `${purpose} (Purpose Revised)` : purpose, {
           ...more,
           series: series ?? more.series,

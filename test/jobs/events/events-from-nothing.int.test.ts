@@ -90,7 +90,7 @@ async function keptFactors({ db }: Pick<Context, 'db'>) {
 }
 
 /** Events and adjusted prices, without what says when they were written. */
-async function eventsAndPrices({ db }: Context) {
+async function readEventsAndPrices({ db }: Context) {
   await keptFactors({ db });
   for (const asOf of ['2026-08-11', '2026-08-14', '2026-12-31']) {
     const { rows } = await db.pool.query(
@@ -116,7 +116,7 @@ async function seenFromNothing(context: Context) {
     'truncate market.corporate_events, market_history.corporate_events, etl.derived',
   );
   await updateDerived(context);
-  return eventsAndPrices(context);
+  return readEventsAndPrices(context);
 }
 
 const factorOf = async ({ db }: Context, day: string) =>
@@ -251,7 +251,7 @@ describe('corporate events and adjusted prices equal those computed from nothing
       await decideEvent(context, `NSE:${symbol}:2026-08-13:split`, ratio);
       expect(await factorOf(context, '2026-08-10')).toBe(factor);
     }
-    const left = await eventsAndPrices(context);
+    const left = await readEventsAndPrices(context);
     expect(left).toEqual(await seenFromNothing(context));
   });
 
@@ -294,7 +294,7 @@ describe('corporate events and adjusted prices equal those computed from nothing
       await pricesOfNse(context, '2026-08-10', ISINS);
       await pricesOfNse(context, '2026-08-18', { A: ISINS.B, NEW: ISINS.A });
       for (const at of order) await importLines(context, lists[at] ?? []);
-      const { events } = await eventsAndPrices(context);
+      const { events } = await readEventsAndPrices(context);
       return events.map(
         ({ symbol, amount, instrument_id }) => `${symbol} ${Number(amount)} ${instrument_id}`,
       );
@@ -370,7 +370,7 @@ describe('corporate events and adjusted prices equal those computed from nothing
       async (steps) => {
         const context = await openStore();
         for (const [, run] of steps) await run(context);
-        const left = await eventsAndPrices(context);
+        const left = await readEventsAndPrices(context);
         expect(left, steps.map(([name]) => name).join('\n')).toEqual(await seenFromNothing(context));
       },
     );

@@ -229,7 +229,7 @@ test('prices before the first list of the exchange are marked, found by checks, 
 
 test('prices that go on for more than 30 days without a listed ex-date are found by checks, and warned of by exports', async () => {
   const context = await openStore();
-  const lackingLists = async () =>
+  const readFindings = async () =>
     (await findingsOf(context, 'after_event_lists')).map((finding) => [finding.date, finding.found]).sort();
   const lacking = 'earlier adjusted prices lack the splits and bonuses of that time';
   const notice = (when: string) =>
@@ -239,10 +239,10 @@ test('prices that go on for more than 30 days without a listed ex-date are found
     prices('2024-07-03', ['TCS', 100, 99, 99]),
     list('CF-CA-1.csv', '03-Jun-2024'),
   ]);
-  expect([await lackingLists(), await noticesOf(context, {})]).toEqual([[], []]);
+  expect([await readFindings(), await noticesOf(context, {})]).toEqual([[], []]);
 
   await importInto(context, [prices('2024-07-04', ['TCS', 99, 99, 99])]);
-  expect(await lackingLists()).toEqual([['2024-06-03', `none after 2024-06-03: ${lacking}`]]);
+  expect(await readFindings()).toEqual([['2024-06-03', `none after 2024-06-03: ${lacking}`]]);
   expect(await noticesOf(context, {})).toEqual([notice('end on 2024-06-03')]);
   expect(await noticesOf(context, { exchanges: ['BSE'] })).toEqual([]);
 
@@ -251,19 +251,19 @@ test('prices that go on for more than 30 days without a listed ex-date are found
     list('CF-CA-2.csv', '30-Aug-2024'),
     newFile('own.csv', ['exchange,symbol,ex_date,kind,ratio,note', 'NSE,TCS,2024-06-20,bonus,1:1,']),
   ]);
-  expect(await lackingLists()).toEqual([
+  expect(await readFindings()).toEqual([
     ['2024-06-03', `none between 2024-06-03 and 2024-08-30: ${lacking}`],
   ]);
 
   await importInto(context, [prices('2024-12-02', ['TCS', 99, 99, 99])]);
-  expect((await lackingLists()).map(([day]) => day)).toEqual(['2024-06-03', '2024-08-30']);
+  expect((await readFindings()).map(([day]) => day)).toEqual(['2024-06-03', '2024-08-30']);
   expect(await noticesOf(context, {})).toEqual([notice('end on 2024-08-30 (with 1 earlier hole)')]);
   expect(await noticesOf(context, { from: '2024-08-30' })).toEqual([notice('end on 2024-08-30')]);
 
   await importInto(context, [
     list('CF-CA-3.csv', '01-Jul-2024', '31-Jul-2024', '20-Sep-2024', '20-Oct-2024', '19-Nov-2024'),
   ]);
-  expect([await lackingLists(), await noticesOf(context, {})]).toEqual([[], []]);
+  expect([await readFindings(), await noticesOf(context, {})]).toEqual([[], []]);
 });
 
 /** A trading day of NSE: symbol, previous close, open and close of each share. */

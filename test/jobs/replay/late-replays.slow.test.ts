@@ -54,21 +54,21 @@ describe('a replay', () => {
   test('leaves to a person what it holds back again, counted and listed once', async ({ context }) => {
     await fetched(1, records(0, 40))(context);
     await fetched(2, records(0, 20))(context);
-    const suspicious = async () => ({
+    const readSuspicious = async () => ({
       counted: await countSuspiciousWindows(context.db.drizzle),
       listed: await listSuspiciousWindows(context.db.drizzle, ALWAYS, 10),
     });
-    const before = await suspicious();
+    const before = await readSuspicious();
     expect(before).toMatchObject({
       counted: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', windows: 1 }],
       listed: [{ from: DAY, reason: expect.stringMatching(/^20 of 40 rows/) }],
     });
     await replay(context, {});
-    expect(await suspicious()).toEqual(before);
+    expect(await readSuspicious()).toEqual(before);
     await replayAnew(context);
-    expect(await suspicious()).toMatchObject(before);
+    expect(await readSuspicious()).toMatchObject(before);
     await acceptRefused(context);
-    expect(await suspicious()).toEqual({ counted: [], listed: [] });
+    expect(await readSuspicious()).toEqual({ counted: [], listed: [] });
   });
 
   test('writes nothing about a reject that came again after it was resolved', async ({ context }) => {
@@ -172,7 +172,7 @@ describe('a replay', () => {
 
   test('into emptied tables leaves rows and names, also of a response that is loaded meanwhile', async () => {
     const context = await openStore();
-    const names = async () =>
+    const readNames = async () =>
       (await all(context, 'select symbol from market.instruments order by 1')).map(({ symbol }) => symbol);
     await fetched(1, records(0, 20))(context);
     await emptyTables(context);
@@ -180,7 +180,7 @@ describe('a replay', () => {
     await fetched(2, records(0, 19))(context);
     await workReplay(context, runId, new AbortController().signal);
     expect(await live(context)).toHaveLength(19);
-    expect(await names()).toEqual(await live(context));
+    expect(await readNames()).toEqual(await live(context));
   });
 
   test('leaves the day on which a row was first loaded, if it is listed again later', async ({ context }) => {

@@ -52,7 +52,7 @@ describe('at a source where a range of days selects only what has changed', () =
     return { sandbox, pipeline, sentParams };
   };
 
-  /** Every company of the exchanges, as the source lists them when it is requested each sector. */
+  /** Every company of the exchanges, as the source lists them when it is asked for each sector. */
   async function listed(url: string): Promise<string[]> {
     const companies: string[] = [];
     for (const exchange of EXCHANGES) {

@@ -60,8 +60,8 @@ const actionsOf = (pipeline: Pipeline) =>
        from market.corporate_actions order by 5, 2, 3`,
   );
 
-/** What an analyst sees: the events, without the words they received in, and all adjusted prices. */
-async function eventsAndPrices(pipeline: Pipeline) {
+/** What an analyst sees: the events, without the words in which they came, and all adjusted prices. */
+async function readEventsAndPrices(pipeline: Pipeline) {
   return {
     events: await query(
       pipeline,
@@ -171,23 +171,23 @@ describe('corporate actions of the source service', () => {
   });
 
   test('are the same events as those of lists, whichever comes first', async () => {
-    const expected = await eventsAndPrices(alone);
+    const expected = await readEventsAndPrices(alone);
     for (const exchange of ['BSE', 'NSE'] as const) {
       const list = listOf(exchange);
       const before = await withPrices(sandbox);
       await importInto(before, [list]);
       await night(before);
-      const stored = await eventsAndPrices(before);
+      const stored = await readEventsAndPrices(before);
       expect(stored.prices).toEqual(expected.prices);
       expect(stored.returns).toEqual(expected.returns);
       expect(stored.events).toEqual(expected.events);
     }
     await importInto(alone, [listOf('BSE'), listOf('NSE')]);
-    expect(await eventsAndPrices(alone)).toEqual(expected);
+    expect(await readEventsAndPrices(alone)).toEqual(expected);
   });
 
   test('with coded ratios wait for a person or a list, which then counts on both exchanges', async () => {
-    const expected = (await eventsAndPrices(alone)).prices;
+    const expected = (await readEventsAndPrices(alone)).prices;
     const withCodes = await sourceOf((market, query) =>
       corporateActions.records(market, query).map((action) => {
         const sides = String(action.ratioAmount).split(':');
@@ -215,7 +215,7 @@ describe('corporate actions of the source service', () => {
       })),
     );
     await importInto(coded, [listOf('NSE')]);
-    expect((await eventsAndPrices(coded)).prices).toEqual(expected);
+    expect((await readEventsAndPrices(coded)).prices).toEqual(expected);
   });
 
   test('are stored whatever their days are: the source selects by announcement', async () => {

@@ -152,6 +152,6 @@ test('nothing is requested twice: end-of-day ratios come from GetFinRatioEOD unl
     backfill({ ...range, operations: both, options: { type: 'EOD' } }),
   );
   const report = await ended(nights.pipeline, run);
-  expect(report).toMatchObject({ requests: requests, windows: { skipped: requests } });
+  expect(report).toMatchObject({ requests, windows: { skipped: requests } });
   expect(report.skips).toMatchObject([{ reason: "the same request as GetFinRatioEOD's" }]);
 });

@@ -327,8 +327,8 @@ test('tables with partitions are analyzed when they are filled first, and when a
   const analyzed = async () => (await analyzeTables(store)).filter((name) => name.startsWith('market.'));
   const days = (from: number, to: number) =>
     Array.from({ length: to - from }, (_, at) => `2025-09-${String(from + at).padStart(2, '0')}`);
-  const load = async (statements: readonly string[]) => {
-    for (const trade_date of statements) {
+  const load = async (days: readonly string[]) => {
+    for (const trade_date of days) {
       await loadBhav(
         store,
         Array.from({ length: 100 }, (_, at) => bhavRow({ symbol: `S${at}`, trade_date })),

@@ -284,9 +284,9 @@ describe('market.instruments', () => {
       ['change', 'young', 'old'],
     ] as const) {
       const store = await openStore();
-      for (const loadOne of order) {
+      for (const kind of order) {
         await load(store, {
-          batches: [{ table: loadOne === 'change' ? table : bhavcopy, rows: [days[loadOne]] }],
+          batches: [{ table: kind === 'change' ? table : bhavcopy, rows: [days[kind]] }],
           exchange: 'NSE',
         });
         await deriveButEvents(store);

@@ -121,7 +121,7 @@ function judgeOf(pair: Pair, known: readonly Known[]) {
       isStored,
       isComplete: isStored && isAll,
       responded,
-      found: state ?? (isSingle ? 'partial' : 'not_requested'),
+      state: state ?? (isSingle ? 'partial' : 'not_requested'),
     };
   };
 }
@@ -138,7 +138,7 @@ function modelOf(pair: Pair, known: readonly Known[], now: number) {
   const stored = known.map(({ day }) => day).filter((day) => judge(day).isStored);
   const first = stored.sort()[0] ?? addDays(today, -pipeline.config.EOD_HISTORY_DAYS);
   return pipeline.calendar.tradingDays(exchange, first, today).map((day) => {
-    const { isStored, isComplete, responded, found: state } = judge(day);
+    const { isStored, isComplete, responded, state } = judge(day);
     const on = SCHEDULED_WEEKDAYS[schedule.on];
     const due = at(addDays(day, on === null ? 0 : (on - weekday(day) + 7) % 7));
     const awaitedDays = Math.max(7, 2 * lookback) + (on === null ? 0 : 7);
@@ -226,23 +226,23 @@ test('gaps, both statuses, coverage, runs, nights and alerts say what a plain mo
       }
 
       const span = { from: '2025-09-01', to: today };
-      const stateFound = (day: Day) => judgeOf(pair, entries)(day).found;
+      const judgedState = (day: Day) => judgeOf(pair, entries)(day).state;
       const past = TRADING_DAYS.filter((day) => day <= today);
       expect(await readProgress(pipeline, { expected: [pair], others: false, ...span })).toEqual([
         {
           ...pair,
-          watermark: past.findLast((day) => stateFound(day) === 'loaded') ?? null,
-          awaited: past.find((day) => stateFound(day) === 'not_published') ?? null,
+          watermark: past.findLast((day) => judgedState(day) === 'loaded') ?? null,
+          awaited: past.find((day) => judgedState(day) === 'not_published') ?? null,
         },
       ]);
       await newWindow(pipeline.db, runId, 'loaded', { ...pair, ...span });
       const stateOf = (day: Day) => model.find((modelled) => modelled.day === day)?.state;
       const empty = past.filter(
         (day) =>
-          (stateFound(day) === 'empty' && stateOf(day) !== 'pending') ||
-          (stateFound(day) === 'not_published' && stateOf(day) === 'missing'),
+          (judgedState(day) === 'empty' && stateOf(day) !== 'pending') ||
+          (judgedState(day) === 'not_published' && stateOf(day) === 'missing'),
       );
-      const notPublished = empty.filter((day) => stateFound(day) === 'not_published').length;
+      const notPublished = empty.filter((day) => judgedState(day) === 'not_published').length;
       const listed = (await listEmptyTradingDays(pipeline, [runId])).filter(
         (listedDay) => pairName(listedDay) === pairName(pair),
       );

@@ -90,7 +90,7 @@ test('coverage takes back what a response does not say any more when it is read 
   const context = await openStore();
   await fetched(1, records(0, 5))(context, { day: LAST, to: '2025-08-30' });
   expect(await coverageOf(context)).toEqual([{ day: LAST, state: 'loaded', records: 5 }]);
-  // An entry that the code of before requested, because its calendar had a trading day on that Saturday.
+  // An entry that an earlier version requested, because its calendar had a trading day on that Saturday.
   await query(context, `update etl.responses set entries = entries || '[{"day": "2025-08-30"}]'`);
   await query(
     context,

@@ -75,7 +75,7 @@ const COUNTS = {
 };
 
 async function insertRun(state: RunState): Promise<number> {
-  const result = await db
+  const rows = await db
     .insert(runs)
     .values({
       kind: 'backfill',
@@ -87,14 +87,14 @@ async function insertRun(state: RunState): Promise<number> {
       is_key_accepted: true,
     })
     .returning({ id: runs.id });
-  return result[0]?.id ?? 0;
+  return rows[0]?.id ?? 0;
 }
 
-/** Each window makes a request of its own: of two that ask the same one only one may be running. */
+/** Each window makes a request of its own: of two with the same request only one may be running. */
 let requestCount = 0;
 
 async function insertWindow(runId: number, state: WindowState, lostWorkers = 0): Promise<number> {
-  const result = await db
+  const rows = await db
     .insert(windows)
     .values({
       run_id: runId,
@@ -110,7 +110,7 @@ async function insertWindow(runId: number, state: WindowState, lostWorkers = 0):
       error: 'as before',
     })
     .returning({ id: windows.id });
-  return result[0]?.id ?? 0;
+  return rows[0]?.id ?? 0;
 }
 
 async function rowOf(table: 'runs' | 'windows', id: number): Promise<Record<string, unknown>> {

@@ -94,7 +94,7 @@ export function startWorkers(surroundings: Surroundings, size: number): WorkerGr
       }
       for (const { program } of stopped) {
         const { signal } = await program.ended;
-        if (signal === 'SIGKILL') problems.push(`${program.name} did not stop when it was requested to`);
+        if (signal === 'SIGKILL') problems.push(`${program.name} did not stop when it was asked to`);
       }
     },
     figures: () => ({ started, killed, memory }),
