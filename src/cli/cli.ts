@@ -1,13 +1,7 @@
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
-import type { Config } from '../core/config.ts';
-import { defaultDataFolder } from '../core/data-folder.ts';
-import { type Environment, readEnvironment, readSecretFiles, settingsRedactor } from '../core/environment.ts';
-import { usageError } from '../core/errors.ts';
+import type { Environment } from '../core/environment.ts';
 import { PACKAGE } from '../core/package-folders.ts';
 import { escapeControls } from '../core/wording.ts';
 import { withDemoFlags } from '../web/commands.ts';
-import { demoSettings } from './demo-settings.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { wrap } from './output.ts';
 
@@ -168,31 +162,4 @@ export async function confirm(cli: Cli, action: string, yes: boolean): Promise<b
   logStderr(cli, 'eod: nothing was changed');
   cli.exitCode = EXIT.failed;
   return false;
-}
-
-/** Reads the settings. @throws PipelineError `usage` that lists every problem. */
-export async function loadSettings(cli: Cli): Promise<Config> {
-  const { loadConfig, unknownSettings } = await import('../core/config.ts');
-  const own = readEnvironment(cli.env, cli.cwd);
-  const env =
-    cli.demo === true ? demoSettings(cli, own) : { EOD_DATA_DIR: defaultDataFolder(cli).path, ...own };
-  const config = loadConfig(env, cli.cwd);
-  const { requestedOperations } = await import('../operations/requested.ts');
-  requestedOperations(config);
-  if (cli.demo === true && !existsSync(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'))) {
-    throw usageError('nothing has been loaded by "eod demo" yet: run it first');
-  }
-  for (const { name } of unknownSettings(own)) logNote(cli, `eod: ${name} is not a setting and is ignored`);
-  return config;
-}
-
-/** Returns a function that removes secret settings from a text: errors of libraries may quote an address or a key. */
-export function environmentRedactor({ env, cwd }: Cli): (text: string) => string {
-  try {
-    const settings = readEnvironment(env, cwd);
-    return settingsRedactor({ ...settings, ...readSecretFiles(settings, cwd).values });
-  } catch {
-    // The .env cannot be read, which is the error that is being explained.
-    return (text) => text;
-  }
 }

@@ -13,16 +13,16 @@ const SHARED_WITH_DEMO = [
   fileSettings.EOD_WEB_PASSWORD,
 ];
 
-/** The settings of the demo, which has its own database. @param own the user's settings. */
+/** The settings of the demo, which has its own database. */
 export function demoSettings(
   surroundings: Parameters<typeof defaultDataFolder>[0],
-  own: Readonly<Record<string, string>>,
+  userSettings: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  const shared = Object.entries(own).filter(([name]) => SHARED_WITH_DEMO.includes(name));
+  const shared = Object.entries(userSettings).filter(([name]) => SHARED_WITH_DEMO.includes(name));
   return {
     EOD_INSTRUMENT_LIMIT: '10',
     ...Object.fromEntries(shared),
-    EOD_DATA_DIR: join(own.EOD_DATA_DIR ?? defaultDataFolder(surroundings).path, 'demo'),
+    EOD_DATA_DIR: join(userSettings.EOD_DATA_DIR ?? defaultDataFolder(surroundings).path, 'demo'),
     EOD_CALLS_PER_HOUR: '1000000',
   };
 }

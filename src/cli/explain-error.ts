@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { isPipelineError, messageOf, PipelineError, type Remedy } from '../core/errors.ts';
-import { type Cli, EXIT, environmentRedactor, logStderr } from './cli.ts';
+import { type Cli, EXIT, logStderr } from './cli.ts';
+import { environmentRedactor } from './load-settings.ts';
 
 /** The commands that help against an error. */
 const REMEDIES: Readonly<Record<Remedy, string>> = {

@@ -4,7 +4,8 @@ import type { Config } from '../core/config.ts';
 import { usageError } from '../core/errors.ts';
 import type { Context } from '../jobs/context.ts';
 import type { Database } from '../postgres/database.ts';
-import { type Cli, loadSettings } from './cli.ts';
+import type { Cli } from './cli.ts';
+import { loadSettings } from './load-settings.ts';
 import { ensureSchema, noTables, openLog, openStore } from './open-store.ts';
 
 /**

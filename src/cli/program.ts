@@ -38,6 +38,33 @@ const shortened = (summary: string) => summary.split(/\.$|\. (?=[A-Z])|[;:] /)[0
  *   the time in which help is printed. Without it all do.
  */
 export function buildProgram(cli: Cli, args?: readonly string[]): Command {
+  const program = createProgram(cli);
+  for (const definition of commands) {
+    const { path, summary } = definition;
+    if (args === undefined || args.some((arg) => firstWord(arg) === firstWord(path))) {
+      const command = addCommand(program, definition, listVerbs(path), cli);
+      if (isVerb(path)) command.helpGroup('Verbs:');
+      else command.summary(shortened(summary));
+    } else if (FIRST.includes(path)) {
+      program.command(path).summary(shortened(summary));
+    }
+  }
+  addHelpCommand(cli, program);
+  const { from, to } = exampleDays();
+  program.addHelpText('after', `\n${COMMANDS.length - FIRST.length} more commands: eod help --all`);
+  return program.addHelpText(
+    'after',
+    examples([
+      'eod demo             # a week of sandbox data in a private Postgres',
+      `eod backfill --all --from ${from} --to ${to}`,
+      'eod nightly          # catch up to today',
+      'eod help backfill    # everything about one command',
+    ]),
+  );
+}
+
+/** The program without its commands: the options of all commands, how its help looks, and what precedes each command. */
+function createProgram(cli: Cli): Command {
   const program: Command = new Command('eod')
     .description('Loads end-of-day data of the Indian exchanges into Postgres.')
     .addOption(
@@ -81,16 +108,11 @@ export function buildProgram(cli: Cli, args?: readonly string[]): Command {
       cli.color = color;
       cli.command = command.name();
     });
-  for (const definition of commands) {
-    const { path, summary } = definition;
-    if (args === undefined || args.some((arg) => firstWord(arg) === firstWord(path))) {
-      const command = addCommand(program, definition, listVerbs(path), cli);
-      if (isVerb(path)) command.helpGroup('Verbs:');
-      else command.summary(shortened(summary));
-    } else if (FIRST.includes(path)) {
-      program.command(path).summary(shortened(summary));
-    }
-  }
+  return program;
+}
+
+/** Adds `help`, which shows the help of a command that is named, or a list of all commands. */
+function addHelpCommand(cli: Cli, program: Command): void {
   program
     .command('help', { hidden: true })
     .description('Show the help of a command, or a list of all commands.')
@@ -107,17 +129,6 @@ export function buildProgram(cli: Cli, args?: readonly string[]): Command {
       command.outputHelp();
     })
     .addHelpText('after', examples(['eod help backfill', 'eod help rejects retry', 'eod help --all']));
-  const { from, to } = exampleDays();
-  program.addHelpText('after', `\n${COMMANDS.length - FIRST.length} more commands: eod help --all`);
-  return program.addHelpText(
-    'after',
-    examples([
-      'eod demo             # a week of sandbox data in a private Postgres',
-      `eod backfill --all --from ${from} --to ${to}`,
-      'eod nightly          # catch up to today',
-      'eod help backfill    # everything about one command',
-    ]),
-  );
 }
 
 /** How a list of commands names one: `status`; a list of verbs also says what they take: `resume [options] <id>`. */

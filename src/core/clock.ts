@@ -36,9 +36,9 @@ export interface ClockSettings {
 /** The same clock, for a source that serves only one day if the settings say so. */
 export function clockOf(
   { EOD_TRIAL_DAY: trialDay }: Pick<ClockSettings, 'EOD_TRIAL_DAY'>,
-  own = systemClock,
+  clock = systemClock,
 ): Clock {
-  return trialDay === undefined ? own : { ...own, trialDay };
+  return trialDay === undefined ? clock : { ...clock, trialDay };
 }
 
 /** A clock that differs from the database's by more than this was set to another time on purpose, or is broken. */
@@ -49,15 +49,15 @@ const MAX_CORRECTION_MS = 3_600_000;
  * agree on the order of their calls. It is not set if it differs by more than an hour: anyone who runs a command under
  * another date, to see what a night will do, means that date.
  */
-export function createSettableClock(own: Clock): SettableClock {
+export function createSettableClock(clock: Clock): SettableClock {
   let ahead = 0;
   let difference = 0;
   return {
-    trialDay: own.trialDay,
-    now: () => Math.floor(own.now() + ahead),
-    databaseNow: () => Math.floor(own.now() + difference),
+    trialDay: clock.trialDay,
+    now: () => Math.floor(clock.now() + ahead),
+    databaseNow: () => Math.floor(clock.now() + difference),
     set(now) {
-      difference = now - own.now();
+      difference = now - clock.now();
       const isSet = Math.abs(difference) <= MAX_CORRECTION_MS;
       ahead = isSet ? difference : 0;
       return isSet;

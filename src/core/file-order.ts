@@ -31,23 +31,23 @@ export function comesBefore(file: FileOrder, other: FileOrder): boolean {
  * @param path of the archive or, without one, of the file.
  */
 export function fileOrder(rank: number | null, name: string, path: string): FileOrder {
-  const own = partsOfName(name);
+  const parts = partsOfName(name);
   return {
     rank,
-    ...own,
-    day: rank === null ? (onlyDayIn(name) ?? '') : own.day,
-    download: own.download || partsOfName(path).download,
+    ...parts,
+    day: rank === null ? (onlyDayIn(name) ?? '') : parts.day,
+    download: parts.download || partsOfName(path).download,
   };
 }
 
 /** Sorts paths by the day in their names (those without one come first), then by name and number of the download. */
 export function compareNames(a: string, b: string): number {
-  const [own, other] = [partsOfName(a), partsOfName(b)];
+  const [partsOfA, partsOfB] = [partsOfName(a), partsOfName(b)];
   const compared = (left: string, right: string) => (left < right ? -1 : left > right ? 1 : 0);
   return (
-    compared(own.day, other.day) ||
-    compared(own.name, other.name) ||
-    own.download - other.download ||
+    compared(partsOfA.day, partsOfB.day) ||
+    compared(partsOfA.name, partsOfB.name) ||
+    partsOfA.download - partsOfB.download ||
     compared(a, b)
   );
 }

@@ -74,9 +74,10 @@ export class ColumnTexts {
   }
 
   #isText(index: number, lines: Buffer, start: number, length: number): boolean {
-    const own = index === 0 ? 0 : (this.#ends[index - 1] as number);
-    if ((this.#ends[index] as number) - own !== length) return false;
-    for (let at = 0; at < length; at += 1) if (this.#bytes[own + at] !== lines[start + at]) return false;
+    const textStart = index === 0 ? 0 : (this.#ends[index - 1] as number);
+    if ((this.#ends[index] as number) - textStart !== length) return false;
+    for (let at = 0; at < length; at += 1)
+      if (this.#bytes[textStart + at] !== lines[start + at]) return false;
     return true;
   }
 

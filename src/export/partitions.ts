@@ -52,8 +52,10 @@ export async function changedPartitions(
   state: number | null,
   files: readonly PartitionFile[],
 ): Promise<Map<string, string | null>> {
-  const own = tables.filter(({ name }) => relation.schema === 'market' && name === relation.name);
-  const isTable = own.length > 0;
+  const tablesOfRelation = tables.filter(
+    ({ name }) => relation.schema === 'market' && name === relation.name,
+  );
+  const isTable = tablesOfRelation.length > 0;
   if (isTable && state !== null) {
     const table = pg.escapeIdentifier(relation.name);
     const day = quoteDayColumn(relation);
@@ -64,7 +66,7 @@ export async function changedPartitions(
        select distinct ${partitionSql(relation, by)} as partition from (
          select ${day} from market.${table} where load_id ${isOfChange}
          union all select ${day} from market_history.${table} where replaced_by_load_id ${isOfChange}) changed`,
-      [state, namesFilling(own)],
+      [state, namesFilling(tablesOfRelation)],
     );
     return new Map(rows.map(({ partition }) => [partition, null]));
   }

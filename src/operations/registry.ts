@@ -181,10 +181,10 @@ export function tableGroupOf(name: string): TableGroup {
   for (let size = 0; size !== names.size; ) {
     size = names.size;
     for (const dataSet of dataSets) {
-      const own = tablesFilledBy(dataSet);
-      if (!own.some((table) => filled.has(table))) continue;
+      const tablesOfDataSet = tablesFilledBy(dataSet);
+      if (!tablesOfDataSet.some((table) => filled.has(table))) continue;
       names.add(dataSet.name);
-      for (const table of own) filled.add(table);
+      for (const table of tablesOfDataSet) filled.add(table);
     }
   }
   const members = [...names].sort();

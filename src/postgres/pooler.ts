@@ -13,14 +13,18 @@ const ROUNDS = 5;
 export async function sharesSessions(pool: pg.Pool): Promise<boolean> {
   const first = await pool.connect();
   try {
-    const own = await readProcessId(first);
+    const processOfFirst = await readProcessId(first);
     // A pooler makes up the process id that it sends at login.
-    if (own === (first as unknown as { processID: number }).processID) return false;
+    if (processOfFirst === (first as unknown as { processID: number }).processID) return false;
     for (let round = 0; round < ROUNDS; round += 1) {
       const second = await pool.connect();
       try {
         await second.query('begin');
-        if ((await readProcessId(second)) === own || (await readProcessId(first)) !== own) return true;
+        if (
+          (await readProcessId(second)) === processOfFirst ||
+          (await readProcessId(first)) !== processOfFirst
+        )
+          return true;
       } finally {
         // Closing the connection ends the transaction.
         second.release(true);

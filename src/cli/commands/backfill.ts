@@ -1,6 +1,6 @@
 import { exampleDays, systemClock } from '../../core/clock.ts';
-import { loadSettings } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { day, detachOption, dryRunOption, flag, repeatable, several, text } from '../options.ts';
 import { backfillRequest, requestOptions } from '../parse-request.ts';
 

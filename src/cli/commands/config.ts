@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 import { defaultDataFolder } from '../../core/data-folder.ts';
 import { SECRET_SETTINGS, settingOrigins, shownSecret } from '../../core/environment.ts';
-import { type Cli, loadSettings, print, printJson } from '../cli.ts';
+import { type Cli, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { type Column, table } from '../output.ts';
 
 const COLUMNS: readonly Column<Awaited<ReturnType<typeof currentSettings>>[number]>[] = [

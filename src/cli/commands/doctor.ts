@@ -1,8 +1,9 @@
 import { usageError } from '../../core/errors.ts';
 import { versionText } from '../../core/version.ts';
-import { EXIT, loadSettings, print, printJson } from '../cli.ts';
+import { EXIT, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
 import type { Check } from '../doctor/check.ts';
+import { loadSettings } from '../load-settings.ts';
 import { flag, text } from '../options.ts';
 import { memberColumns, plural, table } from '../output.ts';
 

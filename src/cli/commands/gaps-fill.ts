@@ -1,8 +1,9 @@
 import { exampleDays, systemClock } from '../../core/clock.ts';
 import type { Gap } from '../../jobs/runs/read-gaps.ts';
 import { findOperations } from '../../operations/registry.ts';
-import { loadSettings, logNote, print, printJson } from '../cli.ts';
+import { logNote, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { detachOption, dryRunOption, several } from '../options.ts';
 import { plural } from '../output.ts';
 import { parseScope } from '../parse-request.ts';

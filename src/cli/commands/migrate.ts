@@ -1,5 +1,6 @@
-import { loadSettings, print, printJson } from '../cli.ts';
+import { print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 
 /** What was done, by the state of the tables before. */
 const DONE_TEXTS = {

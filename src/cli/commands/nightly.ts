@@ -1,6 +1,6 @@
 import { clockOf, exampleDays } from '../../core/clock.ts';
-import { loadSettings } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { day, dryRunOption, parseDay } from '../options.ts';
 
 export default defineCommand({

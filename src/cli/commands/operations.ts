@@ -7,8 +7,9 @@ import {
 import { allowedText, scheduleText } from '../../declaration/operation.ts';
 import { dataSets, findDataSets } from '../../operations/registry.ts';
 import { requestedOperations } from '../../operations/requested.ts';
-import { type Cli, loadSettings, print, printJson, printRecord } from '../cli.ts';
+import { type Cli, print, printJson, printRecord } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { optional } from '../options.ts';
 import { bold, type Column, memberColumns, table } from '../output.ts';
 

@@ -1,8 +1,9 @@
 import { clockOf, exampleDays, today } from '../../core/clock.ts';
 import { addDays, type DayRange } from '../../core/days.ts';
 import type { CheckResult } from '../../quality/check-quality.ts';
-import { EXIT, loadSettings, print, printJson } from '../cli.ts';
+import { EXIT, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { day, parseOpenRange, parseRange, SEVERITIES, word } from '../options.ts';
 import { type Column, memberColumns, plural, table } from '../output.ts';
 

@@ -1,7 +1,8 @@
 import { exampleDays, systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
-import { loadSettings, print, printJson } from '../cli.ts';
+import { print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { exchangeOption, flag, onlyDays, several } from '../options.ts';
 import { parseDataSet, parseScope } from '../parse-request.ts';
 

@@ -3,8 +3,9 @@ import { usageError } from '../../core/errors.ts';
 import { quoteForShell } from '../../core/wording.ts';
 import { DEFAULT_BEHAVIOUR, DEFAULT_INSTRUMENTS, EXAMPLE_KEY } from '../../sandbox/behaviour.ts';
 import { CASINGS } from '../../sandbox/response/format.ts';
-import { loadSettings, print } from '../cli.ts';
+import { print } from '../cli.ts';
 import { defineCommand, type OptionType } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { integer, repeatable, text, word } from '../options.ts';
 
 /** A fixed port, so that EOD_BASE_URL can stay the same. */

@@ -1,7 +1,8 @@
 import { systemClock } from '../../core/clock.ts';
 import type { NextTick } from '../../jobs/runs/night-schedules.ts';
-import { loadSettings, print, printJson } from '../cli.ts';
+import { print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { type Column, table } from '../output.ts';
 import { dataSetColumns } from '../shared-texts.ts';
 

@@ -1,6 +1,7 @@
 import { exampleDays } from '../../core/clock.ts';
-import { loadSettings, print, printJson } from '../cli.ts';
+import { print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { parseMoment, text } from '../options.ts';
 import { momentText } from '../output.ts';
 

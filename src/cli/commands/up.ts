@@ -1,5 +1,6 @@
-import { loadSettings, logNote } from '../cli.ts';
+import { logNote } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { words } from '../options.ts';
 
 /** What a process of `eod up` may do. */

@@ -1,8 +1,9 @@
 import { exampleDays, systemClock } from '../../core/clock.ts';
 import type { verifyRows } from '../../jobs/replay/verify-rows.ts';
 import { tables } from '../../operations/registry.ts';
-import { EXIT, loadSettings, logNote, print, printJson } from '../cli.ts';
+import { EXIT, logNote, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { exchangeOption, onlyDays, several } from '../options.ts';
 import { firstLines, plural } from '../output.ts';
 import { parseDataSet, parseScope } from '../parse-request.ts';

@@ -5,8 +5,9 @@ import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
 import { pairTitle } from '../../operations/registry.ts';
 import { GAP_REASONS } from '../../state/coverage/gap-reasons.ts';
-import { EXIT, loadSettings, print, printJson } from '../cli.ts';
+import { EXIT, print, printJson } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { day, duration, parseDay } from '../options.ts';
 import { firstLines, plural } from '../output.ts';
 

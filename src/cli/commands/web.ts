@@ -1,5 +1,5 @@
-import { loadSettings } from '../cli.ts';
 import { defineCommand } from '../define-command.ts';
+import { loadSettings } from '../load-settings.ts';
 import { integer } from '../options.ts';
 
 export default defineCommand({

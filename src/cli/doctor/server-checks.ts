@@ -38,9 +38,11 @@ export function serverCheck(cli: Cli, config: Config, server: Server | null): Ou
   const { DATABASE_URL, EOD_DATA_DIR } = config;
   // The folder may be another than the one that is set.
   const { path, why } = clusterLocation(resolve(cli.cwd, EOD_DATA_DIR, 'postgres'));
-  const own = `the private Postgres in ${why === null ? EOD_DATA_DIR : path}`;
-  if (server === null) return ok(`DATABASE_URL is not set: the first command that needs it creates ${own}`);
-  const location = DATABASE_URL === undefined ? own : `Postgres at ${describeLocation(DATABASE_URL)}`;
+  const privateServer = `the private Postgres in ${why === null ? EOD_DATA_DIR : path}`;
+  if (server === null)
+    return ok(`DATABASE_URL is not set: the first command that needs it creates ${privateServer}`);
+  const location =
+    DATABASE_URL === undefined ? privateServer : `Postgres at ${describeLocation(DATABASE_URL)}`;
   const { version, major, readOnly } = server.facts;
   const serverText = `${location}: version ${version}`;
   if (major < OLDEST_SERVER)

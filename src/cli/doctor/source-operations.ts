@@ -5,7 +5,8 @@ import { messageOf, type PipelineError, usageError } from '../../core/errors.ts'
 import { isDated as hasDays } from '../../declaration/operation.ts';
 import { decideOutcome } from '../../jobs/responses/response-outcome.ts';
 import { type LastRequest, listLastRequests } from '../../jobs/runs/night-calls.ts';
-import { type Cli, EXIT, loadSettings, print, printJson } from '../cli.ts';
+import { type Cli, EXIT, print, printJson } from '../cli.ts';
+import { loadSettings } from '../load-settings.ts';
 import { openContext } from '../open-context.ts';
 import { type Column, memberColumns, plural, table } from '../output.ts';
 import { sourceSettings } from '../source-settings.ts';

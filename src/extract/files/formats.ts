@@ -137,6 +137,6 @@ export const wordsInNames = (header: readonly string[]): string[] => [
 
 /** Whether a header has the columns by which a format is recognized. */
 function hasMarks(header: readonly string[]): (format: FileFormat) => boolean {
-  const own = findNames(header);
-  return ({ marks }) => marks.every((mark) => own(mark) !== undefined);
+  const nameOf = findNames(header);
+  return ({ marks }) => marks.every((mark) => nameOf(mark) !== undefined);
 }

@@ -262,9 +262,9 @@ export function withEventsOfOtherExchange(
     if (listed.length === 0) continue;
     for (const namesOfLine of groupBy(names, ({ instrumentId }) => instrumentId).values()) {
       const [{ exchange, instrumentId }] = namesOfLine;
-      const own = ofShare.get(instrumentId)?.filter(isAboutShare) ?? [];
-      const empty = own.filter(isEmpty);
-      const stating = own.filter((event) => !isEmpty(event));
+      const eventsOfLine = ofShare.get(instrumentId)?.filter(isAboutShare) ?? [];
+      const empty = eventsOfLine.filter(isEmpty);
+      const stating = eventsOfLine.filter((event) => !isEmpty(event));
       for (const event of listed) {
         if (isStated(event, stating, listed)) continue;
         const symbol = symbolOn(event.exDate, namesOfLine);
@@ -291,9 +291,9 @@ export function withEventsOfOtherExchange(
   }
   const addedTo = groupBy([...added.values()], ({ exchange }) => exchange);
   return new Map(
-    [...events].map(([exchange, own]) => [
+    [...events].map(([exchange, eventsOfExchange]) => [
       exchange,
-      [...own.filter((event) => !replaced.has(event)), ...(addedTo.get(exchange) ?? [])],
+      [...eventsOfExchange.filter((event) => !replaced.has(event)), ...(addedTo.get(exchange) ?? [])],
     ]),
   );
 }
@@ -315,7 +315,7 @@ const areNear = (a: CorporateEvent, b: CorporateEvent) =>
 /** True if an event is among a line's own, maybe with another day or, with the same ratio, under another kind. */
 function isStated(
   event: CorporateEvent,
-  own: readonly CorporateEvent[],
+  eventsOfLine: readonly CorporateEvent[],
   listed: readonly CorporateEvent[],
 ): boolean {
   const sort = comparedKind(event);
@@ -325,7 +325,7 @@ function isStated(
         comparedKind(other) === comparedKind(ownEvent) &&
         (apart ? areNear(other, ownEvent) : other.exDate === ownEvent.exDate),
     );
-  return own.some((ownEvent) => {
+  return eventsOfLine.some((ownEvent) => {
     if (comparedKind(ownEvent) === sort)
       return ownEvent.exDate === event.exDate || (areNear(ownEvent, event) && !isListedToo(ownEvent, false));
     return (

@@ -69,15 +69,15 @@ export async function symbolsFor(pool: Pool, part: FilePart, tickers: Tickers): 
   if (rows === null) return {};
   const { day } = part;
   const stored = await readSymbolsOfDay(pool, day);
-  const own = new Map(rows.map((row) => [codeOf(row), row.symbol]));
-  const named = Array.from(own, ([code, read]) => {
+  const symbolsInFile = new Map(rows.map((row) => [codeOf(row), row.symbol]));
+  const namedTickers = Array.from(symbolsInFile, ([code, read]) => {
     const symbol = stored.get(code) ?? (read === code ? undefined : read);
     if (symbol !== undefined) return { code, symbol, distance: -1 };
     const nearest = nearestPeriod(tickers.get(code) ?? [], day);
     return { code, symbol: nearest?.symbol ?? code, distance: nearest?.distance ?? -1 };
   });
-  const owners = new Map<string, (typeof named)[number]>();
-  for (const ticker of named) {
+  const owners = new Map<string, (typeof namedTickers)[number]>();
+  for (const ticker of namedTickers) {
     const other = owners.get(ticker.symbol);
     if (other === undefined || ticker.distance < other.distance) owners.set(ticker.symbol, ticker);
   }

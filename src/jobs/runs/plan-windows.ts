@@ -34,9 +34,9 @@ function repeatedRequests(inputs: readonly PlanInput[]): ReadonlySet<string> {
   const repeated = new Set<string>();
   for (const input of inputs) {
     const { exchange, operation } = input;
-    const own = [{ variant: '', from: '', to: '' }, ...chosenRequests(input)];
+    const requests = [{ variant: '', from: '', to: '' }, ...chosenRequests(input)];
     for (const request of new Set(
-      own.map((chosen) => nameRequest({ ...chosen, exchange, operation: operation.name })),
+      requests.map((chosen) => nameRequest({ ...chosen, exchange, operation: operation.name })),
     )) {
       (once.has(request) ? repeated : once).add(request);
     }

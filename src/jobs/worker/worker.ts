@@ -40,12 +40,12 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
   let inProgress = 0;
   const workers = WINDOW_QUEUES.map((kind) => {
     const queue = queues.windows[kind];
-    const own = { ...context, storage, sourceClock, signal: abort.signal, queue, kind };
+    const windowContext = { ...context, storage, sourceClock, signal: abort.signal, queue, kind };
     return queues.work<WindowJob>(
       kind,
       async (job, token) => {
         inProgress += 1;
-        return handleWindowJob(own, job, token).finally(() => {
+        return handleWindowJob(windowContext, job, token).finally(() => {
           inProgress -= 1;
         });
       },

@@ -14,8 +14,8 @@ const LONGEST_ID = 120;
 const actionId: Compute = (get, read, memory) => {
   const id = String(get('actionId') ?? '').trim();
   // CSV prints integers as 17.0.
-  const own = /^-?\d+\.0+$/.test(id) ? id.slice(0, id.indexOf('.')) : id;
-  if (own !== '' && !/^-?0+$/.test(own)) return own;
+  const sentId = /^-?\d+\.0+$/.test(id) ? id.slice(0, id.indexOf('.')) : id;
+  if (sentId !== '' && !/^-?0+$/.test(sentId)) return sentId;
   const code = read('scripCode', 'int4');
   const security = read('symbol', 'text') ?? read('scripId', 'text') ?? read('isin', 'text');
   const announced = read('announcementDate', 'datetime');

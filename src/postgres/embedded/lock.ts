@@ -45,16 +45,16 @@ function holdsLock(pid: number, file: string): boolean {
 
 /** Links a finished file into place, so that nobody finds a lock file without the id of its holder. */
 function tryLock(file: string): boolean {
-  const own = `${file}.${process.pid}`;
-  writeFileSync(own, String(process.pid), { mode: 0o600 });
+  const ownFile = `${file}.${process.pid}`;
+  writeFileSync(ownFile, String(process.pid), { mode: 0o600 });
   try {
-    linkSync(own, file);
+    linkSync(ownFile, file);
     return true;
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return false;
     throw error;
   } finally {
-    rmSync(own, { force: true });
+    rmSync(ownFile, { force: true });
   }
 }
 

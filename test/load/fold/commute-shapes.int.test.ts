@@ -83,13 +83,11 @@ function responseOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<
       records.push({ ...cell, day, symbol, shape });
     }
   }
-  const again = records
-    .slice(0, drawn.twice)
-    .map((record) => ({
-      ...record,
-      value: (record.value + 1) % 3,
-      saved: (record.saved + 1) % SAVED.length,
-    }));
+  const again = records.slice(0, drawn.twice).map((record) => ({
+    ...record,
+    value: (record.value + 1) % 3,
+    saved: (record.saved + 1) % SAVED.length,
+  }));
   const sent = [...records, ...again].map((record) => recordOf(operation, exchange, record));
   if (drawn.rejected) sent.push({ Unknown: drawn.cells[0]?.value ?? 0 });
   const body = Buffer.from(JSON.stringify({ Value: sent }));
