@@ -62,8 +62,8 @@ function treeMemory(pid: number): number {
     // It compiles TypeScript for our own programs and is no part of a peer.
     if (/^Name:\s+esbuild/m.test(status)) return 0;
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
-    const own = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024;
-    return children.reduce((sum, child) => sum + treeMemory(Number(child)), own);
+    const residentBytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024;
+    return children.reduce((sum, child) => sum + treeMemory(Number(child)), residentBytes);
   } catch {
     // It has ended meanwhile.
     return 0;

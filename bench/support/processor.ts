@@ -44,12 +44,12 @@ export function processorTimeBetween(
 }
 
 /** Figures of a bench beside those of its COPY, in seconds of one processor; none where they are not known. */
-export function processorFigures(own: ProcessorTimes | null, copy: ProcessorTimes | null) {
-  if (own === null || copy === null) return {};
+export function processorFigures(ours: ProcessorTimes | null, copy: ProcessorTimes | null) {
+  if (ours === null || copy === null) return {};
   return {
-    postgresCpuSeconds: own.postgres,
-    allCpuSeconds: own.busy,
-    idleCpuSeconds: own.idle,
+    postgresCpuSeconds: ours.postgres,
+    allCpuSeconds: ours.busy,
+    idleCpuSeconds: ours.idle,
     copyPostgresCpuSeconds: copy.postgres,
   };
 }

@@ -49,7 +49,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant('accept' as const), instrument }),
   fc.record({
     kind: fc.constant('check' as const),
-    found: fc.uniqueArray(fc.record({ instrument, value: fc.constantFrom('1', '2') }), {
+    contradictions: fc.uniqueArray(fc.record({ instrument, value: fc.constantFrom('1', '2') }), {
       selector: (contradiction) => contradiction.instrument,
     }),
   }),
@@ -78,13 +78,13 @@ test('an accepted finding is listed again exactly when its check finds another v
       }
       open.clear();
       for (const name of ['A', 'B']) {
-        const value = step.found.find((contradiction) => contradiction.instrument === name)?.value;
+        const value = step.contradictions.find((contradiction) => contradiction.instrument === name)?.value;
         if (value !== accepted.get(name)) accepted.delete(name);
         if (value !== undefined && !accepted.has(name)) open.set(name, value);
       }
       const counts = await check(
         store,
-        step.found.map(({ instrument: name, value }) => ({ instrument: name, expected: '9', found: value })),
+        step.contradictions.map(({ instrument: name, value }) => ({ instrument: name, expected: '9', found: value })),
       );
       expect(counts.open).toBe(open.size);
     }

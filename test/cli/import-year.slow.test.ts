@@ -106,8 +106,8 @@ test('a year of everything that is published is loaded by one command, to the su
   const days = TRADING_DAYS.length;
   const sum = TRADING_DAYS.reduce((all, _, at) => all + 3 * at + 3, 0);
   const count = async (table: string, expression = 'count(*)') =>
-    (await query<{ found: number }>(url, `select (${expression})::float8 as found from market.${table}`))[0]
-      ?.found;
+    (await query<{ count: number }>(url, `select (${expression})::float8 as count from market.${table}`))[0]
+      ?.count;
   expect({
     prices: await count('bhavcopy_cm'),
     quantity: await count('bhavcopy_cm', 'sum(traded_quantity)'),

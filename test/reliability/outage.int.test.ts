@@ -30,10 +30,10 @@ test('if the source is down for longer than the run waits, the rest of the run f
 });
 
 describe.each([
-  { failing: { operation: 'GetCircuitBreakers' }, others: 'loaded', what: 'only one operation fails' },
-  { failing: {}, others: 'failed', what: 'the source is down' },
-])('where the first operation got no response for longer than the run waits', ({ failing, others, what }) => {
-  test(`a call of the next one shows that ${what}`, async () => {
+  { failing: { operation: 'GetCircuitBreakers' }, others: 'loaded', cause: 'only one operation fails' },
+  { failing: {}, others: 'failed', cause: 'the source is down' },
+])('where the first operation got no response for longer than the run waits', ({ failing, others, cause }) => {
+  test(`a call of the next one shows that ${cause}`, async () => {
     const evening = clockFrom(EVENING);
     let ahead = 0;
     const setup = await openSetup({

@@ -26,8 +26,8 @@ export function setsOf(inTest: number): number {
 }
 
 /** Seed of a property's first half of sets, `EOD_TEST_SEED` or its own; that of the other half is the next number. */
-export function seedOf(own = 1): number {
-  return Number(process.env.EOD_TEST_SEED ?? own);
+export function seedOf(ownSeed = 1): number {
+  return Number(process.env.EOD_TEST_SEED ?? ownSeed);
 }
 
 /** The parameters of the two halves. A failure prints its seed and path. */

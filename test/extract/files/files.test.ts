@@ -192,8 +192,8 @@ describe('formats', () => {
       for (const day of days)
         expect(rowsOf((await read('x.csv', text(day)))[0])[0]?.[column]).toBe('2015-01-02');
     }
-    const [own] = await read('x.csv', 'exchange,symbol,ex_date,kind,ratio\nNSE,ACC,02-01-2015,bonus,1:1\n');
-    expect(rowsOf(own)[0]?.ex_date).toBe('2015-01-02');
+    const [file] = await read('x.csv', 'exchange,symbol,ex_date,kind,ratio\nNSE,ACC,02-01-2015,bonus,1:1\n');
+    expect(rowsOf(file)[0]?.ex_date).toBe('2015-01-02');
     // In the exchanges' lists slashes mean the same; elsewhere they are from a program that may write the month first.
     const daily =
       'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE\n';

@@ -100,11 +100,11 @@ describe.runIf(present)('published corporate actions and prices', () => {
     const missing = new Map<string, number>();
     const apart: string[] = [];
     for (const row of published) {
-      const own = ours.get(`${row.symbol} ${row.date}`);
-      if (own === undefined) missing.set(String(row.symbol), (missing.get(String(row.symbol)) ?? 0) + 1);
+      const ourRow = ours.get(`${row.symbol} ${row.date}`);
+      if (ourRow === undefined) missing.set(String(row.symbol), (missing.get(String(row.symbol)) ?? 0) + 1);
       else if (
         ['open', 'high', 'low', 'close'].some(
-          (name) => Math.abs(Number(own[`${name}_price`]) - Number(row[`adjusted_${name}`])) > 0.0501,
+          (name) => Math.abs(Number(ourRow[`${name}_price`]) - Number(row[`adjusted_${name}`])) > 0.0501,
         )
       ) {
         apart.push(`${row.symbol} ${row.date}`);

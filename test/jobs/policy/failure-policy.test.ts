@@ -90,7 +90,8 @@ type Bound = keyof typeof BOUNDS;
 
 /** The action in each situation: `first` unless another is named. */
 interface Row {
-  readonly what?: string;
+  /** Which of the errors of its kind. */
+  readonly detail?: string;
   readonly facts?: Facts;
   readonly first: FailureAction;
   readonly others?: Partial<Record<Bound, FailureAction>>;
@@ -139,7 +140,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
   range_refused: [
     { first: block('older'), others: halved },
     {
-      what: 'that names five days',
+      detail: 'that names five days',
       facts: { limitDays: 5 },
       first: block('older'),
       others: {
@@ -170,7 +171,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       attempts: [5, 5, 7],
     },
     {
-      what: 'in the middle of a response',
+      detail: 'in the middle of a response',
       facts: { cutShort: true },
       first: retryAfter(50),
       others: { ...counted, ...halved },
@@ -179,27 +180,27 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
   ],
   http_status: [
     ...RETRIED_STATUSES.map((status) => ({
-      what: String(status),
+      detail: String(status),
       facts: { status },
       first: retryAfter(50),
       others: waitedOut,
       attempts: AS_SET,
     })),
     {
-      what: 'with Retry-After',
+      detail: 'with Retry-After',
       facts: { status: 503, retryAfterMs: 7_000 },
       first: retryAfter(7_000),
       others: { ...waitedOut },
       attempts: AS_SET,
     },
-    ...FINAL_STATUSES.map((status) => ({ what: String(status), facts: { status }, first: FAIL })),
-    { what: 'that nobody knows', first: FAIL },
+    ...FINAL_STATUSES.map((status) => ({ detail: String(status), facts: { status }, first: FAIL })),
+    { detail: 'that nobody knows', first: FAIL },
   ],
   too_large: [{ first: FAIL, others: halved }],
   unreadable: [
     { first: retryAfter(50), others: counted, attempts: AS_SET },
     {
-      what: 'that broke off',
+      detail: 'that broke off',
       facts: { cutShort: true },
       first: retryAfter(50),
       others: { ...counted, ...halved },
@@ -226,20 +227,20 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
 
 const bounds = Object.keys(BOUNDS) as Bound[];
 const cases = (Object.keys(TABLE) as ErrorKind[]).flatMap((kind) =>
-  TABLE[kind].flatMap(({ what = '', facts = {}, first, others = {} }) =>
-    bounds.map((bound) => ({ kind, what, facts, bound, action: others[bound] ?? first })),
+  TABLE[kind].flatMap(({ detail = '', facts = {}, first, others = {} }) =>
+    bounds.map((bound) => ({ kind, detail, facts, bound, action: others[bound] ?? first })),
   ),
 );
 
-test.each(cases)('$kind $what ($bound)', ({ kind, facts, bound, action }) => {
+test.each(cases)('$kind $detail ($bound)', ({ kind, facts, bound, action }) => {
   expect(decide(kind, BOUNDS[bound], facts)).toEqual(action);
 });
 
 const rows = (Object.keys(TABLE) as ErrorKind[]).flatMap((kind) =>
-  TABLE[kind].map(({ what = '', facts = {}, attempts = ONCE }) => ({ kind, what, facts, attempts })),
+  TABLE[kind].map(({ detail = '', facts = {}, attempts = ONCE }) => ({ kind, detail, facts, attempts })),
 );
 
-test.each(rows)('$kind $what is tried $attempts times', ({ kind, facts, attempts }) => {
+test.each(rows)('$kind $detail is tried $attempts times', ({ kind, facts, attempts }) => {
   const tries = [1, 3, 7].map((EOD_ATTEMPTS) => {
     let attempt = 1;
     const isRetried = () =>

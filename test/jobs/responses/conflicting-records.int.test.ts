@@ -33,8 +33,8 @@ async function openSource() {
   const days = new Map<string, readonly SourceRecord[]>();
   const calls: string[][] = [];
   const sourceUrl = await startServer((request, response) => {
-    const asked = new URL(request.url ?? '', 'http://source').searchParams;
-    const day = (name: string) => dayAt(Number(asked.get(name)), 'Asia/Kolkata');
+    const params = new URL(request.url ?? '', 'http://source').searchParams;
+    const day = (name: string) => dayAt(Number(params.get(name)), 'Asia/Kolkata');
     const requestedDays = eachDay(day('from'), day('to'));
     calls.push(requestedDays);
     response.setHeader('content-type', 'application/json');

@@ -292,15 +292,15 @@ test('views read only the rows of the symbol, the instrument or the day that is 
   const look = async (query: string) => {
     const plan = await planOf(store.pool, `select * from ${query}`);
     const whole = readWhole(plan).filter((name) => /^(bhavcopy_cm|deliveries)/.test(name));
-    return { found: plan['Actual Rows'], whole };
+    return { rowCount: plan['Actual Rows'], whole };
   };
-  const ofOne = { found: 3, whole: [] };
+  const ofOne = { rowCount: 3, whole: [] };
   expect(await look(`market.prices where symbol = 'S9'`)).toEqual(ofOne);
   expect(await look(`market.prices where instrument_id = 'NSE:INE109A01010'`)).toEqual(ofOne);
   expect(await look(`market.candles('year') where symbol = 'S9'`)).toEqual(ofOne);
   expect(await look(`market.candles('year') where instrument_id = 'NSE:INE109A01010'`)).toEqual(ofOne);
   const day = await look(`market.prices where trade_date = '2024-08-28'`);
-  expect(day.found).toBe(1_500);
+  expect(day.rowCount).toBe(1_500);
   // Nothing but the partition of its year, which here holds this one day; and deliveries, which are few here.
   expect(day.whole.filter((name) => !name.endsWith('_2024'))).toEqual(['deliveries']);
 });

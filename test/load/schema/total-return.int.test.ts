@@ -149,7 +149,7 @@ describe('prices with dividends reinvested', () => {
     );
     const event = fc.record({
       day: fc.integer({ min: 1, max: 17 }).map((date) => `2024-02-${String(date).padStart(2, '0')}`),
-      what: fc.constantFrom(
+      terms: fc.constantFrom(
         { kind: 'dividend', ratio: '1' },
         { kind: 'dividend', ratio: '2.5' },
         { kind: 'dividend', ratio: '0.05' },
@@ -191,7 +191,7 @@ describe('prices with dividends reinvested', () => {
           ...DAYS.flatMap((day, at) => (lines(at).length > 0 ? [prices(day, lines(at))] : [])),
           list(
             shares.flatMap(({ events }, nth) =>
-              events.map(({ day, what }) => [`NEW${nth}`, day, what.kind, what.ratio] as const),
+              events.map(({ day, terms }) => [`NEW${nth}`, day, terms.kind, terms.ratio] as const),
             ),
           ),
         ]);

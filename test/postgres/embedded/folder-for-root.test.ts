@@ -9,10 +9,10 @@ const other = { uid: account.uid + 4711, gid: account.gid + 4711 };
 
 test('where a private Postgres would be is reported, and nothing is created for that', () => {
   const home = temporaryFolder();
-  const own = { path: join(home, 'data'), why: null };
-  expect(clusterLocation(home, other)).toEqual(own);
+  const ownFolder = { path: join(home, 'data'), why: null };
+  expect(clusterLocation(home, other)).toEqual(ownFolder);
   chmodSync(home, 0o700);
-  expect(clusterLocation(home, account)).toEqual(own);
+  expect(clusterLocation(home, account)).toEqual(ownFolder);
   const { path, why } = clusterLocation(home, other);
   expect(path).toMatch(/^\/var\/lib\/eod\/data-[0-9a-f]{16}\/data$/);
   expect(why).toContain(`may not enter ${home}`);

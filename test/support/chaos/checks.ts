@@ -10,19 +10,19 @@ const BEGUN_AGAIN = `(select i.id from etl.runs i where i.kind = 'import' and i.
   and exists (select from etl.runs later where later.kind = 'import' and later.id > i.id))`;
 
 /** Each check is a statement that finds nothing where all is well. */
-const CHECKS: readonly { readonly what: string; readonly statement: string }[] = [
+const CHECKS: readonly { readonly problem: string; readonly statement: string }[] = [
   {
-    what: 'windows without a good end',
+    problem: 'windows without a good end',
     statement: `select id::int, state, operation, from_date::text, error from etl.windows
       where (state not in ('loaded', 'empty', 'skipped', 'split') or finished_at is null) and run_id not in ${BEGUN_AGAIN}`,
   },
   {
-    what: 'windows whose counts do not add up',
+    problem: 'windows whose counts do not add up',
     statement: `select id::int from etl.windows
       where fetched <> inserted + updated + unchanged + stale + duplicate + rejected`,
   },
   {
-    what: 'runs that did not complete, or whose totals are not the sums of their windows',
+    problem: 'runs that did not complete, or whose totals are not the sums of their windows',
     statement: `select r.id::int, r.state, r.error from etl.runs r cross join lateral (
         select ${SUMS.map((name) => `coalesce(sum(${name}), 0) as ${name}`).join(', ')}
           from etl.windows where run_id = r.id) as sums
@@ -30,30 +30,30 @@ const CHECKS: readonly { readonly what: string; readonly statement: string }[] =
         or row(${SUMS.map((name) => `r.${name}`).join(', ')}) is distinct from row(${SUMS.map((name) => `sums.${name}`).join(', ')})`,
   },
   {
-    what: 'split windows without successors, or successors of a window that was not split',
+    problem: 'split windows without successors, or successors of a window that was not split',
     statement: `select w.id::int, w.state from etl.windows w
       where (w.state = 'split') <> exists (select from etl.windows child where child.parent_id = w.id)`,
   },
   {
-    what: 'rows that an unchanged source has changed',
+    problem: 'rows that an unchanged source has changed',
     statement: `select sum(updated)::int as updated, sum(stale)::int as stale from etl.windows
       having sum(updated) + sum(stale) > 0`,
   },
   ...tables.map(({ name }) => ({
-    what: `rows of market.${name} that were loaded as a change`,
+    problem: `rows of market.${name} that were loaded as a change`,
     statement: `select count(*)::int as rows from market."${name}" where revision <> 1 having count(*) > 0`,
   })),
   {
-    what: 'states that are missing between the first and the last',
+    problem: 'states that are missing between the first and the last',
     statement: `select count(*)::int as loads, max(state)::int as last from etl.loads having count(*) <> max(state)`,
   },
   ...tables.map(({ name }) => ({
-    what: `rows of market.${name} whose load was not committed`,
+    problem: `rows of market.${name} whose load was not committed`,
     statement: `select count(*)::int as rows from market."${name}" t
       where not exists (select from etl.loads l where l.id = t.load_id) having count(*) > 0`,
   })),
   {
-    what: 'rows that were inserted twice or not at all',
+    problem: 'rows that were inserted twice or not at all',
     statement: `select inserted::int, rows::int from (select sum(inserted) as inserted from etl.windows) i,
         (select ${tables.map(({ name }) => `(select count(*) from market."${name}")`).join(' + ')} as rows) r
       where inserted <> rows`,
@@ -63,10 +63,10 @@ const CHECKS: readonly { readonly what: string; readonly statement: string }[] =
 /** Looks for anything that does not add up in a database after its load. */
 export async function checkBooks(url: string): Promise<string[]> {
   const problems: string[] = [];
-  for (const { what, statement } of CHECKS) {
+  for (const { problem, statement } of CHECKS) {
     const rows = await query(url, statement);
     if (rows.length > 0) {
-      problems.push(`${what} (${rows.length}): ${JSON.stringify(rows.slice(0, 5))}`);
+      problems.push(`${problem} (${rows.length}): ${JSON.stringify(rows.slice(0, 5))}`);
     }
   }
   return problems;
