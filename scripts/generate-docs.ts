@@ -24,47 +24,46 @@ import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
 const END = '<!-- End of the generated part. -->';
 
 /** Examples of errors, several for a kind if they are handled differently. */
-const EXAMPLES: Readonly<Record<ErrorKind, readonly { description: string; facts?: Partial<ErrorFacts> }[]>> =
-  {
-    credential: [{ description: 'the access key is refused' }],
-    monthly_quota: [{ description: 'the monthly quota is used up', facts: { diagnostic: 'line' } }],
-    hourly_quota: [{ description: 'the hourly quota is used up', facts: { diagnostic: 'line' } }],
-    not_ready: [{ description: 'the response is not ready yet', facts: { diagnostic: 'line' } }],
-    no_data: [{ description: 'no data, with an error status', facts: { diagnostic: 'line' } }],
-    operation_blocked: [{ description: 'no right to the operation', facts: { diagnostic: 'line' } }],
-    exchange_blocked: [{ description: 'no right to the exchange', facts: { diagnostic: 'line' } }],
-    instrument_blocked: [{ description: 'no right to the instrument', facts: { diagnostic: 'line' } }],
-    range_refused: [
-      { description: 'the range is refused', facts: { diagnostic: 'line' } },
-      { description: 'the range is refused, with a limit', facts: { diagnostic: 'line', limitDays: 7 } },
-    ],
-    bad_request: [{ description: 'the request is refused as wrong', facts: { diagnostic: 'line' } }],
-    unknown_diagnostic: [{ description: 'a line that is not known', facts: { diagnostic: 'line' } }],
-    timeout: [{ description: 'no complete response in time' }],
-    network: [
-      { description: 'no connection' },
-      { description: 'the connection breaks in the middle', facts: { cutShort: true } },
-    ],
-    wrong_address: [{ description: 'the address leads to another kind of server' }],
-    http_status: STATUS_RULES.map(({ statuses, example }) => ({
-      description: statuses,
-      facts: { status: example },
-    })),
-    too_large: [{ description: 'the response is too large' }],
-    unreadable: [
-      { description: 'the response cannot be read' },
-      { description: 'the response breaks off', facts: { cutShort: true } },
-    ],
-    database_unreachable: [{ description: 'Postgres is unreachable' }],
-    database_cannot_store: [{ description: 'Postgres cannot store: its disk is full, or it is read-only' }],
-    database_locked: [
-      { description: 'another session holds a lock in Postgres for longer than `EOD_LOCK_TIMEOUT_MS`' },
-    ],
-    database: [{ description: 'Postgres refuses a statement' }],
-    defect: [{ description: 'a defect of this program' }],
-    usage: [{ description: 'a setting is wrong' }],
-    aborted: [{ description: 'the worker stops' }],
-  };
+const EXAMPLES: Readonly<Record<ErrorKind, readonly { text: string; facts?: Partial<ErrorFacts> }[]>> = {
+  credential: [{ text: 'the access key is refused' }],
+  monthly_quota: [{ text: 'the monthly quota is used up', facts: { diagnostic: 'line' } }],
+  hourly_quota: [{ text: 'the hourly quota is used up', facts: { diagnostic: 'line' } }],
+  not_ready: [{ text: 'the response is not ready yet', facts: { diagnostic: 'line' } }],
+  no_data: [{ text: 'no data, with an error status', facts: { diagnostic: 'line' } }],
+  operation_blocked: [{ text: 'no right to the operation', facts: { diagnostic: 'line' } }],
+  exchange_blocked: [{ text: 'no right to the exchange', facts: { diagnostic: 'line' } }],
+  instrument_blocked: [{ text: 'no right to the instrument', facts: { diagnostic: 'line' } }],
+  range_refused: [
+    { text: 'the range is refused', facts: { diagnostic: 'line' } },
+    { text: 'the range is refused, with a limit', facts: { diagnostic: 'line', limitDays: 7 } },
+  ],
+  bad_request: [{ text: 'the request is refused as wrong', facts: { diagnostic: 'line' } }],
+  unknown_diagnostic: [{ text: 'a line that is not known', facts: { diagnostic: 'line' } }],
+  timeout: [{ text: 'no complete response in time' }],
+  network: [
+    { text: 'no connection' },
+    { text: 'the connection breaks in the middle', facts: { cutShort: true } },
+  ],
+  wrong_address: [{ text: 'the address leads to another kind of server' }],
+  http_status: STATUS_RULES.map(({ statuses, example }) => ({
+    text: statuses,
+    facts: { status: example },
+  })),
+  too_large: [{ text: 'the response is too large' }],
+  unreadable: [
+    { text: 'the response cannot be read' },
+    { text: 'the response breaks off', facts: { cutShort: true } },
+  ],
+  database_unreachable: [{ text: 'Postgres is unreachable' }],
+  database_cannot_store: [{ text: 'Postgres cannot store: its disk is full, or it is read-only' }],
+  database_locked: [
+    { text: 'another session holds a lock in Postgres for longer than `EOD_LOCK_TIMEOUT_MS`' },
+  ],
+  database: [{ text: 'Postgres refuses a statement' }],
+  defect: [{ text: 'a defect of this program' }],
+  usage: [{ text: 'a setting is wrong' }],
+  aborted: [{ text: 'the worker stops' }],
+};
 
 const config = loadConfig({});
 
@@ -156,18 +155,18 @@ const minutes = (milliseconds: number) => `${milliseconds / 60_000} minutes`;
 /** The decisions of the failure policy as a table. */
 function failureTable(): string {
   const failures = (Object.keys(EXAMPLES) as ErrorKind[]).flatMap((kind) =>
-    EXAMPLES[kind].map(({ description, facts }) => ({
-      description,
+    EXAMPLES[kind].map(({ text, facts }) => ({
+      text,
       kind,
-      error: new PipelineError(description, { ...facts, kind } as ErrorFacts),
+      error: new PipelineError(text, { ...facts, kind } as ErrorFacts),
     })),
   );
-  const rows = failures.map(({ description, kind, error }) => {
+  const rows = failures.map(({ text, kind, error }) => {
     const [first = '', ...others] = SITUATIONS.map(({ situation }) =>
       wording(decideFailure(error, situation, config)),
     );
     return [
-      description,
+      text,
       `\`${kind}\``,
       attemptsOf(error),
       first,
@@ -187,7 +186,7 @@ function failureTable(): string {
     '',
     `Pauses between counted attempts double from \`EOD_BACKOFF_MS\` to ${minutes(MAX_BACKOFF_MS)}, half of each left to chance. A \`Retry-After\` is followed`,
     `instead, for ${minutes(MAX_RETRY_AFTER_MS)} at most and never longer than the run waits for a source that is down: \`EOD_OUTAGE_PATIENCE_MS\`, of a backfill a sixtieth of it.`,
-    `A window that has lost its worker more than ${MAX_LOST_WORKERS} times ends as ${lost}. The source is taken as down after five of these failures in a row: ${counted.map(({ description }) => description).join('; ')}.`,
+    `A window that has lost its worker more than ${MAX_LOST_WORKERS} times ends as ${lost}. The source is taken as down after five of these failures in a row: ${counted.map(({ text }) => text).join('; ')}.`,
     `A key that is being tried is taken as refused after ${kindsAfterWhich('refused')}, as accepted after ${kindsAfterWhich('accepted')}.`,
   ].join('\n');
 }

@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import { askAdjusted, WHOLE } from '../support/adjusted.ts';
+import { timeAdjusted, WHOLE } from '../support/adjusted.ts';
 import { type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { median } from '../support/figures.ts';
 import { fillDatabase } from '../support/fill.ts';
@@ -14,7 +14,7 @@ const EMPTY = 'bench_empty';
 /** The filled table has so many times as many rows as are loaded. */
 const TIMES = 20;
 /** So many different values each query is run with; the median counts. */
-const REQUESTED = 15;
+const VALUES_EACH = 15;
 const LIMIT_MS = 50;
 
 /** What an analyst asks of a filled table. $1 and so on are values of a stored row, by the names in `uses`. */
@@ -79,7 +79,7 @@ export const filled: Case = {
     },
     {
       name: 'analyst',
-      what: 'queries of that table, in milliseconds, from memory (and when first requested, mostly from disk): all days of a symbol, a day, 52-week highs (and with an index that has the high price), a day as of now, an ISIN, a share through its renames, what the newest load changed',
+      what: 'queries of that table, in milliseconds, from memory (and when first run, mostly from disk): all days of a symbol, a day, 52-week highs (and with an index that has the high price), a day as of now, an ISIN, a share through its renames, what the newest load changed',
       against: null,
       reach: [
         { figure: 'symbolMs', atMost: LIMIT_MS },
@@ -127,7 +127,7 @@ export const filled: Case = {
     await checkStored(url, stored.length * 2 * recordsPerDay);
     // Before anything is added to the trading days of one exchange.
     for (let round = 0; wanted.has('adjusted') && round < site.rounds; round++) {
-      yield { adjusted: await askAdjusted(site, url, stored, round) };
+      yield { adjusted: await timeAdjusted(site, url, stored, round) };
     }
     const exportDays = stored.slice(-100);
     for (let round = 0; wanted.has('exports') && round < site.rounds; round++) {
@@ -142,8 +142,8 @@ export const filled: Case = {
       const added = (wanted.has('partitions') ? 1 : 0) + (wanted.has('scale-data') ? round * loaded : 0);
       if (wanted.has('analyst')) {
         figures.analyst = {
-          ...(await askAll(site, url, stored, added)),
-          ...(await askWithIndex(site, url, stored)),
+          ...(await timeAll(site, url, stored, added)),
+          ...(await timeWithIndex(site, url, stored)),
         };
       }
       if (wanted.has('scale-data')) {
@@ -188,11 +188,11 @@ const explained = new Set<string>();
  * Runs each query with different values, twice each: at first most pages come from the disk, whose speed is then
  * what is measured, and again from memory. Keeps the plan of each once.
  */
-async function askAll(site: Site, url: string, days: readonly string[], added: number): Promise<Figures> {
+async function timeAll(site: Site, url: string, days: readonly string[], added: number): Promise<Figures> {
   return withClient(url, async (client) => {
     const figures: Record<string, number> = {};
     for (const name of NAMES) {
-      const { first, again } = await ask(site, client, name, days, { added });
+      const { first, again } = await timeQuery(site, client, name, days, { added });
       figures[name] = median(again);
       figures[name.replace(/Ms$/, 'FirstMs')] = median(first);
     }
@@ -205,12 +205,12 @@ const INDEX_OF_HIGHS = `create index bench_highs on market.bhavcopy_cm (symbol, 
   include (series, high_price)`;
 
 /** Queries 52-week highs with an index that no installation has by default, and drops it again. */
-async function askWithIndex(site: Site, url: string, days: readonly string[]): Promise<Figures> {
+async function timeWithIndex(site: Site, url: string, days: readonly string[]): Promise<Figures> {
   return withClient(url, async (client) => {
     await client.query(INDEX_OF_HIGHS);
     // As autovacuum leaves it: without it, each row found by the index would be looked up in the table.
     await client.query('vacuum analyze market.bhavcopy_cm');
-    const { first, again } = await ask(site, client, 'highsMs', days, {
+    const { first, again } = await timeQuery(site, client, 'highsMs', days, {
       added: 0,
       note: 'highsIndexedMs',
     });
@@ -219,7 +219,7 @@ async function askWithIndex(site: Site, url: string, days: readonly string[]): P
   });
 }
 
-async function ask(
+async function timeQuery(
   site: Site,
   client: Client,
   name: QueryName,
@@ -228,17 +228,17 @@ async function ask(
 ) {
   const first: number[] = [];
   const again: number[] = [];
-  for (let nth = 0; nth < (site.small ? 2 : REQUESTED); nth++) {
+  for (let nth = 0; nth < (site.small ? 2 : VALUES_EACH); nth++) {
     const values = await valuesFor(client, name, days, nth);
-    const askOnce = async () => {
+    const timeOnce = async () => {
       const start = performance.now();
       const { rowCount } = await client.query(QUERIES[name].sql, values);
       return { rowCount, ms: performance.now() - start };
     };
-    const { rowCount, ms } = await askOnce();
+    const { rowCount, ms } = await timeOnce();
     first.push(ms);
-    again.push((await askOnce()).ms);
-    checkResponse(site, name, rowCount, { days: days.length, added });
+    again.push((await timeOnce()).ms);
+    checkRowCount(site, name, rowCount, { days: days.length, added });
     // The second day has a year before it, which the first has not.
     if (nth === 1 && !explained.has(note)) {
       explained.add(note);
@@ -260,7 +260,7 @@ async function valuesFor(client: Client, name: QueryName, days: readonly string[
   return QUERIES[name].uses.map((column) => result.rows[0]?.[column]);
 }
 
-function checkResponse(
+function checkRowCount(
   site: Site,
   name: QueryName,
   rows: number | null,

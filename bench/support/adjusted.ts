@@ -75,16 +75,16 @@ export const WHOLE = {
 } as const;
 
 /** Of each query the milliseconds from the view and how many times those of the table; the second time counts. */
-async function askWhole(
-  ask: (sql: string, values: readonly unknown[]) => Promise<{ readonly ms: number }>,
+async function timeWhole(
+  timeQuery: (sql: string, values: readonly unknown[]) => Promise<{ readonly ms: number }>,
   year: readonly unknown[],
 ): Promise<Record<string, number>> {
   const figures: Record<string, number> = {};
   for (const [name, [view, table]] of Object.entries(WHOLE)) {
     const timed = async (sql: string) => {
       const values = sql.includes('$1') ? year : [];
-      await ask(sql, values);
-      return (await ask(sql, values)).ms;
+      await timeQuery(sql, values);
+      return (await timeQuery(sql, values)).ms;
     };
     figures[`${name}Ms`] = await timed(view);
     figures[`${name}Times`] = (figures[`${name}Ms`] as number) / (await timed(table));
@@ -105,7 +105,7 @@ async function updatePriceTables(url: string): Promise<void> {
  * Queries the adjusted prices of a share by its symbol and by its id, with and without dividends, those of the
  * whole market in the last year, and what the other views make of the table; keeps the plans of the first round.
  */
-export async function askAdjusted(
+export async function timeAdjusted(
   site: Site,
   url: string,
   days: readonly string[],
@@ -124,28 +124,28 @@ export async function askAdjusted(
       `select symbol, instrument_id as id from market.series_aliases where exchange = 'NSE' order by symbol limit $1`,
       [site.small ? 2 : SHARES],
     );
-    const ask = async (sql: string, values: readonly unknown[]) => {
+    const timeQuery = async (sql: string, values: readonly unknown[]) => {
       const start = performance.now();
-      const { rows, rowCount } = await client.query<{ days?: string }>(sql, [...values]);
-      return { ms: performance.now() - start, days: Number(rows[0]?.days ?? rowCount) };
+      const { rows, rowCount } = await client.query<{ rows?: string }>(sql, [...values]);
+      return { ms: performance.now() - start, rows: Number(rows[0]?.rows ?? rowCount) };
     };
     const ofShares = async (column: 'symbol' | 'id', isTotal = false) => {
       const times: number[] = [];
       for (const share of shares) {
         const condition = column === 'symbol' ? "exchange = 'NSE' and symbol = $2" : 'instrument_id = $2';
-        const response = await ask(
+        const result = await timeQuery(
           `select * from market.adjusted_prices($1${isTotal ? ', true' : ''}) where ${condition} order by trade_date`,
           [last, share[column]],
         );
-        check('adjusted', { days: [response.days, days.length] });
-        times.push(response.ms);
+        check('adjusted', { rows: [result.rows, days.length] });
+        times.push(result.ms);
       }
       return median(times);
     };
-    const year = `select count(*) as days, sum(close_price), sum(traded_quantity) from market.adjusted_prices($1) where trade_date >= $2`;
-    const whole = await ask(year, [last, from]);
+    const year = `select count(*) as rows, sum(close_price), sum(traded_quantity) from market.adjusted_prices($1) where trade_date >= $2`;
+    const whole = await timeQuery(year, [last, from]);
     check('adjusted', {
-      rows: [whole.days, 2 * site.source.recordsPerDay * Math.min(250, days.length)],
+      rows: [whole.rows, 2 * site.source.recordsPerDay * Math.min(250, days.length)],
     });
     const keepPlan = async (figure: string, sql: string, values: readonly unknown[]) => {
       if (round === 0) site.note('adjusted', await explainAnalyze(client, figure, sql, values));
@@ -156,9 +156,9 @@ export async function askAdjusted(
       const times: number[] = [];
       for (const share of shares) {
         const values = [share.symbol, first, last];
-        const response = await ask(sql, values);
-        if (response.days === 0) throw new Error(`adjusted: no row of ${figure}`);
-        times.push(response.ms);
+        const result = await timeQuery(sql, values);
+        if (result.rows === 0) throw new Error(`adjusted: no row of ${figure}`);
+        times.push(result.ms);
       }
       await keepPlan(figure, sql, [shares.at(-1)?.symbol, first, last]);
       views[figure] = median(times);
@@ -168,12 +168,12 @@ export async function askAdjusted(
     }
     const figures = {
       ...views,
-      ...(await askWhole(ask, [from, last])),
+      ...(await timeWhole(timeQuery, [from, last])),
       symbolMs: await ofShares('symbol'),
       instrumentMs: await ofShares('id'),
       totalReturnMs: await ofShares('symbol', true),
       yearSeconds: whole.ms / 1000,
-      yearRows: whole.days,
+      yearRows: whole.rows,
     };
     // No load wrote them.
     await client.query('truncate market.circuit_breakers');

@@ -84,7 +84,11 @@ test('an accepted finding is listed again exactly when its check finds another v
       }
       const counts = await check(
         store,
-        step.contradictions.map(({ instrument: name, value }) => ({ instrument: name, expected: '9', found: value })),
+        step.contradictions.map(({ instrument: name, value }) => ({
+          instrument: name,
+          expected: '9',
+          found: value,
+        })),
       );
       expect(counts.open).toBe(open.size);
     }

@@ -32,31 +32,34 @@ test('if the source is down for longer than the run waits, the rest of the run f
 describe.each([
   { failing: { operation: 'GetCircuitBreakers' }, others: 'loaded', cause: 'only one operation fails' },
   { failing: {}, others: 'failed', cause: 'the source is down' },
-])('where the first operation got no response for longer than the run waits', ({ failing, others, cause }) => {
-  test(`a call of the next one shows that ${cause}`, async () => {
-    const evening = clockFrom(EVENING);
-    let ahead = 0;
-    const setup = await openSetup({
-      clock: { now: () => evening.now() + ahead },
-      settings: { EOD_OUTAGE_PATIENCE_MS: '1000', EOD_ATTEMPTS: '9' },
-      behaviour: { faults: [{ kind: 'status', value: '503', ...failing }] },
+])(
+  'where the first operation got no response for longer than the run waits',
+  ({ failing, others, cause }) => {
+    test(`a call of the next one shows that ${cause}`, async () => {
+      const evening = clockFrom(EVENING);
+      let ahead = 0;
+      const setup = await openSetup({
+        clock: { now: () => evening.now() + ahead },
+        settings: { EOD_OUTAGE_PATIENCE_MS: '1000', EOD_ATTEMPTS: '9' },
+        behaviour: { faults: [{ kind: 'status', value: '503', ...failing }] },
+      });
+      const operations = ['GetCircuitBreakers', 'GetBhavCopyCM'];
+      const runId = await start(setup, { ...FORTNIGHT, operations });
+      await setup.work();
+      const isFailed = ({ state }: { readonly state: string }) => state === 'failed';
+      await waitFor(async () => (await windowsOf(setup, runId)).some(isFailed));
+      // Half a minute later, a worker that begins now.
+      ahead = 30_000;
+      await setup.work();
+      const report = await ended(setup, runId);
+      const ends = (await windowsOf(setup, runId)).map(({ operation, state }) => `${operation} ${state}`);
+      expect(report.state).toBe('failed');
+      expect(tally(ends)).toEqual({ 'GetCircuitBreakers failed': 11, [`GetBhavCopyCM ${others}`]: 11 });
+      expect(setup.sandbox.stats().byOperation.GetCircuitBreakers).toBe(5);
+      expect(setup.sandbox.stats().byOperation.GetBhavCopyCM).toBe(others === 'loaded' ? 11 : 1);
     });
-    const operations = ['GetCircuitBreakers', 'GetBhavCopyCM'];
-    const runId = await start(setup, { ...FORTNIGHT, operations });
-    await setup.work();
-    const isFailed = ({ state }: { readonly state: string }) => state === 'failed';
-    await waitFor(async () => (await windowsOf(setup, runId)).some(isFailed));
-    // Half a minute later, a worker that begins now.
-    ahead = 30_000;
-    await setup.work();
-    const report = await ended(setup, runId);
-    const ends = (await windowsOf(setup, runId)).map(({ operation, state }) => `${operation} ${state}`);
-    expect(report.state).toBe('failed');
-    expect(tally(ends)).toEqual({ 'GetCircuitBreakers failed': 11, [`GetBhavCopyCM ${others}`]: 11 });
-    expect(setup.sandbox.stats().byOperation.GetCircuitBreakers).toBe(5);
-    expect(setup.sandbox.stats().byOperation.GetBhavCopyCM).toBe(others === 'loaded' ? 11 : 1);
-  });
-});
+  },
+);
 
 test('an address that leads to a server without TLS is no outage: a few calls say so, and the run ends', async () => {
   let calls = 0;
