@@ -40,7 +40,7 @@ export async function newRun({ pool }: Database): Promise<number> {
 }
 
 /** What a window requests. */
-interface Requested {
+interface WindowRequest {
   readonly operation?: string;
   readonly exchange?: string;
   readonly from?: string;
@@ -56,7 +56,7 @@ export async function newWindow(
   { pool }: Database,
   runId: number,
   state = 'running',
-  request: Requested = {},
+  request: WindowRequest = {},
 ): Promise<number> {
   const { operation = 'GetBhavCopyCM', exchange = 'NSE', from = '2025-01-01', to = '2025-01-01' } = request;
   const { instruments = [], params = {}, variant = '', filtered = false } = request;

@@ -45,7 +45,7 @@ export interface Setup extends Pipeline {
   /** Starts workers; they are stopped after the test. */
   work(workers?: number): Promise<void>;
   /** Plans a run, works on it and waits for its end. */
-  run(request: Requested): Promise<RunReport>;
+  run(request: RunOptions): Promise<RunReport>;
 }
 
 /** The setup of one test, on a database of its own. Everything is closed after the test. */
@@ -91,13 +91,13 @@ export async function openSetup(options: SetupOptions = {}): Promise<Setup> {
 /** A test that may use a setup with nothing special about it. */
 export const test = base.extend('setup', () => openSetup());
 
-export interface Requested extends BackfillOptions {
+export interface RunOptions extends BackfillOptions {
   /** A scheduled run: its tick. */
   readonly tick?: string;
 }
 
 /** Plans a run and gives its number; nobody works on it yet. */
-export async function start(context: WorkContext, { tick, ...options }: Requested): Promise<number> {
+export async function start(context: WorkContext, { tick, ...options }: RunOptions): Promise<number> {
   const request = backfill(options);
   const runId =
     tick === undefined

@@ -4,8 +4,8 @@ import { type CoverageState, WITHHELD } from '../../../src/state/registers.ts';
 // A model of the registers of `etl.coverage`: how facts move them, and which state follows from them.
 
 /** What a response, a failed call or a holiday says of an entry. */
-export interface Said {
-  readonly said: CoverageState;
+export interface EntryState {
+  readonly state: CoverageState;
   /** Records of the entry in the response. */
   readonly records: number;
   /** What the source sent instead of data, or why the response is not believed. */
@@ -13,7 +13,7 @@ export interface Said {
 }
 
 /** What is known of one entry from one response, failed call or holiday. */
-export interface EntryFact extends Said {
+export interface EntryFact extends EntryState {
   readonly position: Position;
   /**
    * Did it hold records that nobody requested, or fewer than it stated? Then its days are not loaded, whatever was
@@ -29,7 +29,7 @@ export interface EntryFact extends Said {
 /** What is known of an entry; all are null where nothing is. */
 export interface Registers {
   /** What the newest said. */
-  readonly last: (Said & { readonly position: Position }) | null;
+  readonly last: (EntryState & { readonly position: Position }) | null;
   /** The newest that had records of it. */
   readonly loaded: { readonly position: Position; readonly records: number } | null;
   /** The newest one that is suspicious, that took the last row of the day, and whose withdrawal was withheld. */
@@ -50,7 +50,7 @@ export const NO_REGISTERS: Registers = {
 /** The registers after a single fact. */
 export function registersOf({
   position,
-  said,
+  state,
   records,
   diagnostic,
   suspicious,
@@ -58,8 +58,8 @@ export function registersOf({
   withheld,
 }: EntryFact): Registers {
   return {
-    last: { position, said, records, diagnostic },
-    loaded: said === 'loaded' ? { position, records } : null,
+    last: { position, state, records, diagnostic },
+    loaded: state === 'loaded' ? { position, records } : null,
     suspicious: suspicious ? position : null,
     emptied: emptied ? position : null,
     withheld: withheld ? position : null,
@@ -106,7 +106,7 @@ export const sum = (facts: readonly EntryFact[]): Registers =>
   facts.map(registersOf).reduce(join, NO_REGISTERS);
 
 /** The state of an entry, its records and its diagnostic; null where nothing is known. */
-export function stateOf({ last, loaded, suspicious, emptied, withheld }: Registers): Said | null {
+export function stateOf({ last, loaded, suspicious, emptied, withheld }: Registers): EntryState | null {
   if (last === null) return null;
   // A response that fills one table and takes the last row of another loads the day; one that is suspicious never does.
   const isLoaded =
@@ -114,9 +114,9 @@ export function stateOf({ last, loaded, suspicious, emptied, withheld }: Registe
     (suspicious === null || loaded.position > suspicious) &&
     (emptied === null || loaded.position >= emptied);
   // It is not known that there is nothing: a day stays a gap until a better response comes or a person decides.
-  const isWithheld = withheld === last.position && (last.said === 'empty' || last.said === 'not_published');
+  const isWithheld = withheld === last.position && (last.state === 'empty' || last.state === 'not_published');
   return {
-    said: isLoaded ? 'loaded' : isWithheld ? 'failed' : last.said,
+    state: isLoaded ? 'loaded' : isWithheld ? 'failed' : last.state,
     records: isLoaded ? loaded.records : last.records,
     diagnostic: isWithheld ? WITHHELD : last.diagnostic,
   };

@@ -29,9 +29,9 @@ const numbers = fc.array(fc.nat(), { minLength: ENTRIES, maxLength: ENTRIES });
 /** What one response, or a second reading of it, says of every entry. */
 function factsOf(position: Position, drawn: readonly number[], suspicious: boolean): EntryFact[] {
   return drawn.map((number) => {
-    const said = COVERAGE_STATES[number % COVERAGE_STATES.length] ?? 'failed';
+    const state = COVERAGE_STATES[number % COVERAGE_STATES.length] ?? 'failed';
     const diagnostic = number % 7 === 0 ? `diagnostic ${number % 100}` : null;
-    return { position, said, records: number % 5, diagnostic, suspicious, emptied: false, withheld: false };
+    return { position, state, records: number % 5, diagnostic, suspicious, emptied: false, withheld: false };
   });
 }
 
@@ -50,15 +50,15 @@ test('coverage after responses in any order, some of them read again, has the re
       // Whether a response is suspicious does not change when it is read again.
       const suspicious = at % 4 === 2;
       const facts = factsOf(position, drawn, suspicious);
-      const coverage = facts.map(({ said, records, diagnostic }, entry) => ({
-        ...{ day: dayOf(first * ENTRIES + entry), instrument: '', variant: '', state: said, records },
+      const coverage = facts.map(({ state, records, diagnostic }, entry) => ({
+        ...{ day: dayOf(first * ENTRIES + entry), instrument: '', variant: '', state, records },
         ...(diagnostic !== null && { diagnostic }),
       }));
       await writeCoverage(db.drizzle, { ...PAIR, runId: 1, windowId: null, position, coverage, suspicious });
       for (const [entry, fact] of facts.entries()) known[entry]?.push(fact);
     }
     for (const facts of known) {
-      const { said: state, ...rest } = stateOf(sum(facts)) ?? { said: null };
+      const { state, ...rest } = stateOf(sum(facts)) ?? { state: null };
       expected.push({ state, ...rest });
     }
   }
@@ -73,12 +73,12 @@ test('the state of a row of coverage follows from its registers as in the model,
   const context = await openStore();
   const positions = [null, positionOf(1), positionOf(2), positionOf(3)];
   const registers: Registers[] = [];
-  for (const said of COVERAGE_STATES) {
+  for (const state of COVERAGE_STATES) {
     for (const [at] of Array.from({ length: 256 }).entries()) {
       const position = (shift: number) => positions[(at >> shift) & 3] ?? null;
       const loadedAt = position(0);
       registers.push({
-        last: { position: positionOf(2), said, records: 0, diagnostic: 'last' },
+        last: { position: positionOf(2), state, records: 0, diagnostic: 'last' },
         loaded: loadedAt === null ? null : { position: loadedAt, records: 7 },
         suspicious: position(2),
         emptied: position(4),
@@ -93,7 +93,7 @@ test('the state of a row of coverage follows from its registers as in the model,
       instrument: '',
       variant: '',
       last_position: last?.position,
-      last_said: last?.said,
+      last_said: last?.state,
     },
     ...{ last_records: 0, last_diagnostic: 'last', loaded_position: loaded?.position ?? null },
     ...{ loaded_records: loaded?.records ?? null, suspicious_position: suspicious },
@@ -106,7 +106,7 @@ test('the state of a row of coverage follows from its registers as in the model,
   );
   const states = await query(
     context,
-    'select state as said, records::int, diagnostic from etl.coverage order by day',
+    'select state, records::int, diagnostic from etl.coverage order by day',
   );
   expect(states).toEqual(registers.map(stateOf));
 });

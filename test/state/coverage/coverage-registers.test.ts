@@ -6,12 +6,12 @@ import { WITHHELD } from '../../../src/state/registers.ts';
 import { forAll } from '../../support/for-all.ts';
 import {
   type EntryFact,
+  type EntryState,
   join,
   joinFolded,
   NO_REGISTERS,
   type Registers,
   registersOf,
-  type Said,
   stateOf,
   sum,
 } from './coverage-model.ts';
@@ -19,7 +19,7 @@ import {
 const RUNS = 500;
 
 const positionOf = (at: number): Position => positionAt(new Date(Date.UTC(2025, 7, 29) + at));
-const SAID = ['loaded', 'empty', 'not_published', 'failed', 'blocked', 'holiday'] as const;
+const STATES = ['loaded', 'empty', 'not_published', 'failed', 'blocked', 'holiday'] as const;
 
 /** Compared this way first, because `expect` takes longer than all the rest. */
 function expectSame(actual: unknown, expected: unknown): void {
@@ -31,7 +31,7 @@ function factOf(drawn: number, at: number): EntryFact {
   const suspicious = drawn % 5 === 0;
   return {
     position: positionOf(at),
-    said: suspicious ? 'failed' : (SAID[drawn % SAID.length] ?? 'failed'),
+    state: suspicious ? 'failed' : (STATES[drawn % STATES.length] ?? 'failed'),
     records: (drawn >> 4) % 7,
     diagnostic: drawn % 11 === 0 ? `diagnostic ${drawn}` : null,
     suspicious,
@@ -89,8 +89,8 @@ interface Response {
   readonly rejects: boolean;
   readonly strays: boolean;
   readonly early: boolean;
-  /** What a call said that had no response. */
-  readonly said: (typeof SAID)[number];
+  /** The state of a call that had no response. */
+  readonly state: (typeof STATES)[number];
   /** Has a person accepted what was withheld of it? */
   readonly accepted: boolean;
 }
@@ -125,7 +125,7 @@ function responseOf(drawn: number, at: number): Response {
     rejects,
     strays,
     early: take(2) === 0,
-    said: SAID[3 + take(3)] ?? 'failed',
+    state: STATES[3 + take(3)] ?? 'failed',
     accepted: take(4) === 0,
   };
 }
@@ -161,39 +161,39 @@ function foldRows(responses: readonly Response[], day: number): Map<Response, Fo
 }
 
 /** What a response says of a day, or of the first symbol on it. */
-function saidOf(response: Response, day: number, instrument: boolean): Said | null {
+function entryStateOf(response: Response, day: number, instrument: boolean): EntryState | null {
   const isAbout = response.days.includes(day) && response.kind !== 'filtered';
   if (!isAbout || (response.kind === 'instrument') !== instrument) return null;
   if (response.kind === 'call')
-    return { said: response.said, records: 0, diagnostic: `the ${response.said} call` };
+    return { state: response.state, records: 0, diagnostic: `the ${response.state} call` };
   const records = bits(response.symbols[day] ?? 0) + response.others;
-  if (response.strays) return { said: 'failed', records, diagnostic: 'strays' };
-  if (records > 0) return { said: 'loaded', records, diagnostic: null };
-  if (response.rejects) return { said: 'failed', records, diagnostic: 'rejects' };
+  if (response.strays) return { state: 'failed', records, diagnostic: 'strays' };
+  if (records > 0) return { state: 'loaded', records, diagnostic: null };
+  if (response.rejects) return { state: 'failed', records, diagnostic: 'rejects' };
   // A person who accepts that there is nothing does not wait for it any more.
   const isEmpty = (response.kind === 'full' && response.accepted) || !response.early;
-  return { said: isEmpty ? 'empty' : 'not_published', records, diagnostic: null };
+  return { state: isEmpty ? 'empty' : 'not_published', records, diagnostic: null };
 }
 
 /** The state of an entry, reported as it was when each of its responses came, in their order. */
-function stateReported(responses: readonly Response[], day: number, instrument: boolean): Said | null {
+function stateReported(responses: readonly Response[], day: number, instrument: boolean): EntryState | null {
   const rows = foldRows(responses, day);
-  let known: Said | null = null;
+  let known: EntryState | null = null;
   for (const response of inOrder(responses)) {
     const folded = rows.get(response);
-    const entryFact = saidOf(response, day, instrument);
-    if (entryFact === null) continue;
-    const hasNothing: boolean = entryFact.said === 'empty' || entryFact.said === 'not_published';
+    const ownState = entryStateOf(response, day, instrument);
+    if (ownState === null) continue;
+    const hasNothing: boolean = ownState.state === 'empty' || ownState.state === 'not_published';
     const diagnostic: string | null =
-      hasNothing && folded?.withheld === true ? WITHHELD : entryFact.diagnostic;
+      hasNothing && folded?.withheld === true ? WITHHELD : ownState.diagnostic;
     const stays: boolean = !response.strays && folded?.emptied !== true;
-    if (entryFact.said === 'loaded') known = entryFact;
-    else if (stays && known?.said === 'loaded')
-      known = { said: 'loaded', records: known.records, diagnostic };
+    if (ownState.state === 'loaded') known = ownState;
+    else if (stays && known?.state === 'loaded')
+      known = { state: 'loaded', records: known.records, diagnostic };
     else
       known = {
-        said: diagnostic === WITHHELD ? 'failed' : entryFact.said,
-        records: entryFact.records,
+        state: diagnostic === WITHHELD ? 'failed' : ownState.state,
+        records: ownState.records,
         diagnostic,
       };
   }
@@ -207,11 +207,11 @@ function factAbout(
   instrument: boolean,
   folded: Folded | undefined,
 ): EntryFact | null {
-  const said = saidOf(response, day, instrument);
-  if (said === null) return null;
+  const entryState = entryStateOf(response, day, instrument);
+  if (entryState === null) return null;
   const { position, strays } = response;
   return {
-    ...said,
+    ...entryState,
     position,
     suspicious: strays,
     emptied: folded?.emptied ?? false,
@@ -278,7 +278,7 @@ describe('the registers of an entry', () => {
 
 describe('the state of an entry', () => {
   const [before, now] = [positionOf(1), positionOf(2)];
-  const last = { position: now, said: 'empty', records: 0, diagnostic: null } as const;
+  const last = { position: now, state: 'empty', records: 0, diagnostic: null } as const;
   test.each([
     [
       'where a response fills one table and takes the last row of another',
@@ -296,19 +296,19 @@ describe('the state of an entry', () => {
     ['where the newest was withheld', { withheld: now }, 'failed'],
     ['where it was withheld and the rows are loaded', { loaded: before, withheld: now }, 'loaded'],
     ['where an older one was withheld', { withheld: before }, 'empty'],
-  ])('%s', (_, { loaded, ...positions }: Partial<Record<keyof Registers, Position>>, said) => {
+  ])('%s', (_, { loaded, ...positions }: Partial<Record<keyof Registers, Position>>, state) => {
     const registers = {
       ...NO_REGISTERS,
       last,
       loaded: loaded ? { position: loaded, records: 7 } : null,
       ...positions,
     };
-    expect(stateOf(registers as Registers)).toMatchObject({ said, records: said === 'loaded' ? 7 : 0 });
+    expect(stateOf(registers as Registers)).toMatchObject({ state, records: state === 'loaded' ? 7 : 0 });
   });
 
   test('is unknown where nothing is known, and that of the newest where it is no response', () => {
     expect(stateOf(NO_REGISTERS)).toBeNull();
-    const withheld = { ...NO_REGISTERS, last: { ...last, said: 'blocked' as const }, withheld: now };
-    expect(stateOf(withheld)).toEqual({ said: 'blocked', records: 0, diagnostic: null });
+    const withheld = { ...NO_REGISTERS, last: { ...last, state: 'blocked' as const }, withheld: now };
+    expect(stateOf(withheld)).toEqual({ state: 'blocked', records: 0, diagnostic: null });
   });
 });

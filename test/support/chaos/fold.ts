@@ -8,7 +8,7 @@ import { withClient } from '../query.ts';
 
 const TIME_ZONE = 'Asia/Kolkata';
 
-interface Kept {
+interface KeptResponse {
   readonly operation: string;
   readonly exchange: string;
   readonly from: string;
@@ -22,7 +22,7 @@ interface Kept {
 }
 
 /** Kept responses that were loaded, in the order in which they were fetched. */
-const KEPT = `
+const KEPT_RESPONSES = `
   select r.operation, r.exchange, r.from_date::text as "from", r.to_date::text as "to", r.instruments, r.params, r.is_filtered as "filtered",
     r.called_on::text as "calledOn", r.content_type as "contentType", b.body
     from etl.responses r join etl.response_bodies b using (hash)
@@ -30,7 +30,7 @@ const KEPT = `
    order by r.position`;
 
 /** What a response says of its tables, and whether it lists all rows it is about. */
-function read(kept: Kept): {
+function read(kept: KeptResponse): {
   batches: readonly { table: TableDefinition; rows: readonly Row[] }[];
   whole: boolean;
 } {
@@ -58,7 +58,7 @@ function read(kept: Kept): {
   };
 }
 
-interface Known {
+interface KnownRow {
   row: Row;
   live: boolean;
 }
@@ -72,8 +72,8 @@ export async function checkFold(url: string): Promise<string[]> {
     const problems: string[] = [];
     // Not those that are computed from others.
     const tables = operations.flatMap(({ shapes }) => shapes.map(({ table }) => table));
-    const known = new Map(tables.map((table) => [table, new Map<string, Known>()]));
-    for (const kept of (await client.query<Kept>(KEPT)).rows) {
+    const known = new Map(tables.map((table) => [table, new Map<string, KnownRow>()]));
+    for (const kept of (await client.query<KeptResponse>(KEPT_RESPONSES)).rows) {
       const { batches, whole } = read(kept);
       for (const { table, rows } of batches)
         apply(known.get(table) ?? new Map(), table, rows, { kept, whole });
@@ -84,10 +84,10 @@ export async function checkFold(url: string): Promise<string[]> {
 }
 
 function apply(
-  known: Map<string, Known>,
+  known: Map<string, KnownRow>,
   table: TableDefinition,
   rows: readonly Row[],
-  { kept, whole }: { readonly kept: Kept; readonly whole: boolean },
+  { kept, whole }: { readonly kept: KeptResponse; readonly whole: boolean },
 ): void {
   const listed = new Set<string>();
   for (const row of rows) {
@@ -101,15 +101,19 @@ function apply(
   const { dateColumn } = table;
   const shape = operationNamed(kept.operation).shapes.find((shape) => shape.table === table);
   if (!whole || shape === undefined || shape.fullSet === 'none') return;
-  for (const [key, state] of known) {
-    const day = dateColumn === null ? null : String(state.row[dateColumn]);
+  for (const [key, knownRow] of known) {
+    const day = dateColumn === null ? null : String(knownRow.row[dateColumn]);
     const isRequested = shape.fullSet === 'exchange' || (day !== null && kept.from <= day && day <= kept.to);
-    if (state.row.exchange === kept.exchange && isRequested && !listed.has(key)) state.live = false;
+    if (knownRow.row.exchange === kept.exchange && isRequested && !listed.has(key)) knownRow.live = false;
   }
 }
 
 /** The rows as Postgres reads them, so that one value has one form. */
-async function compare(client: pg.Client, table: TableDefinition, rows: readonly Known[]): Promise<string[]> {
+async function compare(
+  client: pg.Client,
+  table: TableDefinition,
+  rows: readonly KnownRow[],
+): Promise<string[]> {
   const columns = table.fields
     .filter(({ column }) => column !== 'source_received_at')
     .map(({ column }) => `"${column}"`);
