@@ -126,7 +126,7 @@ export async function rowsOf(
  * Everything in the database that a write would change, but for what a replay says of itself: each row with its
  * place and the transaction that wrote it. What is noted at the end of each run about derived rows is left out, too.
  */
-export async function physical(context: Context): Promise<unknown[]> {
+export async function physicalRows(context: Context): Promise<unknown[]> {
   const { db } = context;
   // Due since the loads before, and done by whatever ends next.
   await syncTradingDays(context);

@@ -15,7 +15,7 @@ import {
   emptyTables,
   fetched,
   live,
-  physical,
+  physicalRows,
   records,
   replay,
   replayAnew,
@@ -29,9 +29,9 @@ describe('a replay', () => {
     await fetched(1, records(0, 20, { TradDt: '08-22-2025' }))(context, { day: to });
     const { suspicious } = await fetched(2, records(0, 20, { TradDt: '08-21-2025' }))(context, { day, to });
     expect(suspicious).toMatch(/20 of 20 rows of market\.bhavcopy_cm of 2025-08-22 were not listed/);
-    const before = await physical(context);
+    const before = await physicalRows(context);
     await replay(context, {});
-    expect(await physical(context)).toEqual(before);
+    expect(await physicalRows(context)).toEqual(before);
   });
 
   test('writes nothing where the withdrawals of two days were accepted, the later day first', async () => {
@@ -46,9 +46,9 @@ describe('a replay', () => {
       await acceptWithdrawal(context.db, id, { by: 'me', ...buildFoldSettings(context) });
     }
     expect(await live(context)).toEqual([]);
-    const before = await physical(context);
+    const before = await physicalRows(context);
     await replay(context, {});
-    expect(await physical(context)).toEqual(before);
+    expect(await physicalRows(context)).toEqual(before);
   });
 
   test('leaves to a person what it holds back again, counted and listed once', async ({ context }) => {
@@ -77,9 +77,9 @@ describe('a replay', () => {
     // It has a reject as well, so that it does not list the whole day, and the first one is replayed too.
     await fetched(2, [...records(0, 20), bad(21)])(context);
     await fetched(3, [...records(0, 20), bad(20)])(context);
-    const before = await physical(context);
+    const before = await physicalRows(context);
     await replay(context, {});
-    expect(await physical(context)).toEqual(before);
+    expect(await physicalRows(context)).toEqual(before);
   });
 
   test('of rejects that resolves nothing writes nothing', async () => {
@@ -87,9 +87,9 @@ describe('a replay', () => {
     await fetched(1, [...records(0, 20), { ...records(20, 21)[0], ClosePrice: 'unknown' }])(context);
     await fetched(2, [...records(4, 20), { ...records(20, 21)[0], ClosePrice: 'unknown' }])(context);
     await fetched(3, records(4, 20))(context, { instruments: ['S004'] });
-    const before = await physical(context);
+    const before = await physicalRows(context);
     await replay(context, {}, { rejectsOnly: true });
-    expect(await physical(context)).toEqual(before);
+    expect(await physicalRows(context)).toEqual(before);
   });
 
   test('refuses tables that are empty beside their history, and fills them where that is empty too', async () => {
@@ -110,9 +110,9 @@ describe('a replay', () => {
     expect(report).toMatchObject({ state: 'completed', inserted: 20 });
     expect(await contents()).toEqual(before);
     // Where nothing differs, nothing is written.
-    const untouched = await physical(context);
+    const untouched = await physicalRows(context);
     await replay(context, {});
-    expect(await physical(context)).toEqual(untouched);
+    expect(await physicalRows(context)).toEqual(untouched);
     await context.db.pool.query(
       'update etl.responses set hash = null where position < (select max(position) from etl.responses)',
     );
@@ -133,9 +133,9 @@ describe('a replay', () => {
     expect(report).toMatchObject({ inserted: 20, withdrawn: 0 });
     expect(await live(context)).toHaveLength(20);
     expect(await listWithheldWithdrawals(context.db.drizzle, 1, 0)).toEqual([]);
-    const before = await physical(context);
+    const before = await physicalRows(context);
     await replay(context, {});
-    expect(await physical(context)).toEqual(before);
+    expect(await physicalRows(context)).toEqual(before);
     // Also in another database.
     const other = await openStore();
     await copyResponses(context.db, other.db);
@@ -165,9 +165,9 @@ describe('a replay', () => {
     // It has a reject, so it does not list the whole day, and the one before it is replayed too.
     const bad = { ...records(30, 31)[0], ClosePrice: 'unknown' };
     await fetched(3, [...records(0, 20, { ClosePrice: 5 }), bad])(context);
-    const before = await physical(context);
+    const before = await physicalRows(context);
     expect(await replay(context, {})).toMatchObject({ suspicious: [] });
-    expect(await physical(context)).toEqual(before);
+    expect(await physicalRows(context)).toEqual(before);
   });
 
   test('into emptied tables leaves rows and names, also of a response that is loaded meanwhile', async () => {

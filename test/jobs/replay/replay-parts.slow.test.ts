@@ -10,7 +10,7 @@ import { newRun, openPool } from '../../load/support.ts';
 import { copyResponses } from '../../support/copy-responses.ts';
 import { differingCoverage } from '../../support/differing-coverage.ts';
 import { openStore } from '../../support/import-support.ts';
-import { fixReading, physical, replay, requestAndLoad } from '../../support/replay-support.ts';
+import { fixReading, physicalRows, replay, requestAndLoad } from '../../support/replay-support.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 let responses = 0;
@@ -190,9 +190,9 @@ test('two parts that have a response in common agree on what it said', async () 
     sent: [pledge('2025-08-19', 1)],
   });
   await replay(context, {});
-  const before = await physical(context);
+  const before = await physicalRows(context);
   await replay(context, {});
-  expect(await physical(context)).toEqual(before);
+  expect(await physicalRows(context)).toEqual(before);
 });
 
 test('where responses are lacking, nothing is said of what was not changed', async () => {

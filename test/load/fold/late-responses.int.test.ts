@@ -15,7 +15,7 @@ import {
   DAY,
   fetched,
   live,
-  physical,
+  physicalRows,
   records,
   replay,
   replayAnew,
@@ -166,9 +166,9 @@ describe('a response that is loaded after one that was fetched later', () => {
       left: 17,
     });
     expect(await live(context)).toEqual(['S001', ...records(4, 20).map(({ Symbol: symbol }) => symbol)]);
-    const before = await physical(context);
+    const before = await physicalRows(context);
     await replay(context, {});
-    expect(await physical(context)).toEqual(before);
+    expect(await physicalRows(context)).toEqual(before);
   });
 });
 
@@ -197,13 +197,13 @@ describe('a replay', () => {
         diagnostic: 'it broke',
       })),
     });
-    const before = await physical(context);
+    const before = await physicalRows(context);
     const states = await all(context, 'select max(state) from etl.loads');
     for (let time = 0; time < 2; time += 1) {
       const report = await replay(context, {});
       expect(report).toMatchObject({ state: 'completed', inserted: 0, updated: 0, withdrawn: 0 });
     }
-    expect(await physical(context)).toEqual(before);
+    expect(await physicalRows(context)).toEqual(before);
     expect(await all(context, 'select max(state) from etl.loads')).toEqual(states);
   });
 
@@ -211,9 +211,9 @@ describe('a replay', () => {
     await fetched(1, records(0, 20))(context);
     const runId = (await planReplay(context, {})) ?? 0;
     await fetched(2, records(1, 22, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
-    const before = await physical(context);
+    const before = await physicalRows(context);
     await workReplay(context, runId, new AbortController().signal);
-    expect(await physical(context)).toEqual(before);
+    expect(await physicalRows(context)).toEqual(before);
   });
 });
 

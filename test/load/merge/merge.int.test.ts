@@ -34,7 +34,7 @@ describe.each(servers)('merging on %s', (server) => {
   });
 
   /** Everything about the rows that a write would change. */
-  async function physical() {
+  async function physicalRows() {
     const result = await store.pool.query(
       `select symbol, close_price::text, source_saved_at, revision, run_id, first_loaded_at, last_changed_at,
          xmin::text, ctid::text from market.bhavcopy_cm order by symbol, series`,
@@ -58,7 +58,7 @@ describe.each(servers)('merging on %s', (server) => {
     return ownWal.rows[0].bytes;
   }
 
-  const firstRow = async (): Promise<Row> => (await physical())[0];
+  const firstRow = async (): Promise<Row> => (await physicalRows())[0];
 
   test('new rows are inserted with revision 1 and the run that brought them', async () => {
     const runId = await newRun(store);
@@ -81,7 +81,7 @@ describe.each(servers)('merging on %s', (server) => {
       bhavRow({ symbol: `S${n}`, source_saved_at: SAVED }),
     );
     expect(await loadBhav(store, rows)).toMatchObject({ fetched: 5_000, inserted: 5_000 });
-    const before = await physical();
+    const before = await physicalRows();
     // The first reader of new rows sets their hint bits, which after a checkpoint writes WAL where pages
     // carry checksums. That is not the reload's WAL, so the rows are read before.
     await store.pool.query('vacuum market.bhavcopy_cm');
@@ -91,13 +91,13 @@ describe.each(servers)('merging on %s', (server) => {
     // The rows alone would take more than a megabyte. After a checkpoint by another test some 130 kB are
     // pages of the catalog that the staging table touches.
     expect((await walOf(alone)) - bytes).toBeLessThan(256 * 1024);
-    expect(await physical()).toEqual(before);
+    expect(await physicalRows()).toEqual(before);
     await alone.close();
   });
 
   test('only rows that differ are written; the others stay where they are', async () => {
     await loadBhav(store, [bhavRow({ symbol: 'A' }), bhavRow({ symbol: 'B' }), bhavRow({ symbol: 'C' })]);
-    const before = await physical();
+    const before = await physicalRows();
     const runId = await newRun(store);
     const counts = await loadBhav(
       store,
@@ -105,7 +105,7 @@ describe.each(servers)('merging on %s', (server) => {
       { runId },
     );
     expect(counts).toMatchObject({ fetched: 3, inserted: 1, updated: 1, unchanged: 1 });
-    const after = await physical();
+    const after = await physicalRows();
     expect([after[0], after[2]]).toEqual([before[0], before[2]]);
     expect(after[1]).toMatchObject({ close_price: '11', revision: 2, run_id: String(runId) });
     expect(after[1].first_loaded_at).toEqual(before[1].first_loaded_at);
@@ -123,12 +123,12 @@ describe.each(servers)('merging on %s', (server) => {
 
   test('an older response changes nothing and counts as stale', async () => {
     await loadBhav(store, [bhavRow({ symbol: 'A', source_saved_at: SAVED })]);
-    const before = await physical();
+    const before = await physicalRows();
     const counts = await loadBhav(store, [
       bhavRow({ symbol: 'A', close_price: '99', source_saved_at: EARLIER }),
     ]);
     expect(counts).toMatchObject({ fetched: 1, stale: 1, updated: 0 });
-    expect(await physical()).toEqual(before);
+    expect(await physicalRows()).toEqual(before);
   });
 
   test('a newer response wins, and a newer time alone is kept too', async () => {
