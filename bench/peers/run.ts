@@ -55,7 +55,7 @@ const RESULTS = new URL(flags.indexes ? 'results-indexes.json' : 'results.json',
 const createTable = flags.indexes ? `${CREATE_TABLE}; ${CREATE_INDEXES}` : CREATE_TABLE;
 const rounds = Number(flags.rounds);
 const maxDays = daysOf(Number(flags.records));
-if (!(most > 0 && rounds > 0)) exitWithUsage('--records and --rounds take numbers');
+if (!(maxDays > 0 && rounds > 0)) exitWithUsage('--records and --rounds take numbers');
 const only = flags.only?.split(',');
 const unknown = [...(only ?? []), ...flags.rows.map((text) => text.split('=')[0] as string)].find(
   (name) => !names.includes(name),
@@ -193,7 +193,7 @@ try {
     const { rows } = await client.query<{ server_version: string }>('show server_version');
     return rows[0]?.server_version ?? '';
   });
-  const all = await filesFor(server, most);
+  const all = await filesFor(server, maxDays);
   for (let round = 1; round <= rounds; round++) {
     referenceUrl = await freshDatabase(server.url, 'reference');
     note(COPY, round, await measureCopy(all));
