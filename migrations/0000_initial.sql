@@ -1795,23 +1795,7 @@ CREATE INDEX "new_highs_lows_history_withdrawn_idx" ON "market_history"."new_hig
 CREATE INDEX "industry_classification_history_day_idx" ON "market_history"."industry_classification" USING btree ("exchange");--> statement-breakpoint
 CREATE INDEX "industry_classification_history_withdrawn_idx" ON "market_history"."industry_classification" USING btree ("exchange") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "symbol_changes_history_day_idx" ON "market_history"."symbol_changes" USING btree ("exchange","changed_on");--> statement-breakpoint
-CREATE INDEX "symbol_changes_history_withdrawn_idx" ON "market_history"."symbol_changes" USING btree ("exchange","changed_on") WHERE withdrawn;--> statement-breakpoint
-CREATE VIEW "etl"."open_rejects" AS (select operation, exchange, from_date, to_date, sum(rejects)::bigint as rejects, min(reject_id) as reject_id, min(first_seen_at) as first_seen_at, is_refused, min(source_file) as source_file, min(error) as error
-    from (select r.operation, r.exchange, r.from_date, r.to_date, r.variant, r.instruments, r.is_dated, r.last_seen_at, w.state is not distinct from 'failed' as is_refused,
-                 count(*) as rejects, min(r.id) as reject_id, min(r.first_seen_at) as first_seen_at, min(w.source_file) as source_file, min(w.error) as error
-            from etl.rejected_records r left join etl.windows w on w.id = r.window_id
-           where r.settled_at is null and r.accepted_at is null group by 1, 2, 3, 4, 5, 6, 7, 8, 9) r
-   where not exists (select from (select * from etl.responses where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
-      @> case when r.is_dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
-    where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.position > r.last_seen_at
-      and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments)) group by 1, 2, 3, 4, is_refused);--> statement-breakpoint
-CREATE VIEW "etl"."rejects" AS (select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, accepted_at, accepted_by, settled_at as resolved_at from etl.rejected_records where settled_at is not null
-  union all
-  select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, accepted_at, accepted_by, (select min(a.position)::timestamptz from (select * from etl.responses where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
-      @> case when r.is_dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
-    where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.position > r.last_seen_at
-      and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments))
-    from etl.rejected_records r where settled_at is null);
+CREATE INDEX "symbol_changes_history_withdrawn_idx" ON "market_history"."symbol_changes" USING btree ("exchange","changed_on") WHERE withdrawn;
 --> statement-breakpoint
 -- Added: the single row that gives responses their positions.
 INSERT INTO "etl"."clock" VALUES (clock_timestamp());

@@ -205,7 +205,7 @@ interface RepeatableFile {
 async function applyRepeatableFiles(client: PoolClient, files: readonly RepeatableFile[]): Promise<void> {
   for (const { file, statements, hash } of files) {
     await transactionOn(client, async (tx) => {
-      await tx.execute(sql.raw(statements));
+      await client.query(statements);
       await tx
         .insert(repeatableMigrations)
         .values({ file, hash })

@@ -83,12 +83,12 @@ export function claimDueAlerts(db: NodePgDatabase, kinds: readonly string[], lim
     .orderBy(alerts.id)
     .limit(limit)
     .for('update', { skipLocked: true });
-  const pause = sql`least(${LONGEST_PAUSE_S}::numeric, ${FIRST_PAUSE_S} * power(2::numeric, least(${alerts.attempts}, 20)))`;
   return db
     .update(alerts)
     .set({
       attempts: sql`${alerts.attempts} + 1`,
-      next_attempt_at: sql`now() + make_interval(secs => ${pause}::float8)`,
+      next_attempt_at: sql`now() + make_interval(secs =>
+        least(${LONGEST_PAUSE_S}::float8, ${FIRST_PAUSE_S}::float8 * power(2, least(${alerts.attempts}, 20))))`,
     })
     .where(inArray(alerts.id, due))
     .returning({

@@ -3,7 +3,7 @@ import { ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { databaseIdentity } from './schema/knowledge.ts';
 
-const ownOid = sql<number>`(select oid::bigint from pg_database where datname = current_database())`;
+const ownOid = sql`(select oid from pg_database where datname = current_database())`.mapWith(Number);
 
 /**
  * The id of this database, created by the first call. A restored copy of a database has the row of the original, but
@@ -12,8 +12,8 @@ const ownOid = sql<number>`(select oid::bigint from pg_database where datname = 
 export async function databaseId(db: NodePgDatabase): Promise<string> {
   const { id, made_for } = databaseIdentity;
   const read = async () => {
-    const rows = await db.select({ id, isOwn: sql<boolean>`${made_for} = ${ownOid}` }).from(databaseIdentity);
-    return rows[0]?.isOwn === true ? rows[0].id : null;
+    const [row] = await db.select({ id, made_for, ownOid }).from(databaseIdentity);
+    return row?.made_for === row?.ownOid ? (row?.id ?? null) : null;
   };
   const known = await read();
   if (known !== null) return known;

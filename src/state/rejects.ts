@@ -7,12 +7,7 @@ import { dataSetNamed } from '../operations/registry.ts';
 import type { Preparing } from '../postgres/prepared.ts';
 import { type LoadGroup, takeLocks } from './loads/locks.ts';
 import { daysAgo, isAnyOf } from './schema/columns.ts';
-import {
-  FROM_RESOLVING,
-  openRejects as openRejectCounts,
-  rejectedRecords,
-  rejects,
-} from './schema/load-results.ts';
+import { openRejects as openRejectCounts, rejectedRecords, rejects } from './schema/load-results.ts';
 import { responses } from './schema/source-tables.ts';
 import { windows } from './schema/work.ts';
 
@@ -134,9 +129,6 @@ export async function writeRejects(
   await storeRecords(tx, [...records.values()]);
 }
 
-/** The condition that a later response resolves the record `r`, as in the view etl.rejects. */
-const IS_RESOLVED = sql.raw(`exists (select ${FROM_RESOLVING})`);
-
 /**
  * Stores records, in one order, so that two loads cannot deadlock. Of one that is stored already, the last response with it
  * prevails, whichever is loaded last. If that is read again, after the record had passed once, it is open again unless
@@ -164,7 +156,7 @@ async function storeRecords(tx: Writing, records: readonly RejectedRecord[]): Pr
       last_seen_at = greatest(r.last_seen_at, excluded.last_seen_at),
       settled_at = case
         when excluded.last_seen_at > r.last_seen_at then null
-        when excluded.last_seen_at = r.last_seen_at and not ${IS_RESOLVED} then null
+        when excluded.last_seen_at = r.last_seen_at and not exists (select from etl.responses_resolving(r)) then null
         else r.settled_at end
      where excluded.last_seen_at > r.last_seen_at
         or excluded.first_seen_at < r.first_seen_at
@@ -172,7 +164,7 @@ async function storeRecords(tx: Writing, records: readonly RejectedRecord[]): Pr
           excluded.last_seen_at = r.last_seen_at
           and (
             (excluded.problems, excluded.is_stray) is distinct from (r.problems, r.is_stray)
-            or (r.settled_at is not null and not ${IS_RESOLVED})
+            or (r.settled_at is not null and not exists (select from etl.responses_resolving(r)))
           )
         )`);
 }
@@ -213,7 +205,7 @@ export async function rewriteRejects(
        and r.exchange = ${group.exchange}
        and r.settled_at is null
        and r.fingerprint <> all(s.present)
-       and not ${IS_RESOLVED}`);
+       and not exists (select from etl.responses_resolving(r))`);
 }
 
 const presentIn = (response: RejectsOfResponse) =>
@@ -224,7 +216,7 @@ export async function settleRejects(db: NodePgDatabase): Promise<void> {
   await db.execute(sql`
     with unsettled as materialized (
       -- One that a load is about to move forward is left to the next call.
-      select r.id, (select min(a.position) ${sql.raw(FROM_RESOLVING)}) as resolved_at
+      select r.id, (select min(response.position) from etl.responses_resolving(r) response) as resolved_at
         from ${rejectedRecords} r where r.settled_at is null order by r.id for update skip locked
     )
     update ${rejectedRecords} r set settled_at = u.resolved_at from unsettled u where r.id = u.id and u.resolved_at is not null`);

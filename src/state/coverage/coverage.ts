@@ -127,7 +127,7 @@ export async function countResponses(db: NodePgDatabase, requested: RequestedDay
       variant: coverage.variant,
       ofExchange: sql<CoverageState | null>`max(${coverage.state}) filter (where ${coverage.instrument} = '')`,
       responses: sql<number>`count(*)::int`,
-      awaited: sql<number>`count(*) filter (where ${isAwaited})::int`,
+      awaited: sql<number>`count(*) filter (where ${coverage.state} = 'not_published')::int`,
     })
     .from(coverage)
     .where(isResponseTo({ ...requested, instruments: ['', ...requested.instruments] }))

@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { type Day, UNKNOWN_DAY } from '../../core/days.ts';
 import { EXCHANGES, type Pair, pairName } from '../../core/exchanges.ts';
+import type { TableDefinition } from '../../declaration/declaration.ts';
 import { countsEachDay } from '../../declaration/operation.ts';
 import { dataSets, isDataSet } from '../../operations/registry.ts';
 import { coverage, loads } from '../schema/load-results.ts';
@@ -169,35 +171,52 @@ export interface ImportedList extends Pair {
   readonly isDaily: boolean;
 }
 
-/** The newest imported lists of the data sets that are not among these. */
+/** The newest imported lists of the data sets that are not among these, by their names. */
 export async function readLists(
   { db }: CompletenessContext,
-  others: readonly Pick<Pair, 'operation'>[],
+  shown: readonly Pick<Pair, 'operation'>[],
 ): Promise<ImportedList[]> {
-  const known = new Set(others.map(({ operation }) => operation));
+  const known = new Set(shown.map(({ operation }) => operation));
   const listed = dataSets.filter(({ name }) => !known.has(name));
-  const alsoInFiles = dataSets.flatMap((dataSet) => dataSet.alsoInFiles ?? []);
-  const newest = listed.flatMap(({ name, shapes: [{ table }] }) => {
-    if (!alsoInFiles.includes(table) || table.dateColumn === null) return [];
-    const [rows, day] = [sql`market.${sql.identifier(table.name)} r`, sql.identifier(table.dateColumn)];
-    return sql`union all
-        select ${name}, e.exchange, n.day, (select count(*) from ${rows} where r.exchange = e.exchange and r.${day} = n.day)
-          from unnest(${sql.param(EXCHANGES)}::text[]) e(exchange)
-         cross join lateral (select max(r.${day}) as day from ${rows} where r.exchange = e.exchange) n`;
-  });
-  const result = await db.drizzle.execute<Omit<ImportedList, 'isDaily'> & Record<string, unknown>>(sql`
-    select distinct on (operation, exchange) operation, exchange,
-           nullif(to_char(day, 'YYYY-MM-DD'), ${UNKNOWN_DAY}) as day, records::float8 as records
-      from (
-        select l.operation, l.exchange, l.to_date as day, l.fetched as records
-          from ${loads} l join ${runs} r on r.id = l.run_id
-         where r.kind = 'import' and l.fetched > 0 and l.operation = any(${sql.param(listed.map(({ name }) => name))})
-        ${sql.join(newest, sql` `)}) l
-     where day is not null order by operation, exchange, l.day desc, records desc`);
-  const daily = dataSets
-    .filter(({ shapes: [{ table }] }) => alsoInFiles.includes(table))
-    .map(({ name }) => name);
-  return result.rows.map((list) => ({ ...list, isDaily: daily.includes(list.operation) }));
+  const alsoInFiles = new Set(dataSets.flatMap((dataSet) => dataSet.alsoInFiles ?? []));
+  const daily = listed.filter(({ shapes: [{ table }] }) => alsoInFiles.has(table));
+  const others = listed.filter((dataSet) => !daily.includes(dataSet));
+  const lists = [
+    await readNewestImports(
+      db.drizzle,
+      others.map(({ name }) => name),
+    ),
+  ];
+  for (const { name, shapes } of daily) lists.push(await readNewestDays(db.drizzle, name, shapes[0].table));
+  return lists.flat().toSorted((left, right) => (pairName(left) < pairName(right) ? -1 : 1));
+}
+
+/** The newest list of each of these data sets, by exchange, as its file was imported. */
+async function readNewestImports(db: NodePgDatabase, names: readonly string[]): Promise<ImportedList[]> {
+  const result = await db.execute<ImportedList & Record<string, unknown>>(sql`
+    select distinct on (l.operation, l.exchange) l.operation, l.exchange,
+           nullif(l.to_date::text, ${UNKNOWN_DAY}) as day, l.fetched::float8 as records, false as "isDaily"
+      from ${loads} l join ${runs} r on r.id = l.run_id
+     where r.kind = 'import' and l.fetched > 0 and l.operation = any(${sql.param(names)}::text[])
+     order by l.operation, l.exchange, l.to_date desc, l.fetched desc`);
+  return result.rows;
+}
+
+/** The newest day that a table has, by exchange, as a list of a data set: files of others fill the table, too. */
+async function readNewestDays(
+  db: NodePgDatabase,
+  operation: string,
+  { name, dateColumn }: TableDefinition,
+): Promise<ImportedList[]> {
+  if (dateColumn === null) return [];
+  const [table, day] = [sql.identifier(name), sql.identifier(dateColumn)];
+  const result = await db.execute<ImportedList & Record<string, unknown>>(sql`
+    select ${operation} as operation, listed.exchange, newest.day::text as day, true as "isDaily",
+           (select count(*) from market.${table} r where r.exchange = listed.exchange and r.${day} = newest.day)::float8 as records
+      from unnest(${sql.param(EXCHANGES)}::text[]) as listed(exchange)
+     cross join lateral (select max(r.${day}) as day from market.${table} r where r.exchange = listed.exchange) newest
+     where newest.day is not null`);
+  return result.rows;
 }
 
 /** True if nothing was ever requested or imported. */

@@ -1,4 +1,4 @@
-import { eq, inArray, sql } from 'drizzle-orm';
+import { eq, inArray, max, min, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { isoText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
@@ -22,7 +22,7 @@ export async function readStateNumber(db: NodePgDatabase, moment: string | null)
     .select(storedState)
     .from(loads)
     .where(
-      sql`${loads.state} = ${moment === null ? sql`market.state()` : sql`market.state(${moment}::timestamptz)`}`,
+      eq(loads.state, moment === null ? sql`market.state()` : sql`market.state(${moment}::timestamptz)`),
     );
   return row ?? BEFORE_ALL;
 }
@@ -33,17 +33,18 @@ export async function readRunStateNumbers(
   runIds: readonly number[],
 ): Promise<{ runId: number; before: number; after: number }[]> {
   // For a run that loaded nothing, both are the state at its end.
-  const atEnd = sql`market.state(coalesce(${runs.finished_at}, clock_timestamp()))`;
-  return db
-    .select({
-      runId: runs.id,
-      before: sql`coalesce(min(${loads.state}) - 1, ${atEnd})`.mapWith(Number),
-      after: sql`coalesce(max(${loads.state}), ${atEnd})`.mapWith(Number),
-    })
+  const atEnd = sql`market.state(coalesce(${runs.finished_at}, clock_timestamp()))`.mapWith(Number);
+  const rows = await db
+    .select({ runId: runs.id, first: min(loads.state), last: max(loads.state), atEnd })
     .from(runs)
     .leftJoin(loads, eq(loads.run_id, runs.id))
     .where(inArray(runs.id, [...runIds]))
     .groupBy(runs.id);
+  return rows.map(({ runId, first, last, atEnd }) => ({
+    runId,
+    before: first === null ? atEnd : first - 1,
+    after: last ?? atEnd,
+  }));
 }
 
 /** The server's time, ISO 8601 with all digits, as in `committedAt`. */

@@ -82,7 +82,10 @@ export async function packBody(db: NodePgDatabase, body: Buffer, hash = sha256(b
 
 /** Writers of responses share this lock, so that no body is found and then pruned before a response refers to it. */
 const LOCK = 'eod response bodies';
-const lockShared = sql`pg_advisory_xact_lock_shared(hashtextextended(${LOCK}, 0))`;
+
+/** Takes the lock of a writer until the transaction ends. */
+const lockBodies = (tx: NodePgDatabase) =>
+  tx.execute(sql`select pg_advisory_xact_lock_shared(hashtextextended(${LOCK}, 0))`);
 
 /**
  * Notes a response inside its window's transaction, and keeps its body. A body that is kept already costs only one
@@ -126,7 +129,7 @@ export async function keepResponse(
 /** True if a body is kept. It stays kept until the transaction ends. */
 async function isKept(tx: NodePgDatabase, hash: string): Promise<boolean> {
   // A statement of its own, because the next one has to see what was committed before the lock was free.
-  await tx.execute(sql`select ${lockShared}`);
+  await lockBodies(tx);
   return (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
 }
 
@@ -150,7 +153,7 @@ const insertResponse = statement<
   Record<string, unknown>
 >`
   with locked as materialized (
-    select ${lockShared}
+    select pg_advisory_xact_lock_shared(hashtextextended('eod response bodies', 0))
   ), body as (
     insert into ${responseBodies} (hash, encoding, body, bytes)
     select ${'hash'}::text, 'br', ${'body'}::bytea, ${'bytes'}::integer from locked where not ${'isKnown'}::boolean
@@ -179,7 +182,7 @@ export async function keepUnreadableResponse(
 ): Promise<void> {
   const body = await packed.compressed();
   await transaction(database, async (tx) => {
-    await tx.execute(sql`select ${lockShared}`);
+    await lockBodies(tx);
     const { hash, bytes } = packed;
     await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
     await noteUnreadableResponse(tx, windowId, hash);

@@ -1,12 +1,12 @@
 import { and, between, eq, gt, gte, isNotNull, lte, ne, notExists, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
-import type { DayRange } from '../../core/days.ts';
+import { DAY_MS, type DayRange } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { BEFORE_ALL, type Position } from '../../core/position.ts';
 import { type Preparing, runPrepared } from '../../postgres/prepared.ts';
 import type { LoadGroup } from '../loads/locks.ts';
-import { isAnyOf, positionText } from '../schema/columns.ts';
+import { isAnyOf, isoText, positionText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
 
@@ -36,13 +36,15 @@ export interface FoldScope extends LoadGroup {
   readonly near?: (DayRange & { readonly fetchedAt: Date }) | null;
 }
 
+const momentNear = (moment: Date, days: number): string =>
+  new Date(moment.getTime() + days * DAY_MS).toISOString();
+
 /** The condition that a response or a load is of a scope. */
 function isInScope(
   table: typeof responses | typeof loads,
   { operations, exchange, days, instruments, near = null }: FoldScope,
 ): SQL | undefined {
   const isAbout = ({ from, to }: DayRange) => and(lte(table.from_date, to), gte(table.to_date, from));
-  const call = sql`${near?.fetchedAt.toISOString()}::timestamptz`;
   return and(
     eq(table.exchange, exchange),
     isAnyOf(table.operation, operations),
@@ -54,7 +56,7 @@ function isInScope(
       ? undefined
       : or(
           isAbout(near),
-          between(table.fetched_at, sql`${call} - interval '2 days'`, sql`${call} + interval '2 days'`),
+          between(table.fetched_at, momentNear(near.fetchedAt, -2), momentNear(near.fetchedAt, 2)),
         ),
   );
 }
@@ -99,21 +101,41 @@ export async function readResponsesToFold(
   scope: FoldScope,
   { isLocked = false } = {},
 ): Promise<ResponseOfPart[]> {
-  const kept = db
-    .select()
+  const isOfScope = and(isNotNull(responses.hash), isInScope(responses, scope));
+  if (isLocked)
+    await db
+      .select({ id: responses.id })
+      .from(responses)
+      .where(isOfScope)
+      .orderBy(responses.id)
+      .for('update');
+  const firstLoad = db
+    .select({ loadId: loads.id, runId: loads.run_id })
+    .from(loads)
+    .where(eq(loads.position, responses.position))
+    .orderBy(loads.id)
+    .limit(1)
+    .as('first_load');
+  return db
+    .select({
+      responseId: responses.id,
+      windowId: responses.window_id,
+      runId: responses.run_id,
+      operation: responses.operation,
+      exchange: responses.exchange,
+      position: positionText(responses.position),
+      fetchedAt: isoText(sql`${responses.fetched_at}`),
+      from: responses.from_date,
+      to: responses.to_date,
+      instruments: responses.instruments,
+      variant: responses.variant,
+      filtered: responses.is_filtered,
+      load: { loadId: firstLoad.loadId, runId: firstLoad.runId },
+    })
     .from(responses)
-    .where(and(isNotNull(responses.hash), isInScope(responses, scope)));
-  const result = await db.execute<{ [Name in keyof ResponseOfPart]: ResponseOfPart[Name] }>(sql`
-    select r.id::float8 as "responseId", r.window_id::float8 as "windowId", r.run_id::float8 as "runId", r.operation,
-           ${positionText(sql`r.position`)} as position, to_json(r.fetched_at)#>>'{}' as "fetchedAt",
-           r.from_date::text as "from", r.to_date::text as "to", r.instruments, r.variant, r.is_filtered as "filtered",
-           case when first.id is not null then json_build_object('loadId', first.id, 'runId', first.run_id) end as load
-      from ${isLocked ? kept.orderBy(responses.id).for('update') : kept} r
-      left join lateral (
-        select l.id, l.run_id from ${loads} l where l.position = r.position order by l.id limit 1
-      ) first on true
-     order by r.position`);
-  return result.rows;
+    .leftJoinLateral(firstLoad, sql`true`)
+    .where(isOfScope)
+    .orderBy(responses.position);
 }
 
 /**

@@ -51,7 +51,9 @@ export async function listRunFailures(db: NodePgDatabase, runId: number, keyHash
     .select({
       what: sql<string>`${operation} || ' ' || ${exchange}`,
       windows: count(),
-      reason: sql<string | null>`(array_agg(${reasonText} order by ${windows.id} desc))[1]`,
+      reason: sql<
+        string | null
+      >`(array_agg(coalesce(${windows.diagnostic}, ${windows.error}) order by ${windows.id} desc))[1]`,
       first: isoText(sql`min(${windows.finished_at})`),
       last: isoText(sql`max(${windows.finished_at})`),
     })

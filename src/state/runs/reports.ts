@@ -58,10 +58,10 @@ const COUNTS = {
   },
   ...WINDOW_TOTALS,
   /** Calls per window that was loaded or empty; null if there is none. */
-  callsPerLoadedWindow:
-    sql`round(sum(${windows.requests})::numeric / nullif(${countWindows(inArray(windows.state, ['loaded', 'empty']))}, 0), 2)`.mapWith(
-      Number,
-    ),
+  callsPerLoadedWindow: sql`round(
+      sum(${windows.requests})::numeric
+        / nullif(count(*) filter (where ${windows.state} in ('loaded', 'empty')), 0),
+      2)`.mapWith(Number),
   seconds: secondsBetween(sql`min(${windows.started_at})`, sql`max(${windows.finished_at})`),
 };
 

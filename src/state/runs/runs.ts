@@ -7,7 +7,7 @@ import { forEachCount } from '../../core/record-counts.ts';
 import type { RunKind, RunRequest, RunState, Target, Transitions } from '../request.ts';
 import { takeId } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
-import { callsSource, countWindows, WINDOW_TOTALS } from '../windows/read-windows.ts';
+import { callsSource, countWindows, KINDS_WITHOUT_CALLS, WINDOW_TOTALS } from '../windows/read-windows.ts';
 import { selectOldRuns } from '../windows/retention.ts';
 import { isOpen, canBegin as windowsThatMay } from '../windows/transitions.ts';
 import { cancelWindows, reopenWindows } from '../windows/windows.ts';
@@ -131,9 +131,13 @@ export async function readRun(db: NodePgDatabase, runId: number) {
 
 /** Milliseconds since a run was started, or resumed. */
 export async function readRunAge(db: NodePgDatabase, runId: number): Promise<number> {
-  const since = sql`coalesce(${runs.resumed_at}, ${runs.started_at})`;
   const [run] = await db
-    .select({ age: sql`extract(epoch from clock_timestamp() - ${since}) * 1000`.mapWith(Number) })
+    .select({
+      age: sql`
+        extract(epoch from clock_timestamp() - coalesce(${runs.resumed_at}, ${runs.started_at})) * 1000`.mapWith(
+        Number,
+      ),
+    })
     .from(runs)
     .where(eq(runs.id, runId));
   return run?.age ?? 0;
@@ -285,19 +289,21 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
     .from(windows)
     .where(eq(windows.run_id, runId))
     .as('total');
-  const failed: RunAfter<'finish'> = 'failed';
-  const otherwise: RunAfter<'finish'> = end?.state ?? 'completed';
-  const isFailed = sql`(${total.failed} > 0 and ${otherwise} <> 'cancelled')`;
+  const state: RunAfter<'finish'> = end?.state ?? 'completed';
   const [ended] = await db
     .update(runs)
     .set({
-      state: sql`case when ${isFailed} then ${failed} else ${otherwise} end`,
+      state:
+        state === 'cancelled' ? state : sql`case when ${total.failed} > 0 then 'failed' else ${state} end`,
       requests: sql`${total.requests}`,
       bytes: sql`${total.bytes}`,
       ...forEachCount((name) => sql`${total[name]}`),
-      error: end === null ? undefined : sql`case when ${isFailed} then ${runs.error} else ${end.error} end`,
+      error:
+        end?.state === 'failed'
+          ? sql`case when ${total.failed} > 0 then ${runs.error} else ${end.error} end`
+          : end?.error,
       finished_at: now,
-      follow_up: sql`case when ${callsSource()} then 'due' else 'none' end`,
+      follow_up: sql`case when ${runs.kind} = any(${sql.param(KINDS_WITHOUT_CALLS)}) then 'none' else 'due' end`,
     })
     .from(total)
     .where(

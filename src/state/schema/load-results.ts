@@ -276,18 +276,7 @@ describe(rejectedRecords, 'What the view etl.rejects is computed from: query tha
     'When it was resolved, as far as that is noted; null if it has to be computed from etl.responses.',
 });
 
-/**
- * SQL that selects the responses `a` which show that the rejected record `r` is no longer sent or can be read now:
- * believed ones, later than the last one that had the record, which would have it if it were still sent. The days are
- * looked for first, in a query of their own, because an operation may have responses of thousands of days.
- */
-export const FROM_RESOLVING = `from (select * from etl.responses where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
-      @> case when r.is_dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
-    where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.position > r.last_seen_at
-      and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments)`;
-
-/** Columns of a rejected record that users see. */
-const SHOWN = ['id', ...Object.keys({ ...rejectColumns(), ...acceptance() })].join(', ');
+// The views of migrations/repeatable/rejects.sql.
 
 export const rejects = etl
   .view('rejects', {
@@ -296,12 +285,7 @@ export const rejects = etl
     ...acceptance(),
     resolved_at: moment('resolved_at'),
   })
-  .as(
-    sql.raw(`select ${SHOWN}, settled_at as resolved_at from etl.rejected_records where settled_at is not null
-  union all
-  select ${SHOWN}, (select min(a.position)::timestamptz ${FROM_RESOLVING})
-    from etl.rejected_records r where settled_at is null`),
-  );
+  .existing();
 describe(rejects, 'Every record that failed validation, as sent, with each of its problems.', {
   ...REJECT_COMMENTS,
   resolved_at:
@@ -321,15 +305,7 @@ export const openRejects = etl
     source_file: text('source_file'),
     error: text('error'),
   })
-  // What resolves a record resolves all of its response and day, so it is looked for once for these.
-  .as(
-    sql.raw(`select operation, exchange, from_date, to_date, sum(rejects)::bigint as rejects, min(reject_id) as reject_id, min(first_seen_at) as first_seen_at, is_refused, min(source_file) as source_file, min(error) as error
-    from (select r.operation, r.exchange, r.from_date, r.to_date, r.variant, r.instruments, r.is_dated, r.last_seen_at, w.state is not distinct from 'failed' as is_refused,
-                 count(*) as rejects, min(r.id) as reject_id, min(r.first_seen_at) as first_seen_at, min(w.source_file) as source_file, min(w.error) as error
-            from etl.rejected_records r left join etl.windows w on w.id = r.window_id
-           where r.settled_at is null and r.accepted_at is null group by 1, 2, 3, 4, 5, 6, 7, 8, 9) r
-   where not exists (select ${FROM_RESOLVING}) group by 1, 2, 3, 4, is_refused`),
-  );
+  .existing();
 describe(
   openRejects,
   'How many rejects are neither resolved nor accepted, by operation, exchange and day, and whether the rest of their response was stored.',

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, isNotNull, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, inArray, isNotNull, notInArray, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../core/days.ts';
@@ -9,10 +9,11 @@ import type { RunKind } from '../request.ts';
 import { runs, windows } from '../schema/work.ts';
 import { isOpen, OPEN_STATES } from './transitions.ts';
 
-/**
- * The condition that a run calls the source. Others read files or kept responses, and no worker takes their windows.
- */
-export const callsSource = () => sql`${runs.kind} not in ('import', 'replay', 'events')`;
+/** Runs that read files or kept responses instead of calling the source. No worker takes their windows. */
+export const KINDS_WITHOUT_CALLS: readonly RunKind[] = ['import', 'replay', 'events'];
+
+/** The condition that a run calls the source. */
+export const callsSource = () => notInArray(runs.kind, [...KINDS_WITHOUT_CALLS]);
 
 /** The condition that a window is left of a running run that calls the source. Its run is joined. */
 const isToBeRequested = () => and(isOpen(), eq(runs.state, 'running'), callsSource());

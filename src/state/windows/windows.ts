@@ -61,7 +61,7 @@ export async function releaseWindow(
       error,
       diagnostic,
       started_at,
-      retry_at: sql`${now} + ${Math.ceil(delayMs)} * interval '1 millisecond'`,
+      retry_at: sql`clock_timestamp() + ${Math.ceil(delayMs)} * interval '1 millisecond'`,
       failed_attempts: sql`${windows.failed_attempts} + ${act === 'retry' ? 1 : 0}`,
       not_ready_ms: sql`${windows.not_ready_ms} + ${act === 'await_data' ? delayMs : 0}`,
     },
@@ -93,7 +93,7 @@ export async function startWindow(db: NodePgDatabase, windowId: number): Promise
     {
       state: 'running',
       attempts: sql`${windows.attempts} + 1`,
-      started_at: sql`coalesce(${windows.started_at}, ${now})`,
+      started_at: sql`coalesce(${windows.started_at}, clock_timestamp())`,
     },
     and(
       eq(windows.id, windowId),
