@@ -24,6 +24,9 @@ function fromUtcMs(ms: number): Day {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
+/** A moment in milliseconds since the epoch as ISO 8601 in UTC. */
+export const isoTime = (moment: number): string => new Date(moment).toISOString();
+
 /** True if this text is a day that exists. `2025-02-30` does not. */
 export function isDay(text: string): boolean {
   const parts = DAY_PATTERN.exec(text);

@@ -151,7 +151,7 @@ export async function quotaStatus({ config, clock, db }: Context): Promise<Quota
   const callLimit = computeCallLimit(config, clock);
   const hour = await readHour(db.drizzle, callLimit);
   const next = new Date(callLimit.hour + 3_600_000).toISOString();
-  const spent = (limit: number) => hour.refused !== null || hour.calls >= limit;
+  const spent = (limit: number) => hour.closingDiagnostic !== null || hour.calls >= limit;
   return {
     hour: new Date(callLimit.hour).toISOString(),
     calls: hour.calls,

@@ -4,9 +4,11 @@ import { loads } from '../schema/load-results.ts';
 import { responses } from '../schema/source-tables.ts';
 
 /**
- * Selects what became of the records of the response with this digest and what it said of its days, if no other one was
- * loaded later, or was requested later, that may be about them: then its rows are what is stored. `operations`: all that
- * fill its tables, by whatever call, import or replay.
+ * Selects what became of the records of an earlier response with the same digest, and what it said of its days. No row if
+ * another load of the same tables and of any of these days came later, in the order of loads or of responses: only what the
+ * last one said is what is stored. A response that has a digest lists whole days, so no entry has an instrument or variant.
+ *
+ * `operations`: all that fill its tables, by whatever call, import or replay.
  */
 export const selectRepeated = statement<
   Record<'digest' | 'position' | 'operation' | 'exchange' | 'to', string> & { operations: readonly string[] },
@@ -16,22 +18,22 @@ export const selectRepeated = statement<
     coverage: readonly CoverageEntry[];
   }
 >`
-  select l.fetched::float8, l.stale::float8, l.duplicate::float8, r.hash, r.content_type as "contentType",
+  select load.fetched::float8, load.stale::float8, load.duplicate::float8, response.hash, response.content_type as "contentType",
          (select jsonb_agg(jsonb_build_object('day', entry.day, 'instrument', '', 'variant', '', 'state', entry.said,
                    'records', entry.records) order by entry.day)
-            from etl.said_of_entries(r.to_date, r.instruments, r.said, r.records, r.diagnostic, r.entries)
+            from etl.said_of_entries(response.to_date, response.instruments, response.said, response.records, response.diagnostic, response.entries)
               as entry(day, instrument, said, records, diagnostic)) as coverage
-    from ${loads} l join ${responses} r on r.position = l.position
-   where (l.operation, l.exchange, l.to_date) = (${'operation'}::text, ${'exchange'}::text, ${'to'}::date)
-     and l.digest = ${'digest'}::text
-     and l.position < ${'position'}::timestamptz
-     and r.hash is not null
+    from ${loads} load join ${responses} response on response.position = load.position
+   where (load.operation, load.exchange, load.to_date) = (${'operation'}::text, ${'exchange'}::text, ${'to'}::date)
+     and load.digest = ${'digest'}::text
+     and load.position < ${'position'}::timestamptz
+     and response.hash is not null
      and not exists (
        select from ${loads} other
-        where other.id <> l.id
+        where other.id <> load.id
           and other.operation = any(${'operations'}::text[])
-          and other.exchange = l.exchange
-          and other.from_date <= l.to_date
-          and other.to_date >= l.from_date
-          and (other.state > l.state or other.position >= l.position)
+          and other.exchange = load.exchange
+          and other.from_date <= load.to_date
+          and other.to_date >= load.from_date
+          and (other.state > load.state or other.position >= load.position)
      )`;

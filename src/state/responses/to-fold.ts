@@ -1,7 +1,7 @@
 import { and, between, eq, gt, gte, isNotNull, lte, ne, notExists, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
-import { DAY_MS, type DayRange } from '../../core/days.ts';
+import { DAY_MS, type DayRange, isoTime } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { BEFORE_ALL, type Position } from '../../core/position.ts';
 import { type Preparing, runPrepared } from '../../postgres/prepared.ts';
@@ -36,8 +36,7 @@ export interface FoldScope extends LoadGroup {
   readonly near?: (DayRange & { readonly fetchedAt: Date }) | null;
 }
 
-const momentNear = (moment: Date, days: number): string =>
-  new Date(moment.getTime() + days * DAY_MS).toISOString();
+const momentNear = (moment: Date, days: number): string => isoTime(moment.getTime() + days * DAY_MS);
 
 /** The condition that a response or a load is of a scope. */
 function isInScope(

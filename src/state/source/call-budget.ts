@@ -1,13 +1,12 @@
 import { and, eq, isNotNull, lt, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { isoTime } from '../../core/days.ts';
 import { type Preparing, statement } from '../../postgres/prepared.ts';
 import { daysAgo } from '../schema/columns.ts';
 import { callBudget } from '../schema/source-tables.ts';
 
-/**
- * The call budget: one per access key and clock hour, for all workers on all machines. It is kept in Postgres with
- * either queue backend, because a Redis that restarts empty would forget the calls that were made.
- */
+// The call budget: one per access key and clock hour, for all workers on all machines. It is kept in Postgres with either
+// queue backend, because a Redis that restarts empty would forget the calls that were made.
 
 /** What a claim needs to know about the key and the hour's budget. Times are milliseconds since the epoch. */
 export interface CallLimit {
@@ -18,17 +17,15 @@ export interface CallLimit {
   readonly limit: number;
   /** How much of the limit a backfill may use; the rest is kept for nightly runs. */
   readonly backfillLimit: number;
-  /** How much of it the windows that are left of an older night may use. */
+  /** How much of the limit the windows of an earlier night may still use. */
   readonly leftoverLimit: number;
   /** While the source is down, a call may begin if the last one began before this moment. */
   readonly downCalledBefore: number;
-  /** So many failed calls in a row show that the source is down. */
+  /** After this many failed calls in a row the source counts as down. */
   readonly openingFailures: number;
 }
 
 type Hour = Pick<CallLimit, 'keyHash' | 'hour'>;
-
-export const iso = (moment: number) => new Date(moment).toISOString();
 
 /**
  * Counts one call in the hour, as a claim does (windows/claim-statement.ts); no row if the limit is used up or the source
@@ -47,7 +44,7 @@ const countSingleCall = statement<{ keyHash: string; hour: string; limit: number
  */
 export async function takeCall(db: Preparing, callLimit: CallLimit): Promise<boolean> {
   const { keyHash, hour, limit } = callLimit;
-  const { rowCount } = await countSingleCall(db, { keyHash, hour: iso(hour), limit });
+  const { rowCount } = await countSingleCall(db, { keyHash, hour: isoTime(hour), limit });
   return rowCount === 1;
 }
 
@@ -56,7 +53,7 @@ export async function returnCall(db: NodePgDatabase, { keyHash, hour }: Hour): P
   await db
     .update(callBudget)
     .set({ calls: sql`${callBudget.calls} - 1` })
-    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
+    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, isoTime(hour))));
 }
 
 /** Records that the source says the hour's calls are used up, whatever was counted: none is made in it any more. */
@@ -65,10 +62,10 @@ export async function closeHour(
   { keyHash, hour, now }: Pick<CallLimit, 'keyHash' | 'hour' | 'now'>,
   diagnostic: string,
 ): Promise<void> {
-  const closed = { refused_at: iso(now), diagnostic };
+  const closed = { refused_at: isoTime(now), diagnostic };
   await db
     .insert(callBudget)
-    .values({ key_hash: keyHash, hour: iso(hour), calls: 0, ...closed })
+    .values({ key_hash: keyHash, hour: isoTime(hour), calls: 0, ...closed })
     .onConflictDoUpdate({ target: [callBudget.key_hash, callBudget.hour], set: closed });
 }
 
@@ -83,7 +80,7 @@ export async function openHours(db: NodePgDatabase, keyHash: string): Promise<vo
 interface HourState {
   readonly calls: number;
   /** The diagnostic with which the source closed the hour; null if it did not. */
-  readonly refused: string | null;
+  readonly closingDiagnostic: string | null;
 }
 
 /** How much of an hour's budget is used. */
@@ -91,20 +88,19 @@ export async function readHour(db: NodePgDatabase, { keyHash, hour }: Hour): Pro
   const rows = await db
     .select({ calls: callBudget.calls, refusedAt: callBudget.refused_at, diagnostic: callBudget.diagnostic })
     .from(callBudget)
-    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
+    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, isoTime(hour))));
   const row = rows[0];
-  return { calls: row?.calls ?? 0, refused: row?.refusedAt == null ? null : row.diagnostic };
+  return { calls: row?.calls ?? 0, closingDiagnostic: row?.refusedAt == null ? null : row.diagnostic };
 }
 
 /**
- * Forgets the calls of hours that began so many days and two hours ago, so that those of the current hour still count
- * whatever the source's clock says.
+ * Deletes the counts of hours that began more than so many days ago.
  *
- * @param dryRun forgets nothing.
- * @returns of how many hours.
+ * @param dryRun deletes nothing.
+ * @returns how many hours.
  */
 export async function pruneHours(db: NodePgDatabase, days: number, dryRun: boolean): Promise<number> {
-  const isOld = lt(callBudget.hour, sql`${daysAgo(days)} - interval '2 hours'`);
+  const isOld = lt(callBudget.hour, daysAgo(days));
   if (dryRun) return db.$count(callBudget, isOld);
   return (await db.delete(callBudget).where(isOld)).rowCount ?? 0;
 }

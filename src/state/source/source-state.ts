@@ -1,9 +1,10 @@
 import { and, eq, gte, isNotNull, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { isoTime } from '../../core/days.ts';
 import { firstItem } from '../../core/iterables.ts';
 import { isoText } from '../schema/columns.ts';
 import { sourceState } from '../schema/source-tables.ts';
-import { type CallLimit, iso } from './call-budget.ts';
+import type { CallLimit } from './call-budget.ts';
 
 // A claim (windows/claim-statement.ts) locks the row of its key, and notes in it that a call has begun.
 
@@ -14,10 +15,10 @@ export async function noteSourceFailed(
   failure: string,
 ): Promise<{ readonly failures: number; readonly since: string }> {
   const { failures, failing_since } = sourceState;
-  const failed = { failure, called_at: iso(now) };
+  const failed = { failure, called_at: isoTime(now) };
   const states = await db
     .insert(sourceState)
-    .values({ key_hash: keyHash, failures: 1, failing_since: iso(now), ...failed })
+    .values({ key_hash: keyHash, failures: 1, failing_since: isoTime(now), ...failed })
     .onConflictDoUpdate({
       target: sourceState.key_hash,
       set: {
@@ -49,11 +50,11 @@ export async function noteKeyRefused(
   { keyHash, now }: Pick<CallLimit, 'keyHash' | 'now'>,
   diagnostic: string,
 ): Promise<void> {
-  const refused = { ...RESPONDED, diagnostic, called_at: iso(now) };
+  const refused = { ...RESPONDED, diagnostic, called_at: isoTime(now) };
   const { refused_at } = sourceState;
   await db
     .insert(sourceState)
-    .values({ key_hash: keyHash, refused_at: iso(now), ...refused })
+    .values({ key_hash: keyHash, refused_at: isoTime(now), ...refused })
     .onConflictDoUpdate({
       target: sourceState.key_hash,
       set: { ...refused, refused_at: sql`coalesce(${refused_at}, excluded.refused_at)` },

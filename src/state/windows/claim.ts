@@ -1,10 +1,11 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { isoTime } from '../../core/days.ts';
 import { readMember } from '../../core/errors.ts';
 import { databaseError } from '../../postgres/database-errors.ts';
 import type { Preparing } from '../../postgres/prepared.ts';
 import { runs, windows } from '../schema/work.ts';
-import { type CallLimit, iso, returnCall } from '../source/call-budget.ts';
+import { type CallLimit, returnCall } from '../source/call-budget.ts';
 import { type Claimable, type ClaimedWindow, claimWithCall } from './claim-statement.ts';
 import { moveWindows, moveWindowsInOrder, WINDOW_TRANSITIONS } from './transitions.ts';
 
@@ -37,14 +38,14 @@ export async function claimWindow(
       windowId,
       claimable: WINDOW_TRANSITIONS.claim.from,
       keyHash: callLimit.keyHash,
-      now: iso(callLimit.now),
-      hour: iso(callLimit.hour),
+      now: isoTime(callLimit.now),
+      hour: isoTime(callLimit.hour),
       limit: callLimit.limit,
       backfillLimit: callLimit.backfillLimit,
       leftoverLimit: callLimit.leftoverLimit,
-      leftoverBefore: iso(callLimit.now - NIGHT_MS),
+      leftoverBefore: isoTime(callLimit.now - NIGHT_MS),
       openingFailures: callLimit.openingFailures,
-      downCalledBefore: iso(callLimit.downCalledBefore),
+      downCalledBefore: isoTime(callLimit.downCalledBefore),
     });
     claimable = rows[0];
   } catch (error) {

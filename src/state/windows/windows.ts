@@ -8,7 +8,7 @@ import { insertPieces } from './plan.ts';
 import { asWindow, callsSource } from './read-windows.ts';
 import { moveWindows, moveWindowsInOrder, type WindowAfter } from './transitions.ts';
 
-// The changes of windows, but for their claim (claim.ts); read-windows.ts has what is selected of them.
+// The changes of windows, except for claiming (claim.ts); read-windows.ts reads them.
 
 const now = sql`clock_timestamp()`;
 
@@ -20,7 +20,7 @@ export interface FailureInfo {
 }
 
 /**
- * The condition that nobody has claimed a window since it had so many attempts. A worker that seemed lost may come back
+ * The condition that a window was not claimed again since it had this many attempts. A worker that seemed lost may come back
  * with a failure while another one works on its window.
  *
  * @param claim not given if the window was not claimed.
@@ -31,11 +31,11 @@ const isStillClaim = (claim: number | undefined) =>
 /**
  * Puts a window back for a later try, keeping what went wrong.
  *
- * @param options.claim its attempts when it was claimed: nothing is done if it was claimed again since.
- * @param options.act why: only the attempt of a `retry` counts towards the limit, only `await_data` is time in which the
- *   source prepares the response, and after `put_back` it is forgotten when it was started, because the source is not what
- *   it waits for now.
- * @param options.delayMs when it is tried again, if that is known.
+ * @param options.claim its attempts when it was claimed; if it was claimed again since, nothing is done.
+ * @param options.act why it is put back. `retry`: the attempt counts towards EOD_ATTEMPTS. `await_data`: the delay counts
+ *   as time in which the source prepares the response. `put_back`: `started_at` is cleared, because it does not wait for
+ *   the source. `postpone`: nothing is counted.
+ * @param options.delayMs after how many milliseconds it is tried again.
  */
 export async function releaseWindow(
   db: NodePgDatabase,
@@ -145,7 +145,7 @@ export function endingWindow(
   );
 }
 
-/** Notes why the responses of some windows are still suspicious, as they are read now. */
+/** Notes, after a replay, why the responses of some windows are still suspicious. */
 export async function noteUnsettled(
   tx: NodePgDatabase,
   noted: readonly { readonly windowId: number; readonly unsettled: string | null }[],
@@ -154,16 +154,19 @@ export async function noteUnsettled(
     with noted as materialized (
       select "windowId" as id, unsettled
         from jsonb_to_recordset(${JSON.stringify(noted)}::jsonb) as note("windowId" bigint, unsettled text)
-    ), free as materialized (
+    ), unlocked as materialized (
       -- A load that holds its window may wait for this transaction.
       select id from ${windows} where id in (select id from noted) order by id for update skip locked
     )
     update ${windows} w set unsettled = noted.unsettled
-      from noted join free using (id)
+      from noted join unlocked using (id)
      where w.id = noted.id and w.unsettled is distinct from noted.unsettled`);
 }
 
-/** Which open windows to end: one; or those of running runs that call the source, of one run, operation or exchange. */
+/**
+ * Which open windows to end: that with this id, or all of running runs that call the source; `runId`, `operation` and
+ * `exchange` narrow them.
+ */
 export interface Selection {
   readonly runId?: number;
   readonly windowId?: number;
@@ -179,7 +182,10 @@ export interface Selection {
 interface OlderThan {
   readonly day: Day;
   readonly variant: string;
-  /** Whether the day is expected to be too old for the source. If not, it is where a newer one has a response. */
+  /**
+   * True if the settings already say that the day is too old for the source. If not, a window counts as too old only if a
+   * newer day was loaded or is empty.
+   */
   readonly isExpected: boolean;
 }
 
@@ -238,20 +244,20 @@ export async function cancelWindows(tx: NodePgDatabase, runId: number, reason: s
 /**
  * Resets the pending windows of a run as if they had never been started, so that all time limits start again.
  *
- * @param failed whether to reopen windows that failed or were blocked, too.
+ * @param withFailed whether to reopen windows that failed or were blocked, too.
  */
-export async function reopenWindows(tx: NodePgDatabase, runId: number, failed: boolean): Promise<void> {
+export async function reopenWindows(tx: NodePgDatabase, runId: number, withFailed: boolean): Promise<void> {
   const ofRun = eq(windows.run_id, runId);
-  const started = { started_at: null, not_ready_ms: 0, failed_attempts: 0 };
+  const unstarted = { started_at: null, not_ready_ms: 0, failed_attempts: 0 };
   // All at once: a second statement would lock windows with lower ids than those that this one holds.
   await tx.select({ id: windows.id }).from(windows).where(ofRun).orderBy(asc(windows.id)).for('update');
-  if (failed) {
-    const ended = { error: null, diagnostic: null, finished_at: null, fetched: 0, rejected: 0 };
-    await moveWindows(tx, 'reopen', { state: 'pending', ...ended }, ofRun);
+  if (withFailed) {
+    const reopened = { error: null, diagnostic: null, finished_at: null, fetched: 0, rejected: 0 };
+    await moveWindows(tx, 'reopen', { state: 'pending', ...reopened }, ofRun);
   }
   await tx
     .update(windows)
-    .set(started)
+    .set(unstarted)
     .where(and(ofRun, eq(windows.state, 'pending')));
 }
 
@@ -279,7 +285,7 @@ export async function splitWindow(
   return true;
 }
 
-/** Notes the hash of a response of a window that cannot be read. */
+/** Notes the hash of a window's response that cannot be read. */
 export async function noteUnreadableResponse(
   tx: NodePgDatabase,
   windowId: number,
