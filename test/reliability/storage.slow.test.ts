@@ -48,7 +48,14 @@ async function health(url: string) {
 
 test('while the disk is full no call is made beyond those in flight; alert, status and /readyz say why; no call is made twice', async () => {
   const webhook = await startWebhook();
-  const setup = await openSetup({ settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_CONCURRENCY: '3' } });
+  const setup = await openSetup({
+    settings: {
+      EOD_ALERT_WEBHOOK: webhook.url,
+      EOD_CONCURRENCY: '3',
+      // No worker stalls: a busy machine must not look like one that does.
+      EOD_STALL_MS: '20000',
+    },
+  });
   const server = await serve(setup, ['worker']);
   const free = await fillDisk(setup, 'bhavcopy_cm');
   const runId = await start(setup, REQUESTED);
