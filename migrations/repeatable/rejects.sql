@@ -1,10 +1,10 @@
 -- Which rejected records are still rejects. This file is applied by `eod migrate` whenever it changes. The comments of the
 -- columns are in src/state/schema/load-results.ts.
 
--- The responses which show that a rejected record is no longer sent or can be read now: those that list all they should, later
--- than the last one that had the record, about all that was requested with it. Their days are looked for first, in a query of
--- their own, because an operation may have responses of thousands of days.
-CREATE OR REPLACE FUNCTION etl.responses_resolving(reject etl.rejected_records) RETURNS TABLE (position timestamptz)
+-- The positions of the responses which show that a rejected record is no longer sent or can be read now: those that list all
+-- they should, later than the last one that had the record, about all that was requested with it. Their days are looked for
+-- first, in a query of their own, because an operation may have responses of thousands of days. Postgres inlines it.
+CREATE OR REPLACE FUNCTION etl.responses_resolving(reject etl.rejected_records) RETURNS TABLE (resolved_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT response.position
     FROM (
@@ -33,7 +33,7 @@ CREATE OR REPLACE VIEW etl.rejects AS
   SELECT reject.id, reject.run_id, reject.window_id, reject.operation, reject.exchange, reject.position, reject.from_date,
          reject.to_date, reject.fingerprint, reject.record, reject.problems, reject.is_stray, reject.first_seen_at,
          reject.last_seen_at, reject.accepted_at, reject.accepted_by,
-         (SELECT min(response.position) FROM etl.responses_resolving(reject) response)
+         (SELECT min(response.resolved_at) FROM etl.responses_resolving(reject) response)
     FROM etl.rejected_records reject WHERE reject.settled_at IS NULL;
 
 -- What resolves a record resolves all of its response and day, so it is looked for once for these.

@@ -216,7 +216,7 @@ export async function settleRejects(db: NodePgDatabase): Promise<void> {
   await db.execute(sql`
     with unsettled as materialized (
       -- One that a load is about to move forward is left to the next call.
-      select r.id, (select min(response.position) from etl.responses_resolving(r) response) as resolved_at
+      select r.id, (select min(response.resolved_at) from etl.responses_resolving(r) response) as resolved_at
         from ${rejectedRecords} r where r.settled_at is null order by r.id for update skip locked
     )
     update ${rejectedRecords} r set settled_at = u.resolved_at from unsettled u where r.id = u.id and u.resolved_at is not null`);
