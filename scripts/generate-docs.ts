@@ -120,7 +120,7 @@ function wording(action: FailureAction): string {
     case 'split':
       return `split into ${action.days} days`;
     case 'keep_response':
-      return `store the response again${action.stopsCalls ? '; no call until then' : ''}`;
+      return `store the response again${action.isStoppingCalls ? '; no call until then' : ''}`;
     case 'put_back':
       return 'put back';
     case 'skip':

@@ -7,7 +7,12 @@ import { dataSetNamed } from '../operations/registry.ts';
 import type { Preparing } from '../postgres/prepared.ts';
 import { type LoadGroup, takeLocks } from './loads/locks.ts';
 import { daysAgo, isAnyOf } from './schema/columns.ts';
-import { openRejects as openRejectCounts, rejectedRecords, rejects } from './schema/load-results.ts';
+import {
+  openRejects as openRejectCounts,
+  rejectedRecords,
+  rejectResolutions,
+  rejects,
+} from './schema/load-results.ts';
 import { responses } from './schema/source-tables.ts';
 import { windows } from './schema/work.ts';
 
@@ -156,7 +161,9 @@ async function storeRecords(tx: Writing, records: readonly RejectedRecord[]): Pr
       last_seen_at = greatest(r.last_seen_at, excluded.last_seen_at),
       settled_at = case
         when excluded.last_seen_at > r.last_seen_at then null
-        when excluded.last_seen_at = r.last_seen_at and not exists (select from etl.responses_resolving(r)) then null
+        when excluded.last_seen_at = r.last_seen_at and (
+          select min(n.resolved_at) from ${rejectResolutions} n where (n.reject_id, n.last_seen_at) = (r.id, r.last_seen_at)
+        ) is null then null
         else r.settled_at end
      where excluded.last_seen_at > r.last_seen_at
         or excluded.first_seen_at < r.first_seen_at
@@ -164,7 +171,9 @@ async function storeRecords(tx: Writing, records: readonly RejectedRecord[]): Pr
           excluded.last_seen_at = r.last_seen_at
           and (
             (excluded.problems, excluded.is_stray) is distinct from (r.problems, r.is_stray)
-            or (r.settled_at is not null and not exists (select from etl.responses_resolving(r)))
+            or (r.settled_at is not null and (
+              select min(n.resolved_at) from ${rejectResolutions} n where (n.reject_id, n.last_seen_at) = (r.id, r.last_seen_at)
+            ) is null)
           )
         )`);
 }
@@ -205,7 +214,9 @@ export async function rewriteRejects(
        and r.exchange = ${group.exchange}
        and r.settled_at is null
        and r.fingerprint <> all(s.present)
-       and not exists (select from etl.responses_resolving(r))`);
+       and (
+         select min(n.resolved_at) from ${rejectResolutions} n where (n.reject_id, n.last_seen_at) = (r.id, r.last_seen_at)
+       ) is null`);
 }
 
 const presentIn = (response: RejectsOfResponse) =>
@@ -216,7 +227,10 @@ export async function settleRejects(db: NodePgDatabase): Promise<void> {
   await db.execute(sql`
     with unsettled as materialized (
       -- One that a load is about to move forward is left to the next call.
-      select r.id, (select min(response.resolved_at) from etl.responses_resolving(r) response) as resolved_at
+      select r.id, (
+        -- Of one that a load has moved forward meanwhile, the view may still show the earlier position.
+        select min(n.resolved_at) from ${rejectResolutions} n where (n.reject_id, n.last_seen_at) = (r.id, r.last_seen_at)
+      ) as resolved_at
         from ${rejectedRecords} r where r.settled_at is null order by r.id for update skip locked
     )
     update ${rejectedRecords} r set settled_at = u.resolved_at from unsettled u where r.id = u.id and u.resolved_at is not null`);

@@ -20,22 +20,22 @@ export type FailureAction =
   /** Try again after `delayMs`; this attempt does not count. */
   | { readonly act: 'postpone'; readonly delayMs: number }
   /**
-   * The source is preparing the response: request again after `delayMs`; this attempt does not count. `waitInWorker`:
+   * The source is preparing the response: request again after `delayMs`; this attempt does not count. `isWaitedInWorker`:
    * the worker waits and takes no other window.
    */
-  | { readonly act: 'await_data'; readonly delayMs: number; readonly waitInWorker: boolean }
+  | { readonly act: 'await_data'; readonly delayMs: number; readonly isWaitedInWorker: boolean }
   /**
-   * No worker takes a window from this queue for `delayMs`; the attempt does not count. `closeHour`: the source itself
+   * No worker takes a window from this queue for `delayMs`; the attempt does not count. `isHourClosed`: the source itself
    * says that the hour's quota is used up, whatever was counted here.
    */
-  | { readonly act: 'rate_limit'; readonly delayMs: number; readonly closeHour: boolean }
+  | { readonly act: 'rate_limit'; readonly delayMs: number; readonly isHourClosed: boolean }
   /** Replace the window by windows of at most `days` days. */
   | { readonly act: 'split'; readonly days: number }
   /**
-   * Keep the response in this worker and store it again after `delayMs`. `stopsCalls`: until it is stored, no worker of
+   * Keep the response in this worker and store it again after `delayMs`. `isStoppingCalls`: until it is stored, no worker of
    * this process makes another call, because those responses could not be stored either.
    */
-  | { readonly act: 'keep_response'; readonly delayMs: number; readonly stopsCalls: boolean }
+  | { readonly act: 'keep_response'; readonly delayMs: number; readonly isStoppingCalls: boolean }
   /** Put the window back as if it had not been started, because the worker is stopping. */
   | { readonly act: 'put_back' }
   /** End the window without a response, because there is nothing to load for it. */
@@ -199,21 +199,21 @@ const retryOrAwaitSource: Decide = (error, situation, config) => {
 const awaitDatabase: Decide = (_error, { storeFailures }) =>
   storeFailures === 0
     ? POSTPONE_FOR_DATABASE
-    : { act: 'keep_response', delayMs: DATABASE_PAUSE_MS, stopsCalls: false };
+    : { act: 'keep_response', delayMs: DATABASE_PAUSE_MS, isStoppingCalls: false };
 
 /** The same for a Postgres that lets windows be claimed and does not take their responses. */
 const awaitStorage: Decide = (error, situation, config) => {
   const { storeFailures, chance } = situation;
   if (storeFailures === 0) return awaitDatabase(error, situation, config);
   const delayMs = Math.min(MAX_STORE_PAUSE_MS, backoffMs(storeFailures, config.EOD_BACKOFF_MS, chance));
-  return { act: 'keep_response', delayMs, stopsCalls: true };
+  return { act: 'keep_response', delayMs, isStoppingCalls: true };
 };
 
 /** Tries EOD_ATTEMPTS times to store the response in hand; nothing is requested again. */
 const retryWithResponse: Decide = (_error, { storeFailures, chance }, config) => {
   if (storeFailures === 0 || storeFailures >= config.EOD_ATTEMPTS) return FAIL;
   const delayMs = backoffMs(storeFailures, config.EOD_BACKOFF_MS, chance);
-  return { act: 'keep_response', delayMs, stopsCalls: false };
+  return { act: 'keep_response', delayMs, isStoppingCalls: false };
 };
 
 /**
@@ -283,7 +283,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
     decide: (_error, { intoHourMs, nextHourMs }) => ({
       act: 'rate_limit',
       delayMs: waitForCallsMs(nextHourMs),
-      closeHour: intoHourMs >= HOUR_START_TOLERANCE_MS,
+      isHourClosed: intoHourMs >= HOUR_START_TOLERANCE_MS,
     }),
     source: 'success',
     key: 'accepted',
@@ -293,7 +293,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
       const leftMs = config.EOD_NOT_READY_BUDGET_MS - notReadyMs;
       if (leftMs <= 0) return FAIL;
       const delayMs = Math.min(leftMs, notReadyPauseMs(notReadyMs, config));
-      return { act: 'await_data', delayMs, waitInWorker: delayMs <= msPerCall(config) };
+      return { act: 'await_data', delayMs, isWaitedInWorker: delayMs <= msPerCall(config) };
     },
     source: 'success',
     key: 'accepted',

@@ -143,7 +143,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       await release(action.act === 'put_back' ? null : info, action);
       break;
     case 'rate_limit':
-      if (action.closeHour) await closeHour(db.drizzle, callLimit, line);
+      if (action.isHourClosed) await closeHour(db.drizzle, callLimit, line);
       // The wait for the next hour is not counted as time in which the source prepares the response.
       await release(info, { act: 'put_back', delayMs: action.delayMs });
       break;

@@ -50,7 +50,7 @@ type WaitAction = Extract<FailureAction, { act: 'postpone' | 'rate_limit' }>;
 
 const waitInQueue = (delayMs: number): ClaimResult => ({
   outcome: 'wait',
-  action: { act: 'rate_limit', delayMs, closeHour: false },
+  action: { act: 'rate_limit', delayMs, isHourClosed: false },
 });
 
 /**

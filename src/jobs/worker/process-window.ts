@@ -70,14 +70,14 @@ export async function processWindow(context: WorkerContext, job: WindowJob): Pro
       await keepUnreadable(context, job.windowId, error, response);
       const runs = await applyFailure(context, { job, window, callLimit, error, action, times });
       if (action.act === 'keep_response') {
-        if (action.stopsCalls) await storage.refused(job.windowId, error);
+        if (action.isStoppingCalls) await storage.refused(job.windowId, error);
         waitMs = action.delayMs;
         continue;
       }
       response = null;
       await storage.released(job.windowId);
       if (action.act === 'split') return { runs, isLoaded: false };
-      if (action.act !== 'await_data' || !action.waitInWorker)
+      if (action.act !== 'await_data' || !action.isWaitedInWorker)
         return { verdict: { action, error }, runs, isLoaded: false };
       waitMs = action.delayMs;
     }

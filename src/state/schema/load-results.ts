@@ -249,6 +249,16 @@ export const rejectedRecords = declareTable(
 
 // The views of migrations/repeatable/rejects.sql.
 
+export const rejectResolutions = declareView(
+  'reject_resolutions',
+  'The responses which show that a rejected record is no longer sent or can be read now: those that list all they should, later than the last one that had the record, about all that was requested with it.',
+  {
+    reject_id: number('Number of the reject.').notNull(),
+    last_seen_at: moment('When the last response that contained it was fetched.').notNull(),
+    resolved_at: moment('Position of the response.').notNull(),
+  },
+);
+
 export const rejects = declareView(
   'rejects',
   'Every record that failed validation, as sent, with each of its problems.',

@@ -15,6 +15,7 @@ import {
   type Situation,
   waitForCallsMs,
 } from '../../../src/jobs/policy/failure-policy.ts';
+import { misnamedBooleans } from '../../support/boolean-names.ts';
 import { forAll } from '../../support/for-all.ts';
 
 const CONFIG = {
@@ -59,14 +60,14 @@ const block = (scope: 'window' | 'older' | 'operation' | 'exchange' | 'key'): Fa
 const leftOut = (scope: 'operation' | 'exchange'): FailureAction => ({ act: 'end', state: 'skipped', scope });
 const retryAfter = (delayMs: number): FailureAction => ({ act: 'retry', delayMs });
 const postpone = (delayMs: number): FailureAction => ({ act: 'postpone', delayMs });
-const keep = (delayMs: number, stopsCalls = false): FailureAction => ({
+const keep = (delayMs: number, isStoppingCalls = false): FailureAction => ({
   act: 'keep_response',
   delayMs,
-  stopsCalls,
+  isStoppingCalls,
 });
 const half = (days: number): FailureAction => ({ act: 'split', days });
 
-const WAIT_FOR_HOUR: FailureAction = { act: 'rate_limit', delayMs: 777, closeHour: true };
+const WAIT_FOR_HOUR: FailureAction = { act: 'rate_limit', delayMs: 777, isHourClosed: true };
 const PUT_BACK: FailureAction = { act: 'put_back' };
 
 /** What a window may have met before, and with it each bound of the policy. */
@@ -129,7 +130,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
   hourly_quota: [{ first: WAIT_FOR_HOUR }],
   not_ready: [
     {
-      first: { act: 'await_data', delayMs: 50, waitInWorker: true },
+      first: { act: 'await_data', delayMs: 50, isWaitedInWorker: true },
       others: { 'budget of waiting used up': FAIL },
     },
   ],
@@ -337,6 +338,8 @@ describe('whatever happens', () => {
   test('something is decided, and no delay is longer than its bound', () =>
     forAll([anyError, anySituation, anyConfig], { numRuns: 2_000 }, (failure, situation, config) => {
       const action = decideFailure(failure, situation, config);
+      // Actions are logged as they are.
+      expect(misnamedBooleans(action)).toEqual([]);
       switch (action.act) {
         case 'retry': {
           const longestOutage = longestOutageMs(config, situation.queue);
@@ -369,7 +372,7 @@ describe('whatever happens', () => {
           expect(situation.storeFailures).toBeGreaterThan(0);
           if (failure.kind === 'defect') expect(situation.storeFailures).toBeLessThan(config.EOD_ATTEMPTS);
           else expect(action.delayMs).toBeLessThanOrEqual(30_000);
-          expect(action.stopsCalls).toBe(failure.kind === 'database_cannot_store');
+          expect(action.isStoppingCalls).toBe(failure.kind === 'database_cannot_store');
           break;
         case 'put_back':
           expect(failure.kind).toBe('aborted');
@@ -431,9 +434,9 @@ describe('a refusal for the quota of the hour', () => {
     );
 
   test('closes the hour, unless it has just turned: then the hour of the source may not have', () => {
-    expect(refused(300_000)).toEqual({ act: 'rate_limit', delayMs: 60_000, closeHour: true });
-    expect(refused(299_999)).toEqual({ act: 'rate_limit', delayMs: 60_000, closeHour: false });
-    expect(refused(3_590_000)).toEqual({ act: 'rate_limit', delayMs: 10_000, closeHour: true });
+    expect(refused(300_000)).toEqual({ act: 'rate_limit', delayMs: 60_000, isHourClosed: true });
+    expect(refused(299_999)).toEqual({ act: 'rate_limit', delayMs: 60_000, isHourClosed: false });
+    expect(refused(3_590_000)).toEqual({ act: 'rate_limit', delayMs: 10_000, isHourClosed: true });
   });
 });
 
@@ -444,7 +447,11 @@ describe('a response that is not ready', () => {
       { ...FIRST, notReadyMs },
       { ...CONFIG, EOD_NOT_READY_WAIT_MS: 3_000, EOD_NOT_READY_BUDGET_MS: 900_000, ...config },
     );
-  const again = (delayMs: number, waitInWorker: boolean) => ({ act: 'await_data', delayMs, waitInWorker });
+  const again = (delayMs: number, isWaitedInWorker: boolean) => ({
+    act: 'await_data',
+    delayMs,
+    isWaitedInWorker,
+  });
 
   test('is requested again after 3 s, then each time after as long as before in all, up to a minute', () => {
     const pauses: number[] = [];
