@@ -44,8 +44,8 @@ export async function openContext(
 ): Promise<Context | QueueContext | WorkContext> {
   const { wait = 'none', source = false } = needs;
   const needsQueue = source || needs.queue === true;
-  const own = needs.config ?? (await loadSettings(cli));
-  const config = source ? await withDemoSource(cli, own) : own;
+  const loadedConfig = needs.config ?? (await loadSettings(cli));
+  const config = source ? await withDemoSource(cli, loadedConfig) : loadedConfig;
   // First, so that a missing setting is reported without waiting for a server.
   const settings = source ? sourceSettings(config) : null;
   if (needsQueue) await checkQueue(cli, config, wait);
@@ -142,9 +142,9 @@ async function storeOrCompareExpectations(
   if (schedules || config.DATABASE_URL === undefined) return writeExpectations(drizzle, config);
   const difference = await compareRequested(drizzle, config);
   if (difference === null) return;
-  const named = (pairs: readonly Pair[]) => pairs.map(pairName);
+  const namesOf = (pairs: readonly Pair[]) => pairs.map(pairName);
   log.warn(
-    { onlyHere: named(difference.onlyHere), onlyInDatabase: named(difference.onlyExpected) },
+    { onlyHere: namesOf(difference.onlyHere), onlyInDatabase: namesOf(difference.onlyExpected) },
     'EOD_OPERATIONS, EOD_EXCHANGES or EOD_OPERATION_EXCHANGES differs from what the database has stored, which decides what is missing: "eod migrate" or "eod up" stores the new value',
   );
 }

@@ -196,8 +196,12 @@ const PARAMS_SET_ELSEWHERE: Readonly<Record<string, string>> = {
  * @throws PipelineError `usage`
  */
 function parseExchanges(text: string, chosen: readonly Operation[], config: Config): string[] {
-  const named = Object.values(config.EOD_OPERATION_EXCHANGES).flat();
-  const known = new Set([...EXCHANGE_CODES, ...named, ...chosen.flatMap((operation) => operation.exchanges)]);
+  const settingCodes = Object.values(config.EOD_OPERATION_EXCHANGES).flat();
+  const known = new Set([
+    ...EXCHANGE_CODES,
+    ...settingCodes,
+    ...chosen.flatMap((operation) => operation.exchanges),
+  ]);
   const codes = splitList(text.toUpperCase());
   if (codes.length === 0) throw usageError(`--exchange names no exchange (${EXCHANGES.join(', ')}, …)`);
   const unknown = codes.find((code) => !known.has(code));

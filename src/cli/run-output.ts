@@ -137,9 +137,9 @@ export function failuresText({ failures, runId, kind, error: stoppedBy }: RunRep
     return [`${head} ${only[0].state}: ${why(only[0])}`, ...again].join('\n');
   const lines = firstLines(byCause, (windows) => {
     const [first] = windows as [RunReport['failures'][number]];
-    const named = windows.slice(0, NAMED_WINDOWS).map(windowText).join('; ');
+    const windowTexts = windows.slice(0, NAMED_WINDOWS).map(windowText).join('; ');
     const more = windows.length - NAMED_WINDOWS;
-    return `  ${first.state}: ${named}${more > 0 ? `; and ${plural(more, 'other')}` : ''}: ${why(first)}`;
+    return `  ${first.state}: ${windowTexts}${more > 0 ? `; and ${plural(more, 'other')}` : ''}: ${why(first)}`;
   });
   return [head, ...lines, ...again].join('\n');
 }

@@ -100,7 +100,7 @@ const RULES = [
 /** The contradictions between settings that are valid one by one. */
 export function contradictions(config: Config): Contradiction[] {
   return RULES.flatMap(({ holds, problem, remedy }) => {
-    const named = problem.replace(/\{(\w+)\}/g, (_, name) => String(readMember(config, name)));
-    return holds(config) ? [] : [{ problem: named, remedy }];
+    const sentence = problem.replace(/\{(\w+)\}/g, (_, name) => String(readMember(config, name)));
+    return holds(config) ? [] : [{ problem: sentence, remedy }];
   });
 }

@@ -38,20 +38,20 @@ const EXCHANGE_SPELLINGS: ReadonlyMap<string, Exchange> = new Map([
 ]);
 
 /** The exchange that a record names, in any of its spellings; undefined where it is none of the known ones. */
-export function exchangeNamed(named: unknown): Exchange | undefined {
-  if (typeof named !== 'string') return undefined;
-  return EXCHANGE_SPELLINGS.get(named) ?? EXCHANGE_SPELLINGS.get(named.trim().toUpperCase());
+export function exchangeNamed(name: unknown): Exchange | undefined {
+  if (typeof name !== 'string') return undefined;
+  return EXCHANGE_SPELLINGS.get(name) ?? EXCHANGE_SPELLINGS.get(name.trim().toUpperCase());
 }
 
 /**
  * Shows whether a record names another known exchange than the requested one. An unknown spelling proves nothing. A
  * record of a segment may name the segment, or the exchange that runs it.
  */
-export function strayExchange(named: unknown, { exchange }: { readonly exchange: string }): boolean {
-  if (typeof named !== 'string' || named === exchange) return false;
-  const spelled = named.trim().toUpperCase();
+export function strayExchange(name: unknown, { exchange }: { readonly exchange: string }): boolean {
+  if (typeof name !== 'string' || name === exchange) return false;
+  const spelled = name.trim().toUpperCase();
   if (spelled === exchange) return false;
-  const whole = exchangeNamed(named);
+  const whole = exchangeNamed(name);
   if (whole !== undefined) return whole !== exchangeOfSegment(exchange);
   return SEGMENTS[spelled] !== undefined;
 }

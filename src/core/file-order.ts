@@ -72,8 +72,8 @@ export function onlyDayIn(name: string): string | null {
 
 function daysIn(name: string): string[] {
   return [...name.matchAll(DAYS)].flatMap(([, y1, m1, d1, d2, m2, y2]) => {
-    const named = MONTHS.indexOf(m2 ?? '') + 1;
-    const month = named === 0 ? (m1 ?? m2) : String(named).padStart(2, '0');
+    const monthNumber = MONTHS.indexOf(m2 ?? '') + 1;
+    const month = monthNumber === 0 ? (m1 ?? m2) : String(monthNumber).padStart(2, '0');
     const day = `${fullYear(y1 ?? y2 ?? '')}-${month}-${d1 ?? d2}`;
     return isDay(day) ? [day] : [];
   });

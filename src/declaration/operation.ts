@@ -192,7 +192,7 @@ export type ExchangeSettings = Pick<Config, 'EOD_EXCHANGES'> &
  * limited to EOD_EXCHANGES, where a segment is taken as the exchange that runs it.
  */
 export function exchangesOf(operation: Operation, config: ExchangeSettings): readonly string[] {
-  const named = settingFor(config.EOD_OPERATION_EXCHANGES ?? {}, operation);
-  if (named !== undefined) return named;
+  const settingExchanges = settingFor(config.EOD_OPERATION_EXCHANGES ?? {}, operation);
+  if (settingExchanges !== undefined) return settingExchanges;
   return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.includes(exchangeOfSegment(exchange)));
 }

@@ -46,10 +46,10 @@ function parseMoment(text: string): Moment | null | string {
     return readMoment(american, Number(american[3]), Number(american[1]), Number(american[2]));
   const iso = ISO.exec(text);
   if (iso !== null) return readMoment(iso, Number(iso[1]), Number(iso[2]), Number(iso[3]));
-  const named = NAMED.exec(text);
-  if (named !== null) {
-    const [, date, month = '', year] = named;
-    return readMoment(named, Number(year), MONTHS.indexOf(month.toLowerCase()) + 1, Number(date));
+  const match = NAMED.exec(text);
+  if (match !== null) {
+    const [, date, month = '', year] = match;
+    return readMoment(match, Number(year), MONTHS.indexOf(month.toLowerCase()) + 1, Number(date));
   }
   return 'a date';
 }

@@ -45,9 +45,11 @@ export async function findRelation(client: ClientBase, text: string): Promise<Re
     [SCHEMAS],
   );
   const wanted = text.includes('.') ? text : `market.${text}`;
-  const named = (name: string) => rows.find((relation) => `${relation.schema}.${relation.name}` === name);
+  const findRelation = (name: string) =>
+    rows.find((relation) => `${relation.schema}.${relation.name}` === name);
   const { table } = namedBy(dataSets, text)?.shapes[0] ?? {};
-  const relation = named(wanted) ?? named(wanted.toLowerCase()) ?? named(`market.${table?.name}`);
+  const relation =
+    findRelation(wanted) ?? findRelation(wanted.toLowerCase()) ?? findRelation(`market.${table?.name}`);
   if (relation === undefined) {
     const known = rows.map(({ schema, name }) => (schema === 'market' ? name : `${schema}.${name}`));
     throw usageError(`there is no table or view ${wanted}${didYouMean(text, known)}`);
@@ -96,15 +98,15 @@ export function chosenRows(relation: Relation, { from, to, symbols, series, exch
     throw usageError(`${relation.schema}.${relation.name} has no column to choose ${criterion} by`);
   };
   const day = () => by(relation.dayColumn, 'days');
-  const named = (column: string) => relation.columns.find(({ name }) => name === column)?.name ?? null;
+  const columnNamed = (column: string) => relation.columns.find(({ name }) => name === column)?.name ?? null;
   const isOneOf = (column: string | null, criterion: string, values: readonly string[] | undefined) =>
     values === undefined ? [] : [`${by(column, criterion)} in (${values.map(literal).join(', ')})`];
   const conditions = [
     ...(from === undefined ? [] : [`${day()} >= ${literal(from)}`]),
     ...(to === undefined ? [] : [`${day()} <= ${literal(to)}`]),
     ...isOneOf(relation.symbolColumn, 'symbols', symbols),
-    ...isOneOf(named('series'), 'series', series),
-    ...isOneOf(named('exchange'), 'exchanges', exchanges),
+    ...isOneOf(columnNamed('series'), 'series', series),
+    ...isOneOf(columnNamed('exchange'), 'exchanges', exchanges),
   ];
   const where = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`;
   return `from ${nameInSql(relation)}${where}`;

@@ -56,9 +56,9 @@ export const comparedDay = (table: TableDefinition): string | null =>
 /** The data sets that a user means: by the name of one, or by that of a table which they fill, in any case. */
 export function allNamedBy<Item extends DataSet>(items: readonly Item[], text: string): readonly Item[] {
   const typed = text.toLowerCase();
-  const named = items.find(({ name }) => name.toLowerCase() === typed);
+  const item = items.find(({ name }) => name.toLowerCase() === typed);
   // Workers look up operations by name, so tables are not looked at before they have to be.
-  if (named !== undefined) return [named];
+  if (item !== undefined) return [item];
   const relation = typed.replace(/^market\./, '');
   const fills = ({ table }: Shape) => table.name === relation;
   const first = items.filter(({ shapes }) => fills(shapes[0]));

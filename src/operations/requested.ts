@@ -11,8 +11,8 @@ const DEFAULT = 'default';
 /** The operations that an item of EOD_OPERATIONS means. @throws PipelineError `usage` */
 function resolveItem(item: string): readonly Operation[] {
   if (item.toLowerCase() === DEFAULT) return defaultOperations;
-  const named = allNamedBy(operations, item);
-  if (named.length > 0) return named;
+  const matches = allNamedBy(operations, item);
+  if (matches.length > 0) return matches;
   const { message, remedy } = unknownOperation(item, [DEFAULT, ...operations.map(({ name }) => name)]);
   throw usageError(`EOD_OPERATIONS: ${message}`, remedy);
 }
@@ -29,14 +29,14 @@ const listNames = (listed: readonly Operation[]) => listed.map(({ name }) => nam
  */
 export function requestedOperations({ EOD_OPERATIONS: items }: Pick<Config, 'EOD_OPERATIONS'>): Operation[] {
   const resolveItems = (texts: readonly string[]) => new Set(texts.flatMap(resolveItem));
-  const named = resolveItems(items.filter((item) => !isLeftOut(item)));
+  const chosen = resolveItems(items.filter((item) => !isLeftOut(item)));
   const leftOut = resolveItems(items.filter(isLeftOut).map((item) => item.slice(1).trim()));
-  const notNamed = [...leftOut].filter((operation) => !named.has(operation));
+  const notNamed = [...leftOut].filter((operation) => !chosen.has(operation));
   if (notNamed.length > 0) {
-    const remedy = named.size === 0 ? `write ${[DEFAULT, ...items].join()}` : 'remove it from the list';
+    const remedy = chosen.size === 0 ? `write ${[DEFAULT, ...items].join()}` : 'remove it from the list';
     throw usageError(`EOD_OPERATIONS leaves out ${listNames(notNamed)}, which it does not name: ${remedy}`);
   }
-  const requested = operations.filter((operation) => named.has(operation) && !leftOut.has(operation));
+  const requested = operations.filter((operation) => chosen.has(operation) && !leftOut.has(operation));
   if (requested.length === 0) throw usageError('EOD_OPERATIONS leaves nothing to request: name an operation');
   return requested;
 }

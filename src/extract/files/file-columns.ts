@@ -228,17 +228,17 @@ const NUMBERS: ReadonlySet<Kind> = new Set(['int2', 'int4', 'int8', 'numeric']);
  * Converts days to the form that days of responses have. Lists of the exchanges may have slashes, as in `17/12/2020`,
  * without saying so; elsewhere, slashes are from a spreadsheet, which may write the month first.
  *
- * @param named the day in the name of the file: it decides where a day can be read both ways. NSE's index closes of some
- *   days in April 2023 have the month first, without slashes.
+ * @param dayOfFile the day in the name of the file: it decides where a day can be read both ways. NSE's index closes of
+ *   some days in April 2023 have the month first, without slashes.
  */
 function dayReader(
   { byTradingDay, exchange, hasSlashes = !byTradingDay && exchange !== null }: FileFormat,
-  named: string | null,
+  dayOfFile: string | null,
 ): (text: string) => string {
   return (text) => {
     const day = hasSlashes ? text.replace(/^(\d+)\/(\d+)\/(\d{4})$/, '$1-$2-$3') : text;
     const monthFirst = day.replace(/^(\d{1,2})-(\d{1,2})-(\d{4})$/, '$2-$1-$3');
-    return fileDay(named !== null && fileDay(monthFirst) === named ? monthFirst : day);
+    return fileDay(dayOfFile !== null && fileDay(monthFirst) === dayOfFile ? monthFirst : day);
   };
 }
 
@@ -293,8 +293,8 @@ const MONTH_FIRST = /^([a-z]{3,9})\.? (\d{1,2}), ?(\d{4})$/i;
 export function fileDay(text: string): string {
   const [, day = '', month = '', year = ''] =
     /^(\d{1,2})[- ](\w{1,9})[- ](\d{4}|\d{2})$/.exec(text.replace(MONTH_FIRST, '$2-$1-$3')) ?? [];
-  const named = MONTH.test(month) ? MONTHS.indexOf(month.slice(0, 3).toLowerCase()) + 1 : 0;
+  const monthNumber = MONTH.test(month) ? MONTHS.indexOf(month.slice(0, 3).toLowerCase()) + 1 : 0;
   const isNumber = /^\d{1,2}$/.test(month) && year.length === 4;
-  if (named === 0 && !isNumber) return text;
-  return `${fullYear(year)}-${String(named || month).padStart(2, '0')}-${day.padStart(2, '0')}`;
+  if (monthNumber === 0 && !isNumber) return text;
+  return `${fullYear(year)}-${String(monthNumber || month).padStart(2, '0')}-${day.padStart(2, '0')}`;
 }

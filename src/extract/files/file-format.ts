@@ -45,7 +45,7 @@ interface FormatOptions {
   /** A header that has all of these columns is of this format, or of one that is recognized by more of its columns … */
   readonly marks: readonly string[];
   /** … unless this is not in the name of the file: the header of another format is the same. */
-  readonly named?: string;
+  readonly wordInName?: string;
   /** Further columns that the header must have; of several names of one column, one. */
   readonly needs?: readonly (string | readonly string[])[];
   /** Columns that are not in `marks` or `needs` may be missing. */

@@ -82,8 +82,8 @@ export function dayInName(path: string, { files }: Pick<FileFormat, 'files'>): s
     if (file.match(DAYS)?.length !== 1) return [];
     const matches = lastName(path).matchAll(makePattern(file));
     return [...matches].map(({ groups: { day = '', month = '', year = '' } = {} }) => {
-      const named = MONTHS.indexOf(month.toLowerCase()) + 1;
-      return `${fullYear(year)}-${named === 0 ? month : String(named).padStart(2, '0')}-${day}`;
+      const monthNumber = MONTHS.indexOf(month.toLowerCase()) + 1;
+      return `${fullYear(year)}-${monthNumber === 0 ? month : String(monthNumber).padStart(2, '0')}-${day}`;
     });
   });
   return new Set(days).size === 1 ? (days[0] ?? null) : null;
@@ -124,15 +124,15 @@ export function findFormat(
   const isMarked = hasMarks(header);
   const fits = (format: FileFormat) =>
     isMarked(format) &&
-    (format.named === undefined || inName.includes(format.named)) &&
+    (format.wordInName === undefined || inName.includes(format.wordInName)) &&
     (format.title === undefined || isTitled || dayInName(fileName, format) !== null);
-  const countSigns = ({ marks, named }: FileFormat) => marks.length + (named === undefined ? 0 : 2);
+  const countSigns = ({ marks, wordInName }: FileFormat) => marks.length + (wordInName === undefined ? 0 : 2);
   return FORMATS.filter(fits).sort((a, b) => countSigns(b) - countSigns(a))[0];
 }
 
 /** What has to be in the name of a file of this header, one of them, because the header alone does not tell its format. */
 export const wordsInNames = (header: readonly string[]): string[] => [
-  ...new Set(FORMATS.filter(hasMarks(header)).flatMap(({ named }) => named ?? [])),
+  ...new Set(FORMATS.filter(hasMarks(header)).flatMap(({ wordInName }) => wordInName ?? [])),
 ];
 
 /** Whether a header has the columns by which a format is recognized. */

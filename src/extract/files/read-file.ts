@@ -41,17 +41,17 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   const isTitled = titled.day !== undefined;
   const columns = findColumns({ name: content.name, header, isTitled }, first ?? {});
   const { byTradingDay } = columns.format;
-  const named = chooseDay(columns, name, titled.day);
+  const dayOfFile = chooseDay(columns, name, titled.day);
   if (first === undefined) {
     if (columns.format.mayBeEmpty !== true) throw badFile('contains no rows');
     if (!byTradingDay) return [];
     const exchange = readExchange(columns, {});
     const none = newGroup(columns, exchange, timeZone);
     // Its title or its name says of which day it lists nothing.
-    none.byDay.set(named ?? '', []);
+    none.byDay.set(dayOfFile ?? '', []);
     return makeParts(exchange, none, { columns, content, warnings, passedOver: 0 });
   }
-  const reading = { columns, named, timeZone, bytes, isJson: start.form === 'json', first };
+  const reading = { columns, dayOfFile, timeZone, bytes, isJson: start.form === 'json', first };
   const groups = new Map<string, Group>();
   let passedOver = 0;
   const take = (row: FileRow, position: number) => {
@@ -79,7 +79,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
 }
 
 /** A file whose rows are being read. */
-interface Reading extends Pick<DatedRow, 'columns' | 'named'> {
+interface Reading extends Pick<DatedRow, 'columns' | 'dayOfFile'> {
   readonly timeZone: string;
   readonly bytes: Buffer;
   readonly isJson: boolean;
@@ -101,7 +101,7 @@ function isPassedOver({ format, nameOf }: FileColumns, row: FileRow): boolean {
  * @throws PipelineError `unreadable` for a number that a spreadsheet has shortened.
  */
 function takeRow(groups: Map<string, Group>, row: FileRow, position: number, reading: Reading): void {
-  const { columns, named, timeZone, bytes, isJson, first } = reading;
+  const { columns, dayOfFile, timeZone, bytes, isJson, first } = reading;
   // A spreadsheet does not shorten the numbers of a JSON document.
   const shortened = isJson || Array.isArray(row) ? null : columns.shortened(row);
   if (shortened !== null) {
@@ -115,7 +115,7 @@ function takeRow(groups: Map<string, Group>, row: FileRow, position: number, rea
   const group = groups.get(exchange) ?? newGroup(columns, exchange, timeZone);
   groups.set(exchange, group);
   if (row instanceof JoinedRows) group.joined += 1;
-  const result = readRow(group.reader, { columns, row, position, named });
+  const result = readRow(group.reader, { columns, row, position, dayOfFile });
   if (!('row' in result)) {
     group.rejects.push(result);
     return;
@@ -177,11 +177,11 @@ function newGroup(columns: FileColumns, exchange: string, timeZone: string) {
 }
 
 /** True if these cells are a valid row of the file. */
-function isRow(row: FileRow, { columns, named, timeZone }: Reading): boolean {
+function isRow(row: FileRow, { columns, dayOfFile, timeZone }: Reading): boolean {
   if (columns.format.exchange === null && exchangeNamed(columns.value(row, 'src')) === undefined)
     return false;
   const { reader } = makeReaders(columns, readExchange(columns, row), timeZone);
-  return 'row' in readRow(reader, { columns, row, position: 0, named });
+  return 'row' in readRow(reader, { columns, row, position: 0, dayOfFile });
 }
 
 function addRow(byDay: Map<string, Row[]>, { row, day }: { readonly row: Row; readonly day: string }): void {
@@ -217,7 +217,7 @@ function makeParts(
   // Summed over the files of an import, so without a name.
   const skipped =
     passedOver === 0 ? [] : [`lines skipped: ${passedOver}; they ${format.passedOverWithout?.because}`];
-  const named = format.byTradingDay ? `${content.name} of ${parts[0]?.day}` : content.name;
+  const fileName = format.byTradingDay ? `${content.name} of ${parts[0]?.day}` : content.name;
   return parts.map(({ day, to, rows }, at) => ({
     format: format.name,
     /** Of its format among those of trading days; null for a list. */
@@ -237,7 +237,7 @@ function makeParts(
         ? null
         : { table: dataSetNamed(format.also.dataSet).shapes[0].table, rows: alsoByDay.get(day) ?? [] },
     /** Problems of the file that are not fatal. */
-    warnings: at === 0 ? [...warnings.map((warning) => `${named}: ${warning}`), ...skipped] : [],
+    warnings: at === 0 ? [...warnings.map((warning) => `${fileName}: ${warning}`), ...skipped] : [],
     /** How many lines of the file are about nothing that is stored, and were skipped. */
     passedOver: at === 0 ? passedOver : 0,
     /**
@@ -291,8 +291,8 @@ function chooseDay(
     throw badFile(`the header lacks ${columnsFor(format.columns, [dated.source]).join(' or ')}`);
   }
   // Each list of a publisher has a name of its own: any day in it is that of the list.
-  const named = dayInName(name, format) ?? (format.byTradingDay ? null : onlyDayIn(name));
-  const day = titled ?? named ?? format.day.otherwise ?? null;
+  const nameDay = dayInName(name, format) ?? (format.byTradingDay ? null : onlyDayIn(name));
+  const day = titled ?? nameDay ?? format.day.otherwise ?? null;
   if (day !== null || hasColumn) return day;
   throw badFile(`has no date, neither in a column nor in a name such as ${exampleName(format)}`);
 }

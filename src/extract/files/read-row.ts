@@ -22,7 +22,7 @@ interface SourceRow {
 
 export interface DatedRow extends SourceRow {
   /** The day in the file's name, if the format has no date. */
-  readonly named: string | null;
+  readonly dayOfFile: string | null;
 }
 
 /** So much of a cell is shown. */
@@ -36,15 +36,15 @@ export function readExchange(columns: FileColumns, row: FileRow): string {
   const segment = columns.value(row, 'sgmt');
   if (udiff !== undefined && segment !== null && segment !== udiff.segment)
     throw badFile(`has rows of the segments ${udiff.segment} and ${segment.slice(0, SHOWN)}`);
-  const named =
+  const sentExchange =
     format.exchangeColumn === undefined
       ? columns.value(row, 'src')
       : columns.text(row, format.exchangeColumn);
-  const listed = exchangeNamed(named);
+  const listed = exchangeNamed(sentExchange);
   const exchange = listed === undefined || udiff === undefined ? listed : udiff.exchanges[listed];
   if (exchange === undefined) {
     throw badFile(
-      `has rows of ${named?.slice(0, SHOWN) ?? 'an exchange that it does not name'}; known are ${EXCHANGES.join(' and ')}`,
+      `has rows of ${sentExchange?.slice(0, SHOWN) ?? 'an exchange that it does not name'}; known are ${EXCHANGES.join(' and ')}`,
     );
   }
   return exchange;
@@ -62,11 +62,11 @@ export function makeReaders({ dataSet, format: { also } }: FileColumns, exchange
 
 /** Reads a row of a file. */
 export function readRow(reader: RecordReader, source: DatedRow): ReadRow {
-  const { columns, row, named } = source;
+  const { columns, row, dayOfFile } = source;
   const missing = columns.missingIn(row);
   const record = columns.record(row);
   const { adapt, check, day } = columns.format;
-  if (named !== null && day !== undefined) record[day.field] ??= named;
+  if (dayOfFile !== null && day !== undefined) record[day.field] ??= dayOfFile;
   adapt?.(record, (column) => columns.text(row, column));
   const problem = check?.(record) ?? null;
   if (missing === null && problem === null) return makeResult(reader.read(record), source);

@@ -116,15 +116,15 @@ function writeMessage(kind: TradingDayKind, missing: readonly AlertedDay[], work
     (a, b) => Number(b.operation === BHAV_COPY) - Number(a.operation === BHAV_COPY),
   );
   const dataSets = new Set(tradingDays.map(({ operation }) => operation)).size;
-  const named = `${plural(tradingDays.length, 'trading day')}${dataSets > 1 ? ` of ${dataSets} data sets` : ''}`;
+  const subject = `${plural(tradingDays.length, 'trading day')}${dataSets > 1 ? ` of ${dataSets} data sets` : ''}`;
   const verb = tradingDays.length === 1 ? 'is' : 'are';
-  if (kind === 'gaps') return `${named} ${verb} missing after the night: ${tradingDaysText(tradingDays)}`;
+  if (kind === 'gaps') return `${subject} ${verb} missing after the night: ${tradingDaysText(tradingDays)}`;
   const isNeverRequested = tradingDays.every(({ reason }) => reason === 'not_requested');
   const hints = [
     ...(isNeverRequested ? ['check that a scheduler and a worker are running'] : []),
     ...(workers === 0 ? ['no worker was seen within the last minute'] : []),
   ];
-  return `${named} ${verb} missing although due: ${[tradingDaysText(tradingDays), ...hints].join('; ')}`;
+  return `${subject} ${verb} missing although due: ${[tradingDaysText(tradingDays), ...hints].join('; ')}`;
 }
 
 /** An alert whose kind may be any, as the database has it. */
@@ -159,9 +159,9 @@ export function joinAlerts<One extends StoredAlert>(
     if (first === undefined) return [];
     if (of.length === 1) return [{ ...first, of }];
     // A trading day that is late is a gap of its run as well.
-    const named = of.flatMap((alert) => listTradingDays(alert) ?? []);
+    const listedDays = of.flatMap((alert) => listTradingDays(alert) ?? []);
     const tradingDays = [
-      ...new Map(named.map((tradingDay) => [nameTradingDay(tradingDay), tradingDay])).values(),
+      ...new Map(listedDays.map((tradingDay) => [nameTradingDay(tradingDay), tradingDay])).values(),
     ];
     const { workers } = first.facts;
     const kind = isTradingDayKind(first.kind) ? first.kind : 'gaps';

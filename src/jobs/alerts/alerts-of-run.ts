@@ -66,10 +66,10 @@ function failedText(failed: Failed, timeZone: string): string {
       const [begin, end] = [first, last].map((time) =>
         timeAt(Date.parse(time) / 1_000, timeZone).slice(0, 5),
       );
-      const named = listText(listSubjects(group), ', ');
+      const subjects = listText(listSubjects(group), ', ');
       const span = begin === end ? begin : `${begin} to ${end}`;
       const reason = exampleText(group.map((failure) => failure.reason ?? 'no reason is known'));
-      return `${reason} (${span}, ${plural(countWindows(group), 'window')} of ${named})`;
+      return `${reason} (${span}, ${plural(countWindows(group), 'window')} of ${subjects})`;
     });
   return listText(parts);
 }

@@ -288,11 +288,13 @@ function ofAmount([amount, lines]: [string, readonly NoticeEvent[]]): {
     new Set(lines.flatMap(({ label }) => (label === '' ? [] : [label]))).size,
   );
   if (slots <= 1) return [{ item: amount, lines }];
-  const named = groupBy(lines, ({ label, nth }) => `${label} ${nth}`);
-  const names = [...named.keys()].filter((name, _, every) => every.length <= slots || !name.startsWith(' '));
+  const linesByLabel = groupBy(lines, ({ label, nth }) => `${label} ${nth}`);
+  const names = [...linesByLabel.keys()].filter(
+    (name, _, every) => every.length <= slots || !name.startsWith(' '),
+  );
   return names.sort().map((name, at) => ({
     item: at === 0 ? amount : `${amount}#${at + 1}`,
-    lines: named.get(name) ?? [],
+    lines: linesByLabel.get(name) ?? [],
   }));
 }
 
@@ -309,13 +311,13 @@ function amountsContradict(lines: readonly WithAmount[]): boolean {
   // All lines of the user's own list are meant as separate dividends.
   const inTexts = groupBy(lines, ({ notice }) => (notice.statedKind === null ? notice : 'own list'));
   if ([...inTexts.values()].some((ofText) => collectAmounts(ofText).size === amounts.size)) return false;
-  const named = lines.filter(({ label }) => label !== '');
-  const amountsNamed = collectAmounts(named);
+  const labelled = lines.filter(({ label }) => label !== '');
+  const amountsNamed = collectAmounts(labelled);
   const ordinary = lines.filter(({ label, amount }) =>
     label === '' ? !amountsNamed.has(trimDecimal(amount)) : label !== 'special',
   );
   if (ordinary.some(({ label }) => label === '') && collectAmounts(ordinary).size > 1) return true;
-  const names = groupBy([...named, ...ordinary], ({ label }) => label);
+  const names = groupBy([...labelled, ...ordinary], ({ label }) => label);
   return [...names.values()].some((ofName) => collectAmounts(ofName).size > 1);
 }
 

@@ -111,9 +111,9 @@ async function noticesOfShares({ db }: Context, exchange: string): Promise<Notic
   // owner of the symbol.
   return [...groupBy(notices, ({ symbol, exDate }) => `${symbol}\n${exDate}`).values()].flatMap((same) => {
     const [{ symbol, exDate }] = same;
-    const named = same.flatMap(({ scripCode }) => codes.get(scripCode ?? 0) ?? []).sort()[0];
+    const ownerByCode = same.flatMap(({ scripCode }) => codes.get(scripCode ?? 0) ?? []).sort()[0];
     const symbolOfDay = same.some((notice) => notice.symbolOfDay);
-    const instrumentId = named ?? findOwner({ exDate, symbolOfDay }, owners.get(symbol) ?? []);
+    const instrumentId = ownerByCode ?? findOwner({ exDate, symbolOfDay }, owners.get(symbol) ?? []);
     return same.map((notice) => ({ ...notice, instrumentId }));
   });
 }
@@ -268,13 +268,13 @@ export function withEventsOfOtherExchange(
       for (const event of listed) {
         if (isStated(event, stating, listed)) continue;
         const symbol = symbolOn(event.exDate, namesOfLine);
-        const named = { symbol, eventId: buildEventId({ ...event, exchange, symbol }) };
-        const owner = ids.get(named.eventId) ?? holderOn(event.exDate, symbol, names);
+        const bySymbol = { symbol, eventId: buildEventId({ ...event, exchange, symbol }) };
+        const owner = ids.get(bySymbol.eventId) ?? holderOn(event.exDate, symbol, names);
         // Of two lines with one symbol, the other's event has the name that no line shares.
         const code = instrumentId.slice(instrumentId.indexOf(':') + 1);
         const { eventId, ...as } =
           owner === instrumentId
-            ? named
+            ? bySymbol
             : { symbol: code, eventId: buildEventId({ ...event, exchange, symbol: code }) };
         const less = empty.filter(
           (emptyEvent) =>

@@ -61,20 +61,20 @@ export async function findFiles(paths: readonly string[], cwd: string): Promise<
  * Finds the files in a folder and below it. Folders to which links lead are not searched: those inside are found anyway.
  *
  * @param root the folder that was named, without links.
- * @param named what it was called.
+ * @param shownRoot what it was called.
  */
-async function listFolder(root: string, named: string, add: (file: FoundFile) => void): Promise<void> {
+async function listFolder(root: string, shownRoot: string, add: (file: FoundFile) => void): Promise<void> {
   const isInside = (path: string) => relative(root, path).split(sep)[0] !== '..';
   const listBelow = async (folder: string): Promise<void> => {
     for (const entry of await readdir(folder, { encoding: 'buffer', withFileTypes: true })) {
       const name = entry.name.toString();
       const absolutePath = join(folder, name);
-      const file = { path: join(named, relative(root, absolutePath)), absolutePath };
+      const file = { path: join(shownRoot, relative(root, absolutePath)), absolutePath };
       if (!isUtf8(entry.name)) {
         const bytes = entry.name
           .toString('latin1')
           .replace(/[^ -~]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`);
-        const path = join(named, relative(root, folder), bytes);
+        const path = join(shownRoot, relative(root, folder), bytes);
         if (entry.isDirectory() || isImportName(name)) add({ ...file, path, refusal: NOT_UTF8 });
       } else if (entry.isDirectory()) {
         await listBelow(absolutePath);

@@ -178,8 +178,8 @@ async function selectNewFiles(
   const before = force ? new Map<string, string[]>() : await readImportedFiles(db.drizzle);
   const paths = groupBy(files, ({ hash }) => hash);
   const here = new Map<string, string>();
-  const isOpen = (named: NonNullable<ReturnType<typeof dayOfName>>) =>
-    calendar.listed.isTradingDay(named.exchange, named.day);
+  const isOpen = (fileDay: NonNullable<ReturnType<typeof dayOfName>>) =>
+    calendar.listed.isTradingDay(fileDay.exchange, fileDay.day);
   return files.flatMap((file) => {
     const { path, hash, error } = file;
     const leaveOut = (why: string) => {
@@ -187,29 +187,29 @@ async function selectNewFiles(
       return [];
     };
     if (hash === null) return leaveOut(error ?? 'cannot be read');
-    const named = dayOfName(path);
-    const isSame = (other: string) => dayOfName(other)?.day === named?.day;
+    const fileDay = dayOfName(path);
+    const isSame = (other: string) => dayOfName(other)?.day === fileDay?.day;
     const imported = before.get(hash) ?? [];
     if (imported.some(isSame)) return leaveOut(IMPORTED_BEFORE);
-    const first = here.get(`${hash} ${named?.day}`);
+    const first = here.get(`${hash} ${fileDay?.day}`);
     if (first !== undefined) return leaveOut(`the same content as ${first}`);
     const others = [...imported, ...(paths.get(hash) ?? []).map((importedFile) => importedFile.path)].flatMap(
       (other) => {
         const its = dayOfName(other);
-        return named === null || its === null || its.day === named.day ? [] : [{ ...its, path: other }];
+        return fileDay === null || its === null || its.day === fileDay.day ? [] : [{ ...its, path: other }];
       },
     );
     const open = others.find(isOpen);
-    if (named !== null && open !== undefined && !isOpen(named)) {
-      return leaveOut(`the same content as ${open.path}, and ${named.day} is no trading day`);
+    if (fileDay !== null && open !== undefined && !isOpen(fileDay)) {
+      return leaveOut(`the same content as ${open.path}, and ${fileDay.day} is no trading day`);
     }
-    here.set(`${hash} ${named?.day}`, path);
+    here.set(`${hash} ${fileDay?.day}`, path);
     // A day without trading is left out, too, unless it was imported before.
     const other =
       open ??
-      others.find((otherFile) => imported.includes(otherFile.path) || (named !== null && !isOpen(named)));
-    if (named === null || other === undefined) return [file];
-    const warning = `${path} and ${other.path} have the same content, but ${named.day} and ${other.day} in their names: one of them is wrong`;
+      others.find((otherFile) => imported.includes(otherFile.path) || (fileDay !== null && !isOpen(fileDay)));
+    if (fileDay === null || other === undefined) return [file];
+    const warning = `${path} and ${other.path} have the same content, but ${fileDay.day} and ${other.day} in their names: one of them is wrong`;
     return [{ ...file, warning }];
   });
 }

@@ -306,11 +306,11 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
     // The range is too long or too far back; the line does not say which, and a limit that it names may be wrong. The
     // responses to shorter ranges will show it.
     decide: ({ limitDays = 0 }, { days, isAhead }) => {
-      const named = limitDays >= 1 && limitDays < days;
+      const isLimitKnown = limitDays >= 1 && limitDays < days;
       // Of days to come the source may know none; shorter ranges of them would be refused one by one.
-      if (isAhead && !named) return { act: 'skip', reason: 'the source does not serve days to come' };
+      if (isAhead && !isLimitKnown) return { act: 'skip', reason: 'the source does not serve days to come' };
       if (days <= 1) return block('older');
-      return { act: 'split', days: named ? limitDays : half(days) };
+      return { act: 'split', days: isLimitKnown ? limitDays : half(days) };
     },
     source: 'success',
     key: 'accepted',

@@ -45,13 +45,13 @@ function dividedBy(table: TableDefinition): TablesOfExchange['dividedBy'] {
  */
 async function tablesToReplay(
   { db }: Context,
-  { operations: named, exchanges }: ResponseFilter,
+  { operations, exchanges }: ResponseFilter,
 ): Promise<TablesOfExchange[]> {
   const tablesByName = new Map<string, TablesOfExchange[]>();
   for (const { operation, exchange } of await listPairsWithResponses(db.drizzle)) {
     if (!isDataSet(operation) || (exchanges !== undefined && !exchanges.includes(exchange))) continue;
     const { name, members } = tableGroupOf(operation);
-    if (named !== undefined && !members.some((member) => named.includes(member))) continue;
+    if (operations !== undefined && !members.some((member) => operations.includes(member))) continue;
     const filled = tables.filter((table) => namesFilling([table]).some((name) => members.includes(name)));
     tablesByName.set(
       `${name}|${exchange}`,

@@ -61,9 +61,10 @@ export async function verifyRows(
     done += 1;
     onPart({ parts: done, of: parts.length });
   }
-  const named = filter.operations;
+  const operations = filter.operations;
   const verified = tables.filter(
-    (table) => named === undefined || dataSetsFilling([table]).some(({ name }) => named.includes(name)),
+    (table) =>
+      operations === undefined || dataSetsFilling([table]).some(({ name }) => operations.includes(name)),
   );
   for (const table of signal.aborted ? [] : verified) {
     const { rows, total } = await findRowsOfNoResponse(db, table, filter, MOST_DIFFERENCES);

@@ -19,11 +19,11 @@ const MAX_INSTRUMENT_LENGTH = 200;
 export async function planInput(context: Context, request: PlanRequest, target: Target): Promise<PlanInput> {
   const { config, calendar, clock } = context;
   const operation = operationNamed(target.operation);
-  const named =
+  const chosenInstruments =
     operation.windows.per === 'instrument' && request.instruments.length === 0
       ? await defaultInstruments(context, target.exchange)
       : request.instruments;
-  const instruments = await spelledAsStored(context, target.exchange, named);
+  const instruments = await spelledAsStored(context, target.exchange, chosenInstruments);
   const long = instruments.find((name) => name.length > MAX_INSTRUMENT_LENGTH);
   if (long !== undefined) {
     throw usageError(`"${long.slice(0, 40)}…" is not an instrument: it has ${long.length} characters`);

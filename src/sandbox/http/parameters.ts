@@ -75,12 +75,12 @@ function readInstruments(operation: Operation, parameters: Map<string, string>):
   const text = parameters.get(name);
   // A plus sign and %20 both arrive as a space; a plus inside a symbol arrives as %2B.
   const list = operation.request.instruments === 'one' ? [text?.trim() ?? ''] : (text ?? '').split(' ');
-  const named = list.filter((word) => word !== '');
-  if (named.length > MAX_INSTRUMENTS_PER_CALL) {
+  const instruments = list.filter((word) => word !== '');
+  if (instruments.length > MAX_INSTRUMENTS_PER_CALL) {
     throw new Diagnostic(`Parameter ${name} is out of allowed range of ${MAX_INSTRUMENTS_PER_CALL}.`);
   }
-  if (named.length === 0 && isByInstrument(operation)) throw missing(name);
-  return named;
+  if (instruments.length === 0 && isByInstrument(operation)) throw missing(name);
+  return instruments;
 }
 
 function readOptions(operation: Operation, parameters: Map<string, string>): Record<string, string> {

@@ -361,7 +361,7 @@ test('index closes, deals, new highs, and securities under ban', () => {
 
 test('no header is of two formats, and each column of a format is a field', () => {
   for (const format of FORMATS) {
-    const { name, named: fileName = '', marks, needs, columns, dataSet } = format;
+    const { name, wordInName: fileName = '', marks, needs, columns, dataSet } = format;
     const header = [...marks, ...needs.flat(), ...Object.keys(columns)];
     expect(findFormat(header, fileName, true)?.name).toBe(name);
     const sources = dataSets

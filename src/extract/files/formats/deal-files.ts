@@ -3,10 +3,10 @@ import { defineFormat, type FileFormat } from '../file-format.ts';
 const PRICE = 'Trade Price / Wght. Avg. Price';
 
 /** Bulk and block deals have the same columns, so the name of a file says which they are. */
-type Deals = Pick<FileFormat, 'name' | 'dataSet' | 'files'> & Partial<Pick<FileFormat, 'named'>>;
+type Deals = Pick<FileFormat, 'name' | 'dataSet' | 'files'> & Partial<Pick<FileFormat, 'wordInName'>>;
 
 const BULK = { name: 'bulk-deals', dataSet: 'GetBulkDeals' };
-const BLOCK = { name: 'block-deals', dataSet: 'GetBlockDeals', named: 'block' };
+const BLOCK = { name: 'block-deals', dataSet: 'GetBlockDeals', wordInName: 'block' };
 
 const shared = {
   // BSE calls a purchase P or B.
@@ -53,10 +53,10 @@ const bse = (deals: Deals) =>
   });
 
 export default [
-  nse({ ...BULK, files: ['bulk.csv', 'Bulk-Deals-DD-MM-YYYY-to-DD-MM-YYYY.csv'], named: 'bulk' }),
+  nse({ ...BULK, files: ['bulk.csv', 'Bulk-Deals-DD-MM-YYYY-to-DD-MM-YYYY.csv'], wordInName: 'bulk' }),
   // Under any name: only bulk deals have remarks.
   nse({ ...BULK, files: ['bulk.csv'] }, 'Remarks'),
   nse({ ...BLOCK, files: ['block.csv', 'Block-Deals-DD-MM-YYYY-to-DD-MM-YYYY.csv'] }),
-  bse({ ...BULK, files: ['Bulk_Deals.csv'], named: 'bulk' }),
+  bse({ ...BULK, files: ['Bulk_Deals.csv'], wordInName: 'bulk' }),
   bse({ ...BLOCK, files: ['Block_Deals.csv'] }),
 ];
