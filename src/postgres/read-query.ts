@@ -90,8 +90,9 @@ function explainError(error: unknown, text: string, prefixLength: number): unkno
   const offset = position === undefined ? undefined : Number(position) - 1 - prefixLength;
   const isWrite = code === READ_ONLY || WRITES_VIEW.test(messageOf(error));
   const isNoQuery = code === SYNTAX_ERROR && offset !== undefined && text.slice(0, offset).trim() === '';
-  // Postgres gives no position then.
-  const areSeveral = code === SYNTAX_ERROR && offset === undefined;
+  // Postgres points at nothing then, as it does at a mistake in a text that a function runs.
+  const areSeveral =
+    code === SYNTAX_ERROR && offset === undefined && readMember(error, 'internalPosition') === undefined;
   const [word] = text.trim().split(/[\s;(]/);
   const lines = [
     // Of a statement that writes Postgres says that its syntax is wrong, because it cannot be prepared.

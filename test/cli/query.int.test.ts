@@ -186,6 +186,13 @@ test('nothing can be written', async () => {
     'eod: Postgres: cannot insert multiple commands into a prepared statement (42601)\n' +
       '  only one statement that reads can be run: select, with, values, table, explain or show\n',
   );
+  await execute(
+    url,
+    "create function wrong() returns int language plpgsql as $$ begin execute 'selec 1'; return 1; end $$",
+  );
+  expect((await run('select wrong()')).stderr).toBe(
+    'eod: Postgres: syntax error at or near "selec" (42601)\n',
+  );
   const onlyReads = 'nothing was changed\n  only one statement that reads can be run: select,';
   for (const sql of [
     'update mine set n = 2',

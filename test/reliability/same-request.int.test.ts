@@ -6,8 +6,7 @@ import { openSetup, start, test } from './support.ts';
 
 test('backfills with the same requests make them one after the other', async () => {
   const source = await slowSource();
-  // No worker stalls: a busy machine must not look like one that does.
-  const setup = await openSetup({ sourceUrl: source.url, settings: { EOD_STALL_MS: '20000' } });
+  const setup = await openSetup({ sourceUrl: source.url });
   const runs = [
     await start(setup, { ...NIGHT, force: true }),
     await start(setup, { ...NIGHT, force: true }),

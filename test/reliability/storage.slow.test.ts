@@ -52,8 +52,6 @@ test('while the disk is full no call is made beyond those in flight; alert, stat
     settings: {
       EOD_ALERT_WEBHOOK: webhook.url,
       EOD_CONCURRENCY: '3',
-      // No worker stalls: a busy machine must not look like one that does.
-      EOD_STALL_MS: '20000',
     },
   });
   const server = await serve(setup, ['worker']);

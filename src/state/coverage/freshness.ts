@@ -167,7 +167,10 @@ export interface ImportedList extends Pair {
   /** The last day that it is about; null if it is about none. */
   readonly day: Day | null;
   readonly records: number;
-  /** True if files of other data sets bring it for each trading day, so that no trading day of its own is expected. */
+  /**
+   * True if files of other data sets bring it for each trading day, so that no trading day of its own is expected. Then its
+   * records are the rows of the day.
+   */
   readonly isDaily: boolean;
 }
 
