@@ -1,9 +1,10 @@
+import type { Queue } from 'bullmq';
 import { firstItem } from '../../core/iterables.ts';
 import { countOpenWindows, listOpenWindows } from '../../state/windows/read-windows.ts';
 import type { QueueContext } from '../context.ts';
 import { computePriority } from './call-order.ts';
 import { type WindowJob, windowJobId } from './job-ids.ts';
-import { chooseQueue, countQueued, queuedIds, WINDOW_QUEUES } from './queue.ts';
+import { chooseQueue, countQueued, isQueued, queuedIds, WINDOW_QUEUES } from './queue.ts';
 
 const BATCH = 1_000;
 
@@ -66,12 +67,21 @@ export async function enqueueLostWindows(context: QueueContext, runIds: readonly
   for await (const windows of openWindowsOf(context, runIds)) {
     const kind = chooseQueue(firstItem(windows).kind);
     const lost = windows.filter((window) => !queued[kind].has(buildJobId(window)));
-    // What is left of a job keeps its id, so that BullMQ would not add it.
-    await Promise.all(lost.map((window) => queues[kind].remove(buildJobId(window))));
+    await Promise.all(lost.map((window) => removeEndedJob(queues[kind], buildJobId(window))));
     await addJobs(context, lost);
     count += lost.length;
   }
   return count;
+}
+
+/**
+ * Removes what is left of a job that has ended: it keeps its id, so that BullMQ would not add it. One that was added, or
+ * moved from one state to another, while the queue was read is not lost, and stays: BullMQ on Postgres may remove a job that
+ * a worker takes at this moment, and its window would then be given to a second worker.
+ */
+async function removeEndedJob(queue: Queue<WindowJob>, jobId: string): Promise<void> {
+  const job = await queue.getJob(jobId);
+  if (job !== undefined && !isQueued(await job.getState())) await queue.remove(jobId);
 }
 
 /**

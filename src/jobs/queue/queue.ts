@@ -28,6 +28,10 @@ type OnEnd<Data> = (data: Data, outcome: unknown) => void;
 /** States of jobs that are still to be worked on. */
 const QUEUED = ['active', 'wait', 'delayed', 'prioritized'] as const;
 
+/** True if a job in this state is still to be worked on. BullMQ calls a job `waiting` whose list is `wait`. */
+export const isQueued = (state: string): boolean =>
+  state === 'waiting' || QUEUED.some((queued) => queued === state);
+
 /** The ids of all jobs in a queue that are still to be worked on. */
 export async function queuedIds(queue: Pick<Queue, 'getRanges'>): Promise<ReadonlySet<string>> {
   return new Set(await queue.getRanges([...QUEUED], 0, -1));
