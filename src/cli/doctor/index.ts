@@ -76,10 +76,8 @@ export async function examine(
     if (isOffline) return skipped('--offline: no call was made');
     return sourceChecks(cli, config, calendar, tables);
   });
-  if (alertAddress !== null) {
-    const remedy = 'correct EOD_ALERT_WEBHOOK';
-    await check('alert', remedy, () => alertCheck(config, alertAddress, cli.life.signal));
-  }
+  if (alertAddress !== null)
+    await check('alert', 'correct EOD_ALERT_WEBHOOK', () => alertCheck(cli, config, alertAddress));
   const redact = environmentRedactor(cli);
   // Remedies are our own words: a password such as `eod` must not be replaced in them.
   return checks.map((outcome) => ({ ...outcome, found: redact(outcome.found) }));
@@ -94,7 +92,7 @@ export function nodeCheck(running: string, engines: string): Outcome {
 }
 
 /** Posts a test alert to an address. @throws Error if it is not accepted. */
-async function alertCheck(config: Config, address: string, signal: AbortSignal): Promise<Outcome> {
+async function alertCheck({ life }: Cli, config: Config, address: string): Promise<Outcome> {
   const alert = {
     kind: 'test',
     subject: 'test',
@@ -102,6 +100,6 @@ async function alertCheck(config: Config, address: string, signal: AbortSignal):
     facts: {},
     raisedAt: new Date().toISOString(),
   };
-  await postAlert(config, alert, signal);
+  await postAlert(config, alert, life.signal);
   return ok(`${new URL(address).host} accepted the test alert`);
 }

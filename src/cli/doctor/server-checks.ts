@@ -38,11 +38,10 @@ export function serverCheck(cli: Cli, config: Config, server: Server | null): Ou
   const { DATABASE_URL, EOD_DATA_DIR } = config;
   // The folder may be another than the one that is set.
   const { path, why } = clusterLocation(resolve(cli.cwd, EOD_DATA_DIR, 'postgres'));
-  const privateServer = `the private Postgres in ${why === null ? EOD_DATA_DIR : path}`;
+  const embedded = `the private Postgres in ${why === null ? EOD_DATA_DIR : path}`;
   if (server === null)
-    return ok(`DATABASE_URL is not set: the first command that needs it creates ${privateServer}`);
-  const location =
-    DATABASE_URL === undefined ? privateServer : `Postgres at ${describeLocation(DATABASE_URL)}`;
+    return ok(`DATABASE_URL is not set: the first command that needs it creates ${embedded}`);
+  const location = DATABASE_URL === undefined ? embedded : `Postgres at ${describeLocation(DATABASE_URL)}`;
   const { version, major, readOnly } = server.facts;
   const serverText = `${location}: version ${version}`;
   if (major < OLDEST_SERVER)
@@ -54,15 +53,14 @@ export function serverCheck(cli: Cli, config: Config, server: Server | null): Ou
 export async function rightsCheck({ db, facts }: Server, config: Config): Promise<Outcome> {
   const queue = config.REDIS_URL === undefined ? [queueSchema(config)] : [];
   const schemas = ['etl', 'market', 'market_history', ...queue];
-  const rights = await readRoleRights(db.pool, schemas);
-  const { mayCreate, mayStage } = rights;
+  const { mayCreate, ...rights } = await readRoleRights(db.pool, schemas);
   const lacking = Object.entries({
     'create the schemas': mayCreate ? [] : rights.missingSchemas,
     'use the schemas': rights.unusable,
     read: rights.unreadable,
     'change rows of': rights.unchangeable,
     use: rights.closed,
-    'create temporary tables in': mayStage ? [] : ['this database'],
+    'create temporary tables in': rights.mayStage ? [] : ['this database'],
   }).flatMap(([verb, names]) => (names.length === 0 ? [] : [`${verb} ${listText(names, ', ')}`]));
   if (lacking.length > 0) {
     return failed(

@@ -25,19 +25,14 @@ export function settingsChecks(config: Config): readonly Outcome[] {
       failed(messageOf(error), '"eod reconcile --help" and docs/completeness.md name the checks'),
     );
   }
-  return problems.length === 0
-    ? [ok('they do not contradict each other, and name only what exists')]
-    : problems;
+  return problems.length === 0 ? [ok('they fit together, and name only what exists')] : problems;
 }
 
 /** What makes a night take fewer hours. */
 const SHORTER_NIGHT =
   'raise EOD_CALLS_PER_HOUR as far as the key allows, set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, or leave operations out (EOD_OPERATIONS=default,-NAME)';
 
-/**
- * From 21:15, when the first schedule begins unless EOD_NIGHT_TIMES says otherwise, to 09:00, before the exchanges open,
- * there are eleven whole hours.
- */
+/** Whole hours from 21:15, when the first schedule begins by default, to 09:00, before the exchanges open. */
 const HOURS_OF_NIGHT = 11;
 
 /** Checks that the calls of an ordinary night can be made before the next night begins. */

@@ -13,13 +13,7 @@ import { sourceSettings } from '../source-settings.ts';
 import { call, openSource, remedyFor, USED_UP } from './source-checks.ts';
 
 /** After these no other call is served. */
-const ENDS_ALL: readonly string[] = [
-  'credential',
-  'monthly_quota',
-  'hourly_quota',
-  'wrong_address',
-  'network',
-];
+const ENDS_ALL = new Set(['credential', 'monthly_quota', 'hourly_quota', 'wrong_address', 'network']);
 
 type OperationReport = ReturnType<typeof describeCall>;
 
@@ -61,7 +55,7 @@ export async function examineOperations(
       if (again?.error === null) [response, dialect, source] = [again, other, otherSource];
     }
     if (response === null && reason === null) stopped = USED_UP;
-    if (ENDS_ALL.includes(response?.error?.kind ?? '')) stopped = 'not requested, as it would fail likewise';
+    if (ENDS_ALL.has(response?.error?.kind ?? '')) stopped = 'not requested, as it would fail likewise';
     isDialectKnown ||= isDated && response?.error === null;
     const { operation, exchange, from } = request;
     const body = response?.body ?? null;

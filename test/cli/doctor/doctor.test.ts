@@ -15,7 +15,7 @@ const check = (env: Readonly<Record<string, string>>) => settingsChecks(loadConf
 describe('settings', () => {
   test('as shipped do not contradict each other', () => {
     expect(check({})).toEqual([
-      { state: 'ok', found: 'they do not contradict each other, and name only what exists', remedy: null },
+      { state: 'ok', found: 'they fit together, and name only what exists', remedy: null },
     ]);
   });
 
