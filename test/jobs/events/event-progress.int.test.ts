@@ -172,48 +172,51 @@ describe('corporate events', () => {
     120_000,
   );
 
-  test('follow from notices, decisions and owners of symbols, in whatever order those come', async () => {
-    const A = 'INE000A01010';
-    const B = 'INE000B01018';
-    const id = 'NSE:ABC:2024-01-10:split';
-    const steps: Readonly<Record<string, (context: Context) => Promise<unknown>>> = {
-      'a list': (context) => importInto(context, [list(['ABC', '2024-01-10', '2:1'])]),
-      'another list': (context) =>
-        importInto(context, [list(['ABC', '2024-01-10', '5:1'], ['OLD', '2024-01-10', '5:1'])]),
-      prices: (context) => importInto(context, [prices('2024-01-09', { ABC: A, XYZ: B })]),
-      'a later day': (context) => importInto(context, [prices('2024-01-11', { ABC: A })]),
-      'an earlier day': (context) => importInto(context, [prices('2023-06-01', { OLD: A, XYZ: B })]),
-      'another company under the symbol': (context) =>
-        importInto(context, [prices('2024-02-01', { ABC: B })]),
-      'earlier days of that company': (context) => importInto(context, [prices('2023-01-02', { XYZ: B })]),
-      'the symbol given back': (context) => importInto(context, [prices('2024-02-05', { ABC: A })]),
-      'prices of the other exchange': (context) =>
-        importInto(context, [pricesOfBse('2024-01-09', { ABCLTD: [500_001, A], XYZ: [500_002, B] })]),
-      'its list': (context) =>
-        importInto(context, [
-          write([
-            'exchange,symbol,ex_date,kind,ratio,note',
-            'BSE,ABCLTD,2024-01-10,split,5:1,',
-            'BSE,XYZ,2024-03-01,bonus,1:1,',
+  test.runIf(isSlowLayer)(
+    'follow from notices, decisions and owners of symbols, in whatever order those come',
+    async () => {
+      const A = 'INE000A01010';
+      const B = 'INE000B01018';
+      const id = 'NSE:ABC:2024-01-10:split';
+      const steps: Readonly<Record<string, (context: Context) => Promise<unknown>>> = {
+        'a list': (context) => importInto(context, [list(['ABC', '2024-01-10', '2:1'])]),
+        'another list': (context) =>
+          importInto(context, [list(['ABC', '2024-01-10', '5:1'], ['OLD', '2024-01-10', '5:1'])]),
+        prices: (context) => importInto(context, [prices('2024-01-09', { ABC: A, XYZ: B })]),
+        'a later day': (context) => importInto(context, [prices('2024-01-11', { ABC: A })]),
+        'an earlier day': (context) => importInto(context, [prices('2023-06-01', { OLD: A, XYZ: B })]),
+        'another company under the symbol': (context) =>
+          importInto(context, [prices('2024-02-01', { ABC: B })]),
+        'earlier days of that company': (context) => importInto(context, [prices('2023-01-02', { XYZ: B })]),
+        'the symbol given back': (context) => importInto(context, [prices('2024-02-05', { ABC: A })]),
+        'prices of the other exchange': (context) =>
+          importInto(context, [pricesOfBse('2024-01-09', { ABCLTD: [500_001, A], XYZ: [500_002, B] })]),
+        'its list': (context) =>
+          importInto(context, [
+            write([
+              'exchange,symbol,ex_date,kind,ratio,note',
+              'BSE,ABCLTD,2024-01-10,split,5:1,',
+              'BSE,XYZ,2024-03-01,bonus,1:1,',
+            ]),
           ]),
-        ]),
-      'a decision': (context) => decideEvent(context, id, { new: 3, old: 1 }),
-      'the decision taken back': (context) => decideEvent(context, id, 'reset').catch(() => null),
-    };
-    const names = Object.keys(steps);
-    await forAllAsync(
-      [fc.shuffledSubarray(names, { minLength: names.length })],
-      { numRuns: 2, endOnFailure: true },
-      async (order) => {
-        const context = await openStore();
-        for (const name of order) {
-          await steps[name]?.(context);
-          const kept = await stored(context);
-          await context.db.pool.query('delete from etl.derived');
-          await updateDerived(context);
-          expect(await stored(context), `after ${name}`).toEqual(kept);
-        }
-      },
-    );
-  });
+        'a decision': (context) => decideEvent(context, id, { new: 3, old: 1 }),
+        'the decision taken back': (context) => decideEvent(context, id, 'reset').catch(() => null),
+      };
+      const names = Object.keys(steps);
+      await forAllAsync(
+        [fc.shuffledSubarray(names, { minLength: names.length })],
+        { numRuns: 2, endOnFailure: true },
+        async (order) => {
+          const context = await openStore();
+          for (const name of order) {
+            await steps[name]?.(context);
+            const kept = await stored(context);
+            await context.db.pool.query('delete from etl.derived');
+            await updateDerived(context);
+            expect(await stored(context), `after ${name}`).toEqual(kept);
+          }
+        },
+      );
+    },
+  );
 });
