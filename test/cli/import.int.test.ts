@@ -238,7 +238,7 @@ describe('an interrupted import', () => {
     const cwd = folderOfFiles();
     const env = { DATABASE_URL: url, EOD_CONCURRENCY: '1' };
     const started = startCli(['import', join(cwd, 'archive'), '--json'], { cwd, env });
-    await waitFor(async () => (await query(url, LOADED)).length > 0, { timeoutMs: 20_000 });
+    await waitFor(async () => (await query(url, LOADED)).length > 0, { timeoutMs: 20_000, everyMs: 5 });
     started.signal('SIGINT');
     const { code, stdout, stderr } = await started.ended;
     expect(code).toBe(130);
@@ -256,7 +256,7 @@ describe('an interrupted import', () => {
     const cwd = folderOfFiles();
     const env = { DATABASE_URL: proxy.url, EOD_CONCURRENCY: '1' };
     const started = startCli(['import', join(cwd, 'archive'), '--json'], { cwd, env });
-    await waitFor(async () => (await query(url, LOADED)).length > 0, { timeoutMs: 20_000 });
+    await waitFor(async () => (await query(url, LOADED)).length > 0, { timeoutMs: 20_000, everyMs: 5 });
     proxy.setAway(true);
     await started.output(/trying again/);
     proxy.setAway(false);
@@ -274,7 +274,7 @@ describe('an interrupted import', () => {
     const cwd = folderOfFiles();
     const env = { DATABASE_URL: proxy.url, EOD_CONCURRENCY: '1', EOD_SERVER_PATIENCE_MS: '1000' };
     const started = startCli(['import', join(cwd, 'archive'), '--json'], { cwd, env });
-    await waitFor(async () => (await query(url, LOADED)).length > 0, { timeoutMs: 20_000 });
+    await waitFor(async () => (await query(url, LOADED)).length > 0, { timeoutMs: 20_000, everyMs: 5 });
     proxy.setAway(true);
     const { code, stdout, stderr } = await started.ended;
     await proxy.close();
