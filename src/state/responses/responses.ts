@@ -123,6 +123,7 @@ export async function keepResponse(
     bytes,
     body,
     isKnown,
+    lock: LOCK,
   });
 }
 
@@ -149,11 +150,12 @@ const insertResponse = statement<
     readonly contentType: string | null;
     readonly fetchedAt: string;
     readonly symbols: string | null;
+    readonly lock: typeof LOCK;
   },
   Record<string, unknown>
 >`
   with locked as materialized (
-    select pg_advisory_xact_lock_shared(hashtextextended('eod response bodies', 0))
+    select pg_advisory_xact_lock_shared(hashtextextended(${'lock'}::text, 0))
   ), body as (
     insert into ${responseBodies} (hash, encoding, body, bytes)
     select ${'hash'}::text, 'br', ${'body'}::bytea, ${'bytes'}::integer from locked where not ${'isKnown'}::boolean
